@@ -1,6 +1,5 @@
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import {
-  comparisonSchema,
   type DumpJob,
   dumpJobSchema,
   dumpResultSchema,
@@ -22,8 +21,6 @@ import type { HostedDatabase } from './hosted-database';
 import type { HostedDatabases } from './hosted-databases';
 import { engineOf } from './instance';
 import { type Running, runJob } from './job-child';
-import { postgresJobs } from './postgres-jobs';
-import { extensionsOf, requirePostgres } from './postgres-majors';
 import { movingOf, remembering } from './upgrade-changes';
 
 /** What a move was compared with is gone. */
@@ -50,12 +47,12 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
         const moving = await movingOf(database, spec.upgrade_id, fence);
         const { jobs } = database.engine;
-        const running = { channel: null, signal, progress };
-        const snapshotId = spec.stage === 'compare' ? await database.snapshot.read() : null;
-        const work = jobs.stage(moving, spec.stage, snapshotId);
-        if (work === null) return null;
-        if (spec.stage !== 'compare') return runJob(jobs.program, work, { ...running, result: z.unknown() });
-        return remembering(database, spec.upgrade_id, await runJob(jobs.program, work, { ...running, result: comparisonSchema }));
+        if (spec.stage === 'compare') {
+          const compared = await database.engine.compare(moving, await database.snapshot.read(), { signal, progress });
+          return remembering(database, spec.upgrade_id, compared);
+        }
+        const work = await jobs.stage(moving, spec.stage);
+        return work === null ? null : runJob(jobs.program, work, { channel: null, signal, progress, result: z.unknown() });
       },
     }),
     dump: jobKind({
@@ -157,18 +154,15 @@ export function precheck(databases: HostedDatabases, databaseId: string, toMajor
 async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
   const { database, scratches } = databases.known(databaseId);
   const { serving, database_name: databaseName } = database.record;
-  const request = {
-    kind: 'precheck' as const,
-    database: { url: database.requireUrl(serving), databaseName },
-    to_major: requirePostgres(toMajor),
-    extensions_of_target: extensionsOf(toMajor),
-    free_bytes: (await database.describe()).free_bytes,
-  };
+  const { major, adminUrl } = { major: database.serving.major, adminUrl: database.requireUrl(serving) };
+  const { assertInstalled, jobs } = engineOf(toMajor);
+  await assertInstalled(toMajor);
+  const freeBytes = (await database.describe()).free_bytes;
   const scratchId = `trial-${toMajor}`;
   const running = { channel: null, signal: AbortSignal.timeout(trialMs), progress: () => undefined, result: judgementFactsSchema };
   try {
-    const trial = withTrial ? await scratches.makeTrial(scratchId, toMajor, request.database) : null;
-    const found = await runJob(postgresJobs.program, { setup: { ...request, trial } }, running);
+    const trialUrl = withTrial ? (await scratches.make(scratchId, toMajor)).adminUrl : null;
+    const found = await runJob(jobs.program, await jobs.precheck({ databaseName, adminUrl, major, toMajor, trialUrl, freeBytes }), running);
     return {
       path: found.path,
       findings: found.findings,

@@ -1,9 +1,9 @@
-import type { DumpJob, LoadDumpJob, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
+import type { DumpJob, LoadDumpJob, UpgradeComparison, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { RunningServer } from '@drydock/process/kept-server';
 import type { DatabaseRecord, UpgradeRecord } from './database-folder';
 import type { SnapshotSession } from './held-snapshot';
-import type { JobWork } from './job-child';
+import type { JobWork, Running } from './job-child';
 import type { ScratchAccess } from './scratch';
 import type { TlsMaterial } from './tls-authority';
 import type { Wire } from './wire';
@@ -42,6 +42,7 @@ export interface Access extends Owner {
 export interface Moving extends Owner {
   oldUrl: string;
   targetUrl: string;
+  fromMajor: Major;
   upgrade: UpgradeRecord;
   fence: string;
 }
@@ -70,6 +71,16 @@ export interface DumpSource {
   expectedBytes: number;
 }
 
+/** What a move to a newer major is asked about before it. */
+export interface Precheck {
+  databaseName: string;
+  adminUrl: string;
+  major: Major;
+  toMajor: Major;
+  trialUrl: string | null;
+  freeBytes: number;
+}
+
 /** How the processes that meet customers' content are begun. */
 export interface EngineJobs {
   /** The program that carries all of them out. */
@@ -83,9 +94,14 @@ export interface EngineJobs {
     target: { databaseId: string; scratch: ScratchAccess },
     archive: VerifyDumpJob,
   ): Promise<JobWork>;
+  /** What a move would meet. With `trialUrl`, an empty instance of the new major, the schema is made there. */
+  precheck(asked: Precheck): Promise<JobWork>;
   /** Null: there is nothing to be done. */
-  stage(moving: Moving, stage: UpgradeStage, snapshotId: string | null): JobWork | null;
+  stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
+
+/** Who waits for a comparison. */
+export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
 /** What Postgres and MySQL do in ways of their own. The record and the callers decide everything, for both alike. */
 export interface Engine {
@@ -108,6 +124,8 @@ export interface Engine {
   /** How many sessions the customer allows; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;
+  /** The frozen old instance against the moment of the switch; null when that was lost. */
+  compare(moving: Moving, snapshot: SnapshotSession | null, running: Comparing): Promise<UpgradeComparison>;
   /** What a move has made in the old instance goes, and customers are let in. */
-  takeBack(moving: Omit<Moving, 'targetUrl'>): Promise<void>;
+  takeBack(moving: Omit<Moving, 'targetUrl' | 'fromMajor'>): Promise<void>;
 }

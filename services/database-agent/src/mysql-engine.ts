@@ -1,4 +1,10 @@
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { flavourOf } from '@drydock/contracts/databases/major';
+import { sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
 import { startMysql } from '@drydock/mysql/server/mysql';
+import { TransferError } from '@drydock/mysql/session/transfer-error';
+import { compareServers, Moment } from '@drydock/mysql/upgrade/compare';
+import { ReplicatedSwitch, type Side } from '@drydock/mysql/upgrade/replication';
 import { settleHome } from '@drydock/process/server-folder';
 import { scaled } from '@drydock/process/time-out-scale';
 import type { Cutover, Engine, Moving, Start } from './engine';
@@ -14,7 +20,7 @@ import {
   settleMysqlAccess,
 } from './mysql-access';
 import { mysqlJobs } from './mysql-jobs';
-import { findPrograms, mysqlUrl, openMysql } from './mysql-session';
+import { findPrograms, loginOf, mysqlUrl, openMysql } from './mysql-session';
 import { writeServerFiles } from './server-files';
 import { mysqlWire } from './wire';
 
@@ -33,15 +39,18 @@ const bufferPoolMbMin = 64;
 
 async function start({ folder, major, port, account, tls, purpose }: Start) {
   const engine = await findPrograms(major);
-  const { certificate, key } = writeServerFiles(settleHome(folder).home, account, {
+  const files = writeServerFiles(settleHome(folder).home, account, {
     certificate: ['server.crt', tls.certificate],
     key: ['server.key', tls.key],
+    authority: ['authority.crt', tls.authority],
   });
   const server = await startMysql({
     engine,
     folder,
     account,
-    listen: { address: '127.0.0.1', port, tls: { certificate, key } },
+    listen: { address: '127.0.0.1', port, tls: files },
+    // No other server of this machine has it, so that two of them can replicate.
+    serverId: port,
     bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
     settings: {
       'max-connections': String(connectionsOf(purpose.size)),
@@ -53,24 +62,56 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
   return { adminUrl: mysqlUrl(server.admin), exited: server.exited, stop: server.stop };
 }
 
-/** A restore's: the target was filled before, and of the old instance the login goes over. */
-async function openCutover({ oldUrl, targetUrl, username }: Moving): Promise<Cutover> {
-  const old = await openMysql(oldUrl);
-  const target = await openMysql(targetUrl).catch(async (error: unknown) => {
-    await old.close();
+/** What a move's two servers are told by. */
+async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
+  const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
+  return { old: { admin: loginOf(oldUrl), release: from.release }, target: { admin: loginOf(targetUrl), release: to.release } };
+}
+
+/** What an upgrade's switch has beside a restore's, whose target was filled before: the target follows, and is compared. */
+async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwitch; moment: Moment } | null> {
+  if (moving.upgrade.path === 'restore') return null;
+  const sides = await sidesOf(moving);
+  const replicated = await ReplicatedSwitch.open(sides).catch(refuse);
+  try {
+    return { replicated, moment: await Moment.open(sides.target) };
+  } catch (error) {
+    await replicated.close();
     throw error;
-  });
+  }
+}
+
+/** Of the old instance the login goes over in either way. */
+async function openCutover(moving: Moving): Promise<Cutover> {
+  const { oldUrl, targetUrl, username } = moving;
+  const upgrade = await openUpgrade(moving);
+  const opened = await Promise.allSettled([openMysql(oldUrl), openMysql(targetUrl)]);
+  const sessions = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const close = async (): Promise<void> =>
+    void (await Promise.all([...sessions.map((session) => session.close()), upgrade?.replicated.close()]));
+  const [old, target] = sessions;
+  if (old === undefined || target === undefined) {
+    await Promise.all([close(), upgrade?.moment.close()]);
+    throw new DatabaseHostError('instance_down', 'an instance does not answer');
+  }
   return {
     readOpening: async () => [],
     seal: () => lockOutMysql(old, username),
     bringLevel: async (lap) => {
+      await upgrade?.replicated.bringLevel().catch(refuse);
+      lap('replication');
       await copyLogin(oldUrl, target, username);
       lap('login');
     },
-    snapshot: null,
+    snapshot: upgrade?.moment ?? null,
     open: () => letIn(target, username),
-    close: async () => void (await Promise.all([old.close(), target.close()])),
+    close,
   };
+}
+
+function refuse(error: unknown): never {
+  if (error instanceof TransferError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  throw error;
 }
 
 export const mysqlEngine: Engine = {
@@ -85,5 +126,12 @@ export const mysqlEngine: Engine = {
   settleAccess: settleMysqlAccess,
   readLimit: async () => -1,
   openCutover,
-  takeBack: ({ oldUrl, ...moving }) => settleMysqlAccess(oldUrl, { ...moving, isOpen: true }),
+  compare: async (moving, snapshot, { progress }) => {
+    const compared = await compareServers(await sidesOf(moving), snapshot instanceof Moment ? snapshot : null, progress);
+    return { ...compared, recomputed: [], differed: [] };
+  },
+  takeBack: async ({ oldUrl, ...moving }) => {
+    await settleMysqlAccess(oldUrl, { ...moving, isOpen: true });
+    await sweepTransferAccounts(loginOf(oldUrl), flavourOf(moving.upgrade.to_major) === 'mysql' ? 'mysql' : 'mariadb');
+  },
 };

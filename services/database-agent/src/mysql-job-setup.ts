@@ -27,7 +27,27 @@ const trialSetupSchema = z.strictObject({
   ca_certificate: z.string(),
   archive: verifyDumpJobSchema,
 });
-export const mysqlSetupSchema = z.discriminatedUnion('kind', [dumpSetupSchema, loadSetupSchema, trialSetupSchema]);
+const stageSetupSchema = z.strictObject({
+  kind: z.literal('stage'),
+  stage: z.enum(['copy_data', 'catch_up']),
+  old: serverSchema,
+  target: serverSchema,
+  secret: z.string(),
+});
+const precheckSetupSchema = z.strictObject({
+  kind: z.literal('precheck'),
+  old: serverSchema,
+  /** An empty server of the new major; null: nothing is tried. */
+  trial: serverSchema.nullable(),
+  free_bytes: z.number(),
+});
+export const mysqlSetupSchema = z.discriminatedUnion('kind', [
+  dumpSetupSchema,
+  loadSetupSchema,
+  trialSetupSchema,
+  stageSetupSchema,
+  precheckSetupSchema,
+]);
 
 export type MysqlDumpSetup = z.infer<typeof dumpSetupSchema>;
 export type MysqlLoadSetup = z.infer<typeof loadSetupSchema>;

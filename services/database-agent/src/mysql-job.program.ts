@@ -2,19 +2,28 @@ import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/datab
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { dumpDatabase } from '@drydock/mysql/dump/dump-database';
 import type { Finding, Manifest } from '@drydock/mysql/dump/manifest';
-import { sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
+import { emptyServer, openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
 import { loadDatabase } from '@drydock/mysql/load/load-database';
 import { TransferError } from '@drydock/mysql/session/transfer-error';
+import { checkServer } from '@drydock/mysql/upgrade/precheck';
+import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
 import { isDiskFull, packDump, readSections, withArchives } from './job-archive';
-import { countingSections, emptyServer, readOneRow } from './mysql-content';
+import { countingSections, readOneRow } from './mysql-content';
 import { type MysqlDumpSetup, type MysqlLoadSetup, type MysqlServerSetup, type MysqlTrialSetup, mysqlSetupSchema } from './mysql-job-setup';
 
 async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   const setup = mysqlSetupSchema.parse(given);
   if (setup.kind === 'dump') return dump(setup, context);
   if (setup.kind === 'load_dump') return loadDump(setup, context);
+  if (setup.kind === 'stage') {
+    const move = { old: sideOf(setup.old), target: sideOf(setup.target), secret: setup.secret };
+    return setup.stage === 'copy_data' ? copyServer(move) : catchUpServer(move);
+  }
+  if (setup.kind === 'precheck') return checkServer(sideOf(setup.old), setup.trial && sideOf(setup.trial), setup.free_bytes);
   return setup.kind === 'try_dump' ? tryDump(setup, context) : verifyDump(setup, context);
 }
+
+const sideOf = ({ login: admin, release }: MysqlServerSetup): Side => ({ admin, release });
 
 /** All tables as of one moment. */
 function dump(
@@ -35,9 +44,10 @@ async function load(
   { login: admin, flavour }: MysqlServerSetup,
   sections: Sections,
 ): Promise<{ manifest: Manifest; loaded: Omit<LoadedDump, 'read_from'> }> {
-  await emptyServer({ login: admin, flavour });
+  const server = await openAdmin(admin, flavour);
+  await emptyServer(server).finally(() => server.close());
   const counting = countingSections(sections);
-  const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections });
+  const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections, areAccountsLocked: true });
   const manifest = counting.manifest();
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: told(findings) } };

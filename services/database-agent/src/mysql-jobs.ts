@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { BoxMount } from '@drydock/process/box';
 import { detectIsolation } from '@drydock/process/isolation';
@@ -9,15 +8,20 @@ import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
 import { findPrograms, loginOf } from './mysql-session';
 
 /** Where the folder of a server's socket is shown in a job's box. */
-const socketFolder = '/mysql-socket';
+const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
+
+interface Reached {
+  server: MysqlServerSetup;
+  mounts: readonly BoxMount[];
+}
 
 /** What a job is told of a server, and what its box shows for it: the one socket. */
-async function reach(adminUrl: string, major: Major): Promise<{ server: MysqlServerSetup; mounts: readonly BoxMount[] }> {
+async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);
   if ((await detectIsolation()).kind === 'none') return { server: { login, flavour, release }, mounts: [] };
-  const inBox = { ...login, socketPath: path.join(socketFolder, path.basename(login.socketPath)) };
-  const mounts = [{ from: path.dirname(login.socketPath), to: socketFolder, writable: true }];
+  const inBox = { ...login, socketPath: path.join(socketFolders[as], path.basename(login.socketPath)) };
+  const mounts = [{ from: path.dirname(login.socketPath), to: socketFolders[as], writable: true }];
   return { server: { login: inBox, flavour, release }, mounts };
 }
 
@@ -40,8 +44,17 @@ export const mysqlJobs: EngineJobs = {
   load: ({ targetUrl, upgrade }, archive) => work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
   loadOnTrial: (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) =>
     work(adminUrl, archive.major, (server) => ({ kind, database_id: databaseId, server, port, ca_certificate: caCertificate, archive })),
-  stage: (_moving, stage) => {
-    if (stage === 'finish') return null;
-    throw new DatabaseHostError('upgrade_mismatch', 'a database of this engine is not upgraded in place');
+  precheck: async ({ adminUrl, major, toMajor, trialUrl, freeBytes }) => {
+    const old = await reach(adminUrl, major, 'old');
+    const trial = trialUrl === null ? null : await reach(trialUrl, toMajor, 'target');
+    const setup: MysqlSetup = { kind: 'precheck', old: old.server, trial: trial?.server ?? null, free_bytes: freeBytes };
+    return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
+  },
+  // A dump is one stream: the schema comes with the rows, and its statistics are made by the load.
+  stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
+    if (stage === 'copy_schema' || stage === 'finish') return null;
+    const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];
+    const setup: MysqlSetup = { kind: 'stage', stage, old: old.server, target: target.server, secret: upgrade.secret };
+    return { setup, mounts: [...old.mounts, ...target.mounts] };
   },
 };

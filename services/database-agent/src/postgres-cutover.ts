@@ -4,8 +4,10 @@ import { lockOut } from '@drydock/postgres/upgrade/lock-out';
 import { type Move, Stage } from '@drydock/postgres/upgrade/session';
 import { openDatabase, openingStatements } from '@drydock/postgres/upgrade/target-database';
 import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
+import type pg from 'pg';
+import { z } from 'zod';
 import type { Cutover, Moving } from './engine';
-import { HeldSnapshot, type SnapshotSession } from './held-snapshot';
+import type { SnapshotSession } from './held-snapshot';
 import { restoreLimit } from './own-database';
 
 /** What a stage of Postgres needs to know of a move. Never leaves the host. */
@@ -18,6 +20,47 @@ export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }
   fence,
 });
 
+const idSchema = z.object({ id: z.string() });
+
+/** A snapshot that other sessions can look at, by its id. */
+export class PostgresSnapshot implements SnapshotSession {
+  id: string | null = null;
+  private readonly client: pg.Client;
+  private readonly stage: Stage;
+
+  private constructor(client: pg.Client, stage: Stage) {
+    this.client = client;
+    this.stage = stage;
+  }
+
+  /** By a reader of its own: a later stage ends the sessions of earlier ones, and not this one. */
+  static async prepare(move: Move): Promise<PostgresSnapshot> {
+    const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
+    try {
+      return new PostgresSnapshot(await stage.reader('target'), stage);
+    } catch (error) {
+      await stage.close();
+      throw error;
+    }
+  }
+
+  async take(): Promise<void> {
+    await this.client.query('begin isolation level repeatable read read only');
+    this.id = idSchema.parse((await this.client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]).id;
+  }
+
+  isAlive(): Promise<boolean> {
+    return this.client.query('select 1').then(
+      () => true,
+      () => false,
+    );
+  }
+
+  close(): Promise<void> {
+    return this.stage.close();
+  }
+}
+
 /** Everything that takes time is opened before anybody has to wait. */
 export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   const { databaseName, upgrade } = moving;
@@ -27,7 +70,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   try {
     const prepared = await prepareLevel(stage).catch(refuse);
     // What a restore has replaced is not compared with it.
-    if (upgrade.path !== 'restore') snapshot = await HeldSnapshot.prepare(move);
+    if (upgrade.path !== 'restore') snapshot = await PostgresSnapshot.prepare(move);
     else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
     const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
     const kept = await stage.rolesOf('old');

@@ -1,3 +1,4 @@
+import { comparisonSchema } from '@drydock/agent/database/protocol';
 import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
 import { startPostgres } from '@drydock/postgres/server/postgres';
 import { abandonMove } from '@drydock/postgres/upgrade/abandon';
@@ -5,9 +6,10 @@ import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
 import { settleHome } from '@drydock/process/server-folder';
 import type { Engine, Moving, Purpose, Start } from './engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
+import { runJob } from './job-child';
 import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
-import { openPostgresCutover } from './postgres-cutover';
-import { postgresJobs } from './postgres-jobs';
+import { openPostgresCutover, PostgresSnapshot } from './postgres-cutover';
+import { compareSetup, postgresJobs } from './postgres-jobs';
 import { extensionsOf, requirePostgres } from './postgres-majors';
 import { writeServerFiles } from './server-files';
 import { postgresWire } from './wire';
@@ -37,7 +39,11 @@ export const postgresEngine: Engine = {
   },
   readLimit,
   openCutover: openPostgresCutover,
-  takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl'>) => {
+  compare: (moving, snapshot, running) => {
+    const setup = compareSetup(moving, snapshot instanceof PostgresSnapshot ? snapshot.id : null);
+    return runJob(postgresJobs.program, { setup }, { channel: null, ...running, result: comparisonSchema });
+  },
+  takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
     const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
     // While the record still knows how: a crash from here on finds the old one open by the record.

@@ -1,14 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import type { EngineJobs } from './engine';
+import type { EngineJobs, Moving } from './engine';
 import type { Setup } from './job-setup';
 import { makeOwnDatabase } from './own-database';
 import { postgresMove } from './postgres-cutover';
-import { requirePostgres } from './postgres-majors';
+import { extensionsOf, requirePostgres } from './postgres-majors';
 
 const trialNames = { database: 'restored', role: 'restorer' } as const;
 
 /** A setup that the program of Postgres takes. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
+
+/** Against the snapshot of this id. */
+export const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
+  kind: 'stage',
+  stage: 'compare',
+  move: postgresMove(moving),
+  snapshot_id: snapshotId,
+});
 
 export const postgresJobs: EngineJobs = {
   program: 'job.program.js',
@@ -30,5 +38,17 @@ export const postgresJobs: EngineJobs = {
     const url = `postgresql://${username}:${password}@127.0.0.1:${port}/${databaseName}`;
     return told({ kind, database_id: databaseId, scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate }, archive });
   },
-  stage: (moving, stage, snapshotId) => told({ kind: 'stage', stage, move: postgresMove(moving), snapshot_id: snapshotId }),
+  precheck: async ({ databaseName, adminUrl: url, toMajor, trialUrl, freeBytes }) => {
+    const secret = randomBytes(32).toString('hex');
+    const move = { oldUrl: url, databaseName, path: 'logical' as const, secret, fence: '0' };
+    return told({
+      kind: 'precheck',
+      database: { url, databaseName },
+      to_major: requirePostgres(toMajor),
+      extensions_of_target: extensionsOf(toMajor),
+      free_bytes: freeBytes,
+      trial: trialUrl === null ? null : { ...move, targetUrl: trialUrl },
+    });
+  },
+  stage: async (moving, stage) => told({ kind: 'stage', stage, move: postgresMove(moving), snapshot_id: null }),
 };

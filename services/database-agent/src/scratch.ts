@@ -1,6 +1,4 @@
-import { randomBytes } from 'node:crypto';
 import type { Major } from '@drydock/contracts/databases/major';
-import type { Move } from '@drydock/postgres/upgrade/session';
 import type { DatabaseFolder } from './database-folder';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
@@ -29,13 +27,6 @@ export class Scratches {
   /** The same id again begins again from empty. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
-  }
-
-  /** A server of that major with nothing in it, and the move to it that is tried. */
-  async makeTrial(scratchId: string, major: Major, { url, databaseName }: { url: string; databaseName: string }): Promise<Move> {
-    const { adminUrl } = await this.start(scratchId, major);
-    const secret = randomBytes(32).toString('hex');
-    return { oldUrl: url, targetUrl: adminUrl, databaseName, path: 'logical', secret, fence: '0' };
   }
 
   private async start(scratchId: string, major: Major): Promise<{ adminUrl: string; port: number }> {

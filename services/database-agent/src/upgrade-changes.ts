@@ -58,6 +58,7 @@ export async function movingOf(database: HostedDatabase, upgradeId: string, fenc
   return {
     oldUrl: phase === 'finished' ? (database.instanceOf(old).adminUrl ?? '') : database.requireUrl(old),
     targetUrl: database.requireUrl(target),
+    fromMajor: database.instanceOf(old).major,
     databaseName: database.record.database_name,
     username: database.record.username,
     upgrade: database.requireUpgrade(upgradeId),

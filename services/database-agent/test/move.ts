@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import type { Major } from '@drydock/contracts/databases/major';
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import { writerTableSql } from '@drydock/postgres/testing/steady-writer';
 import pg from 'pg';
@@ -33,7 +34,7 @@ export async function prepareMove(
   client: DatabaseHostClient,
   databaseId: string,
   path: 'logical' | 'offline' = 'logical',
-  { id, major } = { id: upgradeId, major: 18 },
+  { id, major }: { id: string; major: Major } = { id: upgradeId, major: 18 },
 ): Promise<void> {
   await client.prepareTarget(databaseId, { upgrade_id: id, to_major: major, path }, claim(1));
   if (path === 'offline') await client.blockWrites(databaseId, id, claim(1));

@@ -1,6 +1,6 @@
 import { holdTable } from '../dump/dump-database';
 import { dropAccount, listSchemas, makeReader, openAdmin } from '../dump/transfer-account';
-import { quoteName, quoteText, Session } from '../session/session';
+import { quoteName, Session } from '../session/session';
 import type { Side } from './replication';
 
 const flavour = 'mariadb';

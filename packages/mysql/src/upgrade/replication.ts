@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { dumpDatabase } from '../dump/dump-database';
 import type { Finding } from '../dump/manifest';
-import { emptyServer, openAdmin, transferPrefix } from '../dump/transfer-account';
+import { emptyServer, openAdmin, sweepTransferAccounts, transferPrefix } from '../dump/transfer-account';
 import { loadDatabase } from '../load/load-database';
 import { nativeVerifier } from '../server/data-folder';
 import { type Login, quoteAccount, quoteLiteral, quoteName, quoteText, type Session } from '../session/session';
@@ -71,6 +71,7 @@ async function fill(
   await target.run('STOP SLAVE');
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
+  await sweepTransferAccounts(admin, flavour);
   // A transaction of its own, so that there is a position even where nobody has written yet.
   await old.run('SET SESSION sql_log_bin = 1');
   await old.run('FLUSH STATUS');

@@ -1,0 +1,87 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
+/** A session of an application. */
+export interface WriterSession {
+  /** One row, in a transaction of its own; resolves once its commit was acknowledged. */
+  write(id: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface SteadyWriterOptions {
+  connect: () => Promise<WriterSession>;
+  /** Rows a second, as far as the server keeps up. */
+  rowsPerSecond: number;
+}
+
+export interface WriterReport {
+  /** Ids of rows whose commit was acknowledged. */
+  acknowledged: number[];
+  /** Longest time between two acknowledgements, in milliseconds. */
+  longestGapMs: number;
+  reconnects: number;
+}
+
+/**
+ * An application that writes row after row, each in a transaction of its own, and connects again at once when its session ends. What it was
+ * told is done must be there afterwards.
+ */
+export class SteadyWriter {
+  private readonly options: SteadyWriterOptions;
+  private readonly acknowledged: number[] = [];
+  private longestGapMs = 0;
+  private reconnects = -1;
+  private isStopped = false;
+  private readonly done: Promise<void>;
+  private session: WriterSession | null = null;
+
+  constructor(options: SteadyWriterOptions) {
+    this.options = options;
+    this.done = this.run();
+  }
+
+  get written(): number {
+    return this.acknowledged.length;
+  }
+
+  async stop(): Promise<WriterReport> {
+    this.isStopped = true;
+    await this.done;
+    return { acknowledged: this.acknowledged, longestGapMs: this.longestGapMs, reconnects: this.reconnects };
+  }
+
+  private async run(): Promise<void> {
+    const everyMs = 1000 / this.options.rowsPerSecond;
+    let nextMs = performance.now();
+    let lastMs: number | null = null;
+    for (let id = 1; !this.isStopped; id++) {
+      try {
+        await this.write(id);
+        const nowMs = performance.now();
+        if (lastMs !== null) this.longestGapMs = Math.max(this.longestGapMs, nowMs - lastMs);
+        lastMs = nowMs;
+        this.acknowledged.push(id);
+      } catch {
+        await this.disconnect();
+        await wait(2);
+      }
+      nextMs = Math.max(nextMs + everyMs, performance.now() - 20 * everyMs);
+      const pauseMs = nextMs - performance.now();
+      if (pauseMs > 1) await wait(pauseMs);
+    }
+    await this.disconnect();
+  }
+
+  private async write(id: number): Promise<void> {
+    if (this.session === null) {
+      this.session = await this.options.connect();
+      this.reconnects++;
+    }
+    await this.session.write(id);
+  }
+
+  private async disconnect(): Promise<void> {
+    const { session } = this;
+    this.session = null;
+    await session?.close().catch(() => undefined);
+  }
+}
