@@ -11,17 +11,17 @@ const postgres = (version: string, upgradableTo: string[], endOfLife: string): V
   end_of_life: endOfLife,
 });
 
-/** Nothing of MySQL's or MariaDB's is upgraded in place yet. */
-const mariadb = (version: string, endOfLife: string): Version => ({
+const mariadb = (version: string, upgradableTo: string[], endOfLife: string): Version => ({
   version,
   flavour: 'mariadb',
   label: `MariaDB ${version}`,
-  upgradable_to: [],
+  upgradable_to: upgradableTo,
   end_of_life: endOfLife,
 });
 
+/** Replication between versions of MySQL is not tried yet, and 9.7 has no newer one. */
 const mysql = (version: string, endOfLife: string): Version => ({
-  ...mariadb(version, endOfLife),
+  ...mariadb(version, [], endOfLife),
   flavour: 'mysql',
   label: `MySQL ${version}`,
 });
@@ -42,9 +42,9 @@ const known: DatabaseCatalogue['engines'] = [
       mysql('8.0', '2026-04-30'),
       mysql('8.4', '2032-04-30'),
       mysql('9.7', '2034-04-30'),
-      mariadb('10.5', '2025-06-24'),
-      mariadb('10.11', '2028-02-16'),
-      mariadb('11.8', '2028-06-04'),
+      mariadb('10.5', ['10.11', '11.8'], '2025-06-24'),
+      mariadb('10.11', ['11.8'], '2028-02-16'),
+      mariadb('11.8', [], '2028-06-04'),
     ],
   },
 ];
@@ -55,18 +55,29 @@ const sizes: DatabaseSize[] = [
   { code: 'large', vcpu: 8, ram_gb: 32, storage_gb: 500 },
 ];
 
+const isThere = (version: string, majors: readonly Major[]): boolean =>
+  flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
+
+/** Every version of an engine that Drydock can run, offered by a host of these majors or not. Each can be upgraded to those that the host has. */
+export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
+  allVersions(engine).map((version) => ({
+    ...version,
+    upgradable_to: version.upgradable_to.filter((newer) => isThere(newer, majors)),
+  }));
+
+const allVersions = (engine: DatabaseEngine): readonly Version[] => known.find((one) => one.engine === engine)?.versions ?? [];
+
 /** The catalogue of a host that has the programs of these majors. */
 export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {
-  const isThere = ({ version }: Version): boolean => flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
-  const engines = known.map(({ engine, versions }) => ({ engine, versions: versions.filter(isThere) }));
+  const engines = known.map(({ engine }) => ({
+    engine,
+    versions: versionsOf(engine, majors).filter(({ version }) => isThere(version, majors)),
+  }));
   return { engines: engines.filter(({ versions }) => versions.length > 0), sizes };
 }
 
-/** Every version of an engine that Drydock can run, offered by this host or not. */
-export const versionsOf = (engine: DatabaseEngine): readonly Version[] => known.find((one) => one.engine === engine)?.versions ?? [];
-
 export const findVersion = (engine: DatabaseEngine, version: string): Version | undefined =>
-  versionsOf(engine).find((one) => one.version === version);
+  allVersions(engine).find((one) => one.version === version);
 
 export const sizeCodes: readonly string[] = sizes.map(({ code }) => code);
 

@@ -1,10 +1,25 @@
-import type { getDatabaseCatalogue as endpoint } from '@drydock/contracts/databases/databases';
+import type { DatabaseEngine, getDatabaseCatalogue as endpoint } from '@drydock/contracts/databases/databases';
+import type { Major } from '@drydock/contracts/databases/major';
+import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
-import { catalogueOf } from './catalogue';
+import { catalogueOf, findVersion } from './catalogue';
 
 /** While the host does not answer, what needs nothing of it is offered. */
 export const getCatalogue = ({ provider }: HandlerContext) =>
   ({
     read: async () => ({ status: 200, body: catalogueOf(await provider.listMajors().catch(() => [])) }),
   }) satisfies ReadHandlers<typeof endpoint>;
+
+/** The majors whose programs the host has, where what is asked for depends on them: Postgres' programs are there wherever we are. */
+export async function majorsFor(
+  { provider }: HandlerContext,
+  { engine, engine_version: version }: { engine: DatabaseEngine; engine_version: string },
+): Promise<readonly Major[]> {
+  if (engine === 'postgres' || findVersion(engine, version) === undefined) return [];
+  try {
+    return await provider.listMajors();
+  } catch (error) {
+    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+  }
+}

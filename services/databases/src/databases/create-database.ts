@@ -1,7 +1,6 @@
 import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
-import { problem } from '@drydock/contracts/platform/problem';
 import { metadataSchema } from '@drydock/contracts/platform/values';
 import { assertWithinQuota } from '@drydock/service/access/org-quota';
 import { changeMetadata } from '@drydock/service/http/change-metadata';
@@ -11,6 +10,7 @@ import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/
 import { uuidv7 } from 'uuidv7';
 import { findBackupOf } from '../backups/backup.store';
 import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/catalogue';
+import { majorsFor } from '../catalogue/get-catalogue';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
 import { createFromBackupWorkflow } from '../restores/create-from-backup.workflow';
@@ -28,7 +28,7 @@ const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.def
 
 export const createDatabase = (context: HandlerContext) =>
   ({
-    preload: async ({ body }) => (needsPrograms(body) ? askMajors(context) : []),
+    preload: async ({ body }) => majorsFor(context, body),
     execute: async (tx: Tx, request, majors) => {
       const { body, caller, now } = request;
       assertAllowed(refuseOrder(body, majors));
@@ -68,19 +68,6 @@ export const createDatabase = (context: HandlerContext) =>
       },
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
-
-/** Postgres' programs are there wherever we are. */
-const needsPrograms = ({ engine, engine_version }: Pick<BodyOf<typeof endpoint>, 'engine' | 'engine_version'>): boolean =>
-  engine !== 'postgres' && findVersion(engine, engine_version) !== undefined;
-
-/** Asks the host of which majors it has the programs. */
-async function askMajors({ provider }: HandlerContext): Promise<readonly Major[]> {
-  try {
-    return await provider.listMajors();
-  } catch (error) {
-    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
-  }
-}
 
 /** `majors`: those whose programs the host has. */
 export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {

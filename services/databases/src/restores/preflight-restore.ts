@@ -1,4 +1,5 @@
 import type { preflightDatabaseBackupRestore as endpoint } from '@drydock/contracts/databases/database-backups';
+import { majorOf } from '@drydock/contracts/databases/major';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import type { HandlerRequest, ReadHandlers } from '@drydock/service/http/route';
 import { problemOf } from '@drydock/workflow/http/accept-workflow';
@@ -43,6 +44,6 @@ async function tryIfNeeded(
   backup: DatabaseBackup | null,
 ): Promise<Finding | null> {
   if (backup === null || refuseRestore({ managed, unfinished: null }, backup) !== null) return null;
-  if (suffices(backup.proof, Number(managed.engineVersion), request.now)) return null;
+  if (suffices(backup.proof, majorOf(managed.engineVersion), request.now)) return null;
   return tryBackup(context, request, managed, backup);
 }

@@ -6,6 +6,7 @@ import { problemOf } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { findNewestBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';
+import { majorsFor } from '../catalogue/get-catalogue';
 import type { HandlerContext } from '../context';
 import type { ManagedDatabase } from '../databases/database.types';
 import { databaseResourceKey } from '../databases/database-names';
@@ -22,7 +23,8 @@ export const preflightUpgrade = (context: HandlerContext) =>
       const { pool } = context.database;
       const managed = await readDatabase(context, request);
       const unfinished = await findUnfinished(context.database.sql(), databaseResourceKey(managed.id));
-      const world = { managed, unfinished, versions: versionsOf(managed.engine) };
+      const majors = await majorsFor(context, { engine: managed.engine, engine_version: body.engine_version });
+      const world = { managed, unfinished, versions: versionsOf(managed.engine, majors) };
       const refusal = refuseUpgrade(world, body.engine_version);
       const isTarget = refusal === null || refusal.code === 'never_backed_up';
       const plan = isTarget ? await planOf(context, managed, majorOf(body.engine_version)) : null;

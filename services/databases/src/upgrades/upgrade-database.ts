@@ -1,11 +1,12 @@
 import type { upgradeDatabase as endpoint } from '@drydock/contracts/databases/database-upgrades';
-import { majorOf } from '@drydock/contracts/databases/major';
+import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
 import { insertBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';
+import { majorsFor } from '../catalogue/get-catalogue';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { changeStatus } from '../databases/database.store';
@@ -18,11 +19,12 @@ import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 /** Endpoint 10: accepts that the database is moved to a newer major; {@link upgradeDatabaseWorkflow} does it. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
-    execute: async (tx: Tx, request) => {
+    preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
+    execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
       const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
-      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine) }, asked.engine_version));
+      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine, majors) }, asked.engine_version));
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onDatabase(managed.id),
@@ -41,4 +43,4 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'provisioning' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Major, majorSchema } from '@drydock/contracts/databases/major';
+import { type Major, majorOf, majorSchema } from '@drydock/contracts/databases/major';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -76,7 +76,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const at = context.now().toISOString();
       if (archive === null) return { isProven: false, loadFindings: [], at };
       await definitely(verifyPacked(context, step, input.backupId, archive));
-      const proof = { backupId: input.backupId, major: Number(input.fromVersion), archive };
+      const proof = { backupId: input.backupId, major: majorOf(input.fromVersion), archive };
       return { ...(await proveRestorable(context, step, proof)), at };
     },
     commit: async (tx, step, { at, ...proof }) => {
@@ -84,7 +84,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const archive = step.outputs.back_up;
       if (archive === null) return markFailed(tx, backupId, 'superseded');
       await completeBackup(tx, step.subject.id, backupId, archive, new Date(at));
-      await recordLoad(tx, step.subject.id, backupId, { at, major: Number(fromVersion), ...proof });
+      await recordLoad(tx, step.subject.id, backupId, { at, major: majorOf(fromVersion), ...proof });
     },
   })
   .step('create_target', {
