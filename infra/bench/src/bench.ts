@@ -13,6 +13,7 @@ import { benchRestoreCard } from './restore-card';
 import { benchScale } from './scale';
 import { benchTakeBackup } from './take-backup';
 import { benchUpgrade } from './upgrade';
+import { benchUpgradeMysql } from './upgrade-mysql';
 import { benchWebhooks } from './webhooks';
 
 const benches: Record<string, () => Promise<void>> = {
@@ -28,6 +29,7 @@ const benches: Record<string, () => Promise<void>> = {
   offsite: benchOffsite,
   pages: benchPages,
   upgrade: benchUpgrade,
+  'upgrade-mysql': benchUpgradeMysql,
   webhooks: benchWebhooks,
   scale: benchScale,
   idle: benchIdle,

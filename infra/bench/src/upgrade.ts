@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createDatabaseHostClient, type DatabaseHostClient } from '@drydock/agent/database/client';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import type { Major } from '@drydock/contracts/databases/major';
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import { SteadyWriter, writerTableSql } from '@drydock/postgres/testing/steady-writer';
 import { findFreePort } from '@drydock/process/free-port';
@@ -20,7 +21,7 @@ const passwords = { owner: 'the-owner-s-password', writer: 'the-writer-s-passwor
 
 type UpgradePath = 'logical' | 'offline';
 
-interface Measured {
+export interface Measured {
   totalSeconds: number;
   gapMs: number;
   writesBlockedMs: number;
@@ -59,13 +60,14 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
 }
 
 /** From the first instance of the new major to the end of the comparison and ANALYZE, as the service's workflow does it, without its backups. */
-async function upgrade(
+export async function upgrade(
   client: DatabaseHostClient,
   databaseId: string,
   route: UpgradePath,
+  toMajor: Major = 18,
 ): Promise<{ writesBlockedMs: number; outcome: string }> {
   const upgradeId = 'bench';
-  await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: 18, path: route }, claim);
+  await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: toMajor, path: route }, claim);
   const run = (stage: 'copy_schema' | 'copy_data' | 'catch_up' | 'finish'): Promise<void> =>
     client.runStage(databaseId, { jobId: randomUUID(), upgradeId, stage }, claim);
   await run('copy_schema');
@@ -96,7 +98,11 @@ async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<
 
 /** 16 to 18 under a live writer, by logical replication and by the offline copy, on the same data. */
 export const benchUpgrade = (): Promise<void> =>
-  withWorkspace('upgrade', async (folder) => {
+  withDatabaseHost('upgrade', async (client) => printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')));
+
+/** A host of databases in a folder of its own. */
+export const withDatabaseHost = (name: string, work: (client: DatabaseHostClient) => Promise<void>): Promise<void> =>
+  withWorkspace(name, async (folder) => {
     fs.chmodSync(folder, 0o711);
     const [port, secret] = [await findFreePort(), randomBytes(32).toString('hex')];
     const environment = {
@@ -115,7 +121,7 @@ export const benchUpgrade = (): Promise<void> =>
     await until(async () => (await fetch(`${url}/readyz`)).ok, { timeoutMs: 30_000 });
     const client = createDatabaseHostClient({ url, secret });
     try {
-      printUpgrade(await measure(client, 'logical'), await measure(client, 'offline'));
+      await work(client);
     } finally {
       await client.close();
       await host.stop('SIGTERM', 30_000);

@@ -45,7 +45,11 @@ async function load(
   sections: Sections,
 ): Promise<{ manifest: Manifest; loaded: Omit<LoadedDump, 'read_from'> }> {
   const server = await openAdmin(admin, flavour);
-  await emptyServer(server).finally(() => server.close());
+  try {
+    await emptyServer(server);
+  } finally {
+    await server.close();
+  }
   const counting = countingSections(sections);
   const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections, areAccountsLocked: true });
   const manifest = counting.manifest();

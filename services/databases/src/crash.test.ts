@@ -11,9 +11,16 @@ import { succeed, workflowIdOf } from '@drydock/service/testing/follow-workflow'
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { CrashFixture, CrashLook } from '@drydock/testing/crash-every-step';
 import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope';
+import { describeWith } from '@drydock/testing/skipped';
 import { awaitedWorkflowOf, lookAt, workflowOf } from '@drydock/workflow/testing/workflow-record';
 import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../test/databases-world';
+import { mariadbVersions } from '../test/mysql-client';
 import { workflows } from './workflows';
+
+interface Version {
+  engine: string;
+  engine_version: string;
+}
 
 interface Run {
   workflowId: string;
@@ -56,9 +63,9 @@ describe('every step survives its crash', () => {
     await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [databaseId, kind]);
     return { databaseId, url, workflowId: await workflowOf(world.api, databaseId, kind) };
   };
-  const backedUp = () =>
+  const backedUp = (version?: Version) =>
     withWorker(async () => {
-      const made = await makeDatabase(world);
+      const made = await makeDatabase(world, 'Shop', world.caller, version);
       await succeed(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
       return made;
     });
@@ -166,25 +173,34 @@ describe('every step survives its crash', () => {
    * A database whose work waits for staff serves its customers, and stays locked until staff have decided. The effect of a step that
    * failed after it is on record once staff have had the step tried again.
    */
-  const judgeUpgrade = async (run: Run): Promise<'old' | 'new'> => {
-    const { databaseId, url } = run;
-    const [rows, record] = [await rowsOf(url), await recordOf(databaseId)];
-    await query(url, "INSERT INTO notes (text) VALUES ('writable')");
-    const waitsForStaff = (await look(run)).status === 'needs_attention';
-    const isServing = !waitsForStaff || record.engine_version === '18';
-    if (rows !== 3 || record.status !== (isServing ? 'available' : 'provisioning'))
-      throw new Error(`${rows} rows, on record ${record.status}`);
-    if (waitsForStaff) await succeed(world, 'POST', `/v1/databases/${databaseId}/workflows/${run.workflowId}/retry`);
-    const [served, { engine_version: recorded }] = [await majorOf(url), await recordOf(databaseId)];
-    if (recorded !== served) throw new Error(`${served}, on record ${recorded}`);
-    return served === '18' ? 'new' : 'old';
-  };
-  const startUpgrade = async (): Promise<Run> => {
-    const { id, url } = await backedUp();
-    return accept(id, url, 'POST', '/upgrade', { engine_version: '18' });
+  const judgeUpgrade =
+    (newest: string) =>
+    async (run: Run): Promise<'old' | 'new'> => {
+      const { databaseId, url } = run;
+      const [rows, record] = [await rowsOf(url), await recordOf(databaseId)];
+      await query(url, "INSERT INTO notes (text) VALUES ('writable')");
+      const waitsForStaff = (await look(run)).status === 'needs_attention';
+      const isServing = !waitsForStaff || record.engine_version === newest;
+      if (rows !== 3 || record.status !== (isServing ? 'available' : 'provisioning'))
+        throw new Error(`${rows} rows, on record ${record.status}`);
+      if (waitsForStaff) await succeed(world, 'POST', `/v1/databases/${databaseId}/workflows/${run.workflowId}/retry`);
+      const [served, { engine_version: recorded }] = [await majorOf(url), await recordOf(databaseId)];
+      if (recorded !== served) throw new Error(`${served}, on record ${recorded}`);
+      return served === newest ? 'new' : 'old';
+    };
+  const startUpgrade = (newest: string, from?: Version) => async (): Promise<Run> => {
+    const { id, url } = await backedUp(from);
+    return accept(id, url, 'POST', '/upgrade', { engine_version: newest });
   };
 
-  it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade, judge: judgeUpgrade }), crashLimitMs);
+  it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade('18'), judge: judgeUpgrade('18') }), crashLimitMs);
+
+  const [older, newer] = ['10.5', '11.8'];
+  const missing = [older, newer].filter((version) => !mariadbVersions.includes(version)).map((version) => `mariadb@${version}`);
+  describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')}`)('MariaDB', () => {
+    const start = startUpgrade(newer, { engine: 'mysql', engine_version: older });
+    it('upgrade_database', () => crash('upgrade_database', { start, judge: judgeUpgrade(newer) }), crashLimitMs);
+  });
 
   /** As an offline upgrade leaves it that was given up in its copy. */
   const blockedByUpgrade = async (upgradeId: string) => {

@@ -10,6 +10,7 @@ import { newSecret } from '@drydock/testing/secret';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from './database-host-process';
 import { databases } from './databases-api';
+import { askMysql, mysqlAddressOf } from './mysql-client';
 
 export interface DatabasesWorld extends ServiceWorld {
   host: DatabaseHostProcess;
@@ -56,12 +57,20 @@ export interface Made {
   url: string;
 }
 
-/** A Postgres 16 with three rows; the url as its owner would use it. */
-export async function makeDatabase(world: DatabasesWorld, label = 'Shop', caller: Caller = world.caller): Promise<Made> {
-  const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
+const postgres16 = { engine: 'postgres', engine_version: '16' };
+
+/** A database with three rows, a Postgres 16 unless said; the url as its owner would use it. */
+export async function makeDatabase(
+  world: DatabasesWorld,
+  label = 'Shop',
+  caller: Caller = world.caller,
+  version = postgres16,
+): Promise<Made> {
+  const body = { label, ...version, size: 'small' };
   const { id, password } = await succeed<CreatedDatabase>(world, 'POST', '/v1/databases', { body, caller });
   const { host, port, username, database_name } = (await world.api.call('GET', `/v1/databases/${id}`, { caller })).json as ManagedDatabase;
-  const url = `postgresql://${username}:${password}@${host}:${port}/${database_name}`;
+  const scheme = version.engine === 'postgres' ? 'postgresql' : 'mysql';
+  const url = `${scheme}://${username}:${password}@${host}:${port}/${database_name}`;
   await query(url, 'CREATE TABLE notes (id serial PRIMARY KEY, text text)');
   await query(url, "INSERT INTO notes (text) VALUES ('one'), ('two'), ('three')");
   return { id, url };
@@ -69,6 +78,7 @@ export async function makeDatabase(world: DatabasesWorld, label = 'Shop', caller
 
 /** By TLS, as a customer. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
+  if (url.startsWith('mysql:')) return (await askMysql(mysqlAddressOf(url), text)) as Row[];
   const client = new pg.Client({ connectionString: url, ssl: { rejectUnauthorized: false }, connectionTimeoutMillis: 15_000 });
   client.on('error', () => undefined);
   await client.connect();
@@ -79,5 +89,8 @@ export async function query<Row extends pg.QueryResultRow>(url: string, text: st
   }
 }
 
-export const majorOf = async (url: string): Promise<string> =>
-  String((await query<{ major: number }>(url, "SELECT current_setting('server_version_num')::int / 10000 AS major"))[0]?.major);
+/** `18`, `11.8`: as the server itself says it. */
+export async function majorOf(url: string): Promise<string> {
+  const [row] = await query<{ version: string }>(url, 'SELECT version() AS version');
+  return (url.startsWith('mysql:') ? /^\d+\.\d+/ : /(?<=^PostgreSQL )\d+/).exec(row?.version ?? '')?.[0] ?? '';
+}

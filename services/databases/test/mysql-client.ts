@@ -14,6 +14,11 @@ export interface MysqlAddress {
   database: string;
 }
 
+export function mysqlAddressOf(url: string): MysqlAddress {
+  const { hostname: host, port, username: user, password, pathname } = new URL(url);
+  return { host, port: Number(port), user, password: decodeURIComponent(password), database: pathname.slice(1) };
+}
+
 export type SqlRow = Record<string, unknown>;
 
 /** As a customer: by TLS. */

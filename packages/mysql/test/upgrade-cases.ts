@@ -1,0 +1,140 @@
+import { until } from '@drydock/testing/wait';
+import mysql from 'mysql2/promise';
+import type { Engine } from '../src/engines/list-engines';
+import type { MysqlServer } from '../src/server/mysql';
+import { compareServers, Moment } from '../src/upgrade/compare';
+import { catchUpServer, copyServer, ReplicatedSwitch, type ReplicationMove } from '../src/upgrade/replication';
+import { customerAccounts, laterGrants, oddContent } from './odd-content';
+import { ask, Servers } from './servers';
+
+const account = 300_907;
+const secret = 'a1'.repeat(32);
+
+interface Rig {
+  old: MysqlServer;
+  target: MysqlServer;
+  move: ReplicationMove;
+}
+
+/** A pair of servers for each test. */
+function pairOf(from: Engine, to: Engine): Rig {
+  const servers = new Servers();
+  const rig = {} as Rig;
+  beforeEach(async () => {
+    const [old, target] = [await servers.startReplicable(from, account), await servers.startReplicable(to, account)];
+    const sideOf = ({ admin, engine: { release } }: MysqlServer) => ({ admin, release });
+    Object.assign(rig, { old, target, move: { old: sideOf(old), target: sideOf(target), secret } });
+    await ask(old.admin, ...customerAccounts);
+  });
+  afterEach(() => servers.close());
+  return rig;
+}
+
+const asOwner = (server: MysqlServer, ...statements: string[]) =>
+  ask({ ...server.admin, user: 'owner', password: 'Owner-1' }, ...statements);
+
+/** The whole way, which the gate asks for too. */
+export function followCases(from: Engine, to: Engine): void {
+  const rig = pairOf(from, to);
+
+  test('follows a server that is written to and changed meanwhile, holds the same at the switch, and no code of the customer has run on it', async () => {
+    const { old, target, move } = rig;
+    await asOwner(old, ...oddContent('mariadb'), 'DROP VIEW other.broken', 'DROP TABLE shop.moved');
+    await ask(old.admin, ...laterGrants);
+    const writer = await mysql.createConnection({ ...old.admin, user: 'owner', password: 'Owner-1' });
+    let written = 0;
+    let isWriting = true;
+    const writing = (async () => {
+      while (isWriting) {
+        await writer.query('INSERT INTO shop.kinds (f, t) VALUES (?, ?)', [written, `row ${written}`]);
+        written += 1;
+      }
+    })();
+    await until(() => written > 20);
+    await copyServer(move);
+    await asOwner(
+      old,
+      'CREATE TABLE shop.later (a INT, b VARCHAR(20)) PARTITION BY HASH (a) PARTITIONS 3',
+      "INSERT INTO shop.later VALUES (1, 'x'), (2, 'y'), (2, 'y')",
+      'ALTER TABLE other.child ADD COLUMN more INT DEFAULT 7',
+      "CREATE EVENT shop.woken ON SCHEDULE EVERY 1 HOUR DO INSERT INTO noted VALUES (CURRENT_USER(), 'woken')",
+      'CREATE VIEW shop.new_view AS SELECT a FROM shop.later',
+      'DELETE FROM shop.later WHERE a = 1',
+      'SET PASSWORD = PASSWORD("Owner-2")',
+      'SET PASSWORD = PASSWORD("Owner-1")',
+    );
+    const seen = written;
+    await until(() => written > seen + 20);
+    await copyServer(move);
+    await catchUpServer(move);
+    isWriting = false;
+    await writing;
+    await writer.end();
+    const opened = await ReplicatedSwitch.open(move);
+    await ask(old.admin, 'SET GLOBAL read_only = ON');
+    await opened.bringLevel();
+    await opened.close();
+    const moment = await Moment.open(move.target);
+    await moment.take();
+    await ask(target.admin, 'ALTER USER owner ACCOUNT UNLOCK');
+    await asOwner(target, "INSERT INTO shop.later VALUES (9, 'of the new one')", 'UPDATE shop.kinds SET f = -1 WHERE id > 5000');
+    expect(await compareServers(move, moment)).toEqual({ outcome: 'equal', tables: 5, names: [] });
+    await moment.close();
+    expect(await compareServers(move, null)).toMatchObject({
+      outcome: 'undecided',
+      names: ['table `shop`.`kinds`', 'table `shop`.`later`'],
+    });
+    expect(await ask(target.admin, 'SHOW SLAVE STATUS')).toEqual([]);
+    const events = await ask(target.admin, "SELECT DEFINER, STATUS FROM information_schema.EVENTS WHERE EVENT_NAME = 'woken'");
+    expect(events).toEqual([{ DEFINER: 'owner@%', STATUS: 'ENABLED' }]);
+    const [noted] = (await ask(target.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE who NOT LIKE 'owner@%'")) as { n: number }[];
+    expect(noted?.n).toBe(0);
+  });
+}
+
+/** What else holds between each two versions. */
+export function upgradeCases(from: Engine, to: Engine): void {
+  const rig = pairOf(from, to);
+
+  test('a difference of one value, one row or one view is found', async () => {
+    const { old, target, move } = rig;
+    await asOwner(
+      old,
+      'CREATE TABLE shop.a (n INT, t TEXT)',
+      "INSERT INTO shop.a VALUES (1, 'x'), (2, NULL)",
+      'CREATE VIEW shop.v AS SELECT 1',
+    );
+    await copyServer(move);
+    await catchUpServer(move);
+    const changed = async (there: string, back: string): Promise<unknown> => {
+      const moment = await Moment.open(move.target);
+      await ask(target.admin, 'STOP SLAVE', 'SET SESSION sql_log_bin = 0', there);
+      await moment.take();
+      const { outcome, names } = await compareServers(move, moment);
+      await moment.close();
+      await ask(target.admin, 'SET SESSION sql_log_bin = 0', back);
+      return [outcome, ...names];
+    };
+    expect(await changed("UPDATE shop.a SET t = '' WHERE n = 2", 'UPDATE shop.a SET t = NULL WHERE n = 2')).toEqual([
+      'different',
+      'table `shop`.`a`',
+    ]);
+    expect(await changed("INSERT INTO shop.a VALUES (1, 'x')", 'DELETE FROM shop.a WHERE n = 1 LIMIT 1')).toEqual([
+      'different',
+      'table `shop`.`a`',
+    ]);
+    expect(await changed('DROP VIEW shop.v', 'CREATE VIEW shop.v AS SELECT 1')).toEqual(['different', 'view `shop`.`v`']);
+    expect(await changed('DO 1', 'DO 1')).toEqual(['equal']);
+  });
+
+  test('nobody enters the target before it is opened, and what it does not take is named', async () => {
+    const { old, target, move } = rig;
+    await asOwner(old, 'CREATE TABLE shop.a (n INT)', 'CREATE VIEW shop.broken AS SELECT n FROM shop.a', 'DROP TABLE shop.a');
+    await expect(copyServer(move)).rejects.toMatchObject({ code: 'statement_refused', object: 'view `shop`.`broken`', isPermanent: true });
+    await asOwner(old, 'DROP VIEW shop.broken');
+    await copyServer(move);
+    await expect(asOwner(target, 'SELECT 1')).rejects.toMatchObject({ errno: 4151 });
+    const logs = await ask(old.admin, 'SHOW BINLOG EVENTS LIMIT 100000');
+    expect(JSON.stringify(logs)).not.toMatch(/drydock_/);
+  });
+}
