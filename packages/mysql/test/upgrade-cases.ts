@@ -96,7 +96,7 @@ export function followCases(from: Engine, to: Engine): void {
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
-  test('a difference of one value, one row or one view is found', async () => {
+  test('a difference of one value, one row, one type or one view is found', async () => {
     const { old, target, move } = rig;
     await asOwner(
       old,
@@ -124,6 +124,10 @@ export function upgradeCases(from: Engine, to: Engine): void {
       'table `shop`.`a`',
     ]);
     expect(await changed('DROP VIEW shop.v', 'CREATE VIEW shop.v AS SELECT 1')).toEqual(['different', 'view `shop`.`v`']);
+    expect(await changed('ALTER TABLE shop.a MODIFY t LONGTEXT', 'ALTER TABLE shop.a MODIFY t TEXT')).toEqual([
+      'different',
+      'table `shop`.`a`',
+    ]);
     expect(await changed('DO 1', 'DO 1')).toEqual(['equal']);
   });
 

@@ -161,6 +161,9 @@ export async function compareServers(
   }
 }
 
+/** A table whose sum was made has the definition of its moment. */
+const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
+
 async function compareMoments(
   old: Moment,
   target: Moment,
@@ -169,13 +172,13 @@ async function compareMoments(
   const differing = [...old.names].filter((name) => !target.names.has(name));
   differing.push(...[...target.names].filter((name) => !old.names.has(name)));
   const undecided: string[] = [];
-  const columns = [...(await old.columns())];
+  const [columns, columnsNow] = [[...(await old.columns())], await target.columns()];
   for (const [at, [name, written]] of columns.entries()) {
     const object = `table ${name}`;
     if (!target.names.has(object)) continue;
     const [left, right] = await Promise.all([old.sum(written), target.sum(written)]);
     if (right === null) undecided.push(object);
-    else if (left !== right) differing.push(object);
+    else if (left !== right || shapeOf(written) !== shapeOf(columnsNow.get(name) ?? [])) differing.push(object);
     progress((at + 1) / columns.length);
   }
   for (const object of old.names) {
