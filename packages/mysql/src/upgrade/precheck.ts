@@ -93,16 +93,22 @@ export async function checkServer(old: Side, trial: Side | null, freeBytes: numb
     const neededBytes = Math.ceil(sizeBytes * spaceFactor);
     if (freeBytes < neededBytes) findings.push({ level: 'ERROR', code: 'not_enough_space', detail: notEnough(neededBytes, freeBytes) });
     if (trial !== null && findings.every(({ level }) => level !== 'ERROR')) findings.unshift(...(await tryDefinitions(old, trial)));
-    findings.push({
-      level: 'INFO',
-      code: 'sessions_end',
-      detail: 'The sessions of the moment are ended at the cutover and reconnect at the same address.',
-    });
+    findings.push(...notes);
     return { path: 'logical', findings, sizeBytes, neededBytes, freeBytes, pauseSeconds: 0 };
   } finally {
     await admin.close();
   }
 }
+
+const notes: readonly UpgradeFinding[] = [
+  {
+    level: 'INFO',
+    code: 'ddl_goes_over',
+    detail:
+      'Changes of the schema that are made meanwhile go over too; one that the new version does not take ends the upgrade before its cutover.',
+  },
+  { level: 'INFO', code: 'sessions_end', detail: 'The sessions of the moment are ended at the cutover and reconnect at the same address.' },
+];
 
 const notEnough = (needed: number, free: number): string =>
   `${Math.ceil(needed / 1e6)} MB are needed beside the database, ${Math.floor(free / 1e6)} MB are free.`;
@@ -117,7 +123,7 @@ async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<Up
   const flavour = 'mariadb';
   try {
     const sections = dumpDatabase({ admin, flavour, release, isSchemaOnly: true });
-    const { findings } = await loadDatabase({ admin: trial.admin, flavour, sections });
+    const { findings } = await loadDatabase({ admin: trial.admin, flavour, sections, areAccountsLocked: true });
     return findings.filter(({ code }) => code !== 'right_not_restored').map(({ object, reason }) => refused(object, reason));
   } catch (thrown) {
     const error = asTransferError('load_failed', thrown);

@@ -20,7 +20,7 @@ export function findingsOfComparison({ outcome, names, differed, recomputed }: O
 function undecided(names: readonly string[], differed: readonly string[]): string {
   const what = names.length > 0 ? `Written since the switch: ${told(names)}.` : 'Nothing of it was compared.';
   const earlier = differed.length > 0 ? ` An earlier comparison found a difference in: ${told(differed)}.` : '';
-  return `Whether the new instance held the same as the old one at the switch is not known: the moment to compare with was lost with a restart. ${what}${earlier}`;
+  return `Whether the new instance held the same as the old one at the switch is not known: the moment to compare with was lost with a restart, or a table was altered since. ${what}${earlier}`;
 }
 
 function changed(object: string, statements: readonly string[]): string {
