@@ -27,7 +27,7 @@ export class Servers {
     return server;
   }
 
-  /** One that others replicate from, and it from others: by TLS on loopback, certified by itself. */
+  /** Starts a server that can be either end of a replication: by TLS on loopback, with a certificate of its own. */
   async startReplicable(engine: Engine, account: number): Promise<MysqlServer> {
     const [folder, port] = [serverFolder(), await findFreePort()];
     const pair = this.pair ?? makeCertificate(serverFolder(), account);
@@ -61,7 +61,7 @@ export async function closeQuietly(connection: Connection): Promise<void> {
   await connection.end().catch(() => undefined);
 }
 
-/** One that certifies itself, for loopback. */
+/** Makes a self-signed certificate for loopback. */
 export function makeCertificate(folder: string, account: number): { certificate: string; key: string } {
   const [certificate, key] = ['certificate.pem', 'key.pem'].map((name) => path.join(folder, name)) as [string, string];
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];

@@ -9,7 +9,7 @@ import { installedPostgresMajors } from './postgres-majors';
 import { removeServerFolders } from './server-files';
 import type { TlsMaterial } from './tls-authority';
 
-/** Of every engine those whose programs are here. */
+/** The majors of every engine whose programs are on this machine. */
 export const installedMajors = async (): Promise<Major[]> => [...installedPostgresMajors(), ...(await installedMysqlMajors())];
 
 /** How the instances of a major are run. */

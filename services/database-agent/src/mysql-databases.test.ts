@@ -5,26 +5,13 @@
  * @processes
  */
 import net from 'node:net';
-import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import { listFetched } from '@drydock/mysql/engines/list-engines';
-import { listProcessesIn } from '@drydock/process/process-proof';
-import { settleHome } from '@drydock/process/server-folder';
 import { until } from '@drydock/testing/wait';
-import mysql, { type Connection } from 'mysql2/promise';
-import {
-  claim,
-  clearHost,
-  codeOf,
-  createDatabase,
-  instanceFolder,
-  newDatabaseId,
-  newHostFolder,
-  ownerPassword,
-  spawnHost,
-  type TestHost,
-} from '../test/host';
+import type { Connection } from 'mysql2/promise';
+import { claim, clearHost, codeOf, createDatabase, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
+import { askCustomer, connectCustomer, killMariadb } from '../test/mysql-customer';
 
 const major: Major = '10.11';
 const isThere = listFetched().some(({ flavour, version }) => flavour === 'mariadb' && version === major);
@@ -40,22 +27,8 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
   });
   afterAll(() => clearHost(host));
 
-  const connect = (change: object = {}): Promise<Connection> => {
-    const { host: address, port, ca_certificate: ca } = database;
-    const login = { user: 'shop_owner', password: ownerPassword, database: 'shop' };
-    return mysql.createConnection({ host: address, port, ...login, ssl: { ca }, connectTimeout: 30_000, ...change });
-  };
-  const ask = async (...statements: string[]): Promise<unknown> => {
-    const client = await connect();
-    client.on('error', () => undefined);
-    try {
-      let rows: unknown = [];
-      for (const statement of statements) [rows] = await client.query(statement);
-      return rows;
-    } finally {
-      client.destroy();
-    }
-  };
+  const connect = (change: object = {}): Promise<Connection> => connectCustomer(database, change);
+  const ask = (...statements: string[]): Promise<unknown> => askCustomer(database, ...statements);
 
   test('the host says that it has the programs', async () => {
     expect(await host.client.listMajors()).toEqual(expect.arrayContaining([16, 17, 18, major]));
@@ -115,7 +88,7 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     await ask('create table kept (a int primary key)', 'insert into kept values (1)');
     const [{ pid }] = (await ask('select @@pid_file as pid')) as [{ pid: string }];
     expect(pid).toMatch(/server\.pid$/);
-    await killServer();
+    killMariadb(host, databaseId, major);
     expect(await ask('select a from kept')).toEqual([{ a: 1 }]);
     await until(async () => (await host.client.readDatabase(databaseId)).is_up, { what: 'the server', timeoutMs: 30_000 });
   });
@@ -137,10 +110,4 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
       const socket = net.connect(database.port, database.host, () => resolve(socket));
       socket.on('error', reject);
     });
-  const killServer = async (): Promise<void> => {
-    const { home } = settleHome(instanceFolder(host, databaseId));
-    const [pid] = listProcessesIn(path.join(home, `mariadb-${major}`, 'data'));
-    if (pid === undefined) throw new Error('no server works there');
-    process.kill(pid, 'SIGKILL');
-  };
 });

@@ -81,7 +81,7 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
   }
 }
 
-/** Of the old instance the login goes over in either way. */
+/** The old instance's login goes over, be it an upgrade or a restore. */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { oldUrl, targetUrl, username } = moving;
   const upgrade = await openUpgrade(moving);

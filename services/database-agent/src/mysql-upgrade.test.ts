@@ -4,31 +4,14 @@
  * @tier long
  * @processes
  */
-import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import { listFetched } from '@drydock/mysql/engines/list-engines';
-import { listProcessesIn } from '@drydock/process/process-proof';
-import { settleHome } from '@drydock/process/server-folder';
 import { describeWith } from '@drydock/testing/skipped';
 import { SteadyWriter } from '@drydock/testing/steady-writer';
 import { until } from '@drydock/testing/wait';
-import mysql from 'mysql2/promise';
-import {
-  claim,
-  clearHost,
-  codeOf,
-  createDatabase,
-  instanceFolder,
-  newDatabaseId,
-  newHostFolder,
-  ownerPassword,
-  readRecord,
-  spawnHost,
-  type TestHost,
-} from '../test/host';
-import { compare, prepareMove, runStage, upgradeId } from '../test/move';
+import { claim, clearHost, codeOf, createDatabase, newDatabaseId, newHostFolder, readRecord, spawnHost, type TestHost } from '../test/host';
+import { compare, expectNothingLost, killInCutover, prepareMove, runStage, upgradeId } from '../test/move';
+import { askCustomer, connectCustomer, killMariadb } from '../test/mysql-customer';
 
 const [from, to] = ['10.5', '11.8'];
 const fetched = listFetched().map(({ flavour, version }) => `${flavour}@${version}`);
@@ -56,27 +39,10 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     await clearHost(host);
   });
 
-  const connect = async (port = database.port) => {
-    const login = { user: 'shop_owner', password: ownerPassword, database: 'shop' };
-    const ssl = { ca: database.ca_certificate };
-    const client = await mysql.createConnection({ host: database.host, port, ...login, ssl, connectTimeout: 30_000 });
-    client.on('error', () => undefined);
-    return client;
-  };
-  async function askAt(port: number, ...statements: string[]): Promise<unknown> {
-    const client = await connect(port);
-    try {
-      let rows: unknown = [];
-      for (const statement of statements) [rows] = await client.query(statement);
-      return rows;
-    } finally {
-      client.destroy();
-    }
-  }
-  const ask = (...statements: string[]) => askAt(database.port, ...statements);
+  const ask = (...statements: string[]): Promise<unknown> => askCustomer(database, ...statements);
   const startWriter = async (): Promise<SteadyWriter> => {
     const open = async () => {
-      const client = await connect();
+      const client = await connectCustomer(database);
       const write = async (id: number) => void (await client.query('insert into written values (?, ?)', [id, `row ${id}`]));
       return { write, close: async () => client.destroy() };
     };
@@ -85,13 +51,13 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     await until(() => writer.written > 20);
     return writer;
   };
-  async function expectNothingLost(writer: SteadyWriter): Promise<void> {
-    const seen = writer.written;
-    await until(() => writer.written > seen + 20, { timeoutMs: 60_000 });
-    const { acknowledged } = await writer.stop();
-    const there = new Set(((await ask('select id from written')) as { id: number }[]).map(({ id }) => id));
-    expect(acknowledged.filter((id) => !there.has(id))).toEqual([]);
-    expect(await ask('select n from totals')).toEqual([{ n: there.size }]);
+  async function expectAllThere(writer: SteadyWriter): Promise<void> {
+    let ids: number[] = [];
+    await expectNothingLost(writer, async () => {
+      ids = ((await ask('select id from written')) as { id: number }[]).map(({ id }) => id);
+      return ids;
+    });
+    expect(await ask('select n from totals')).toEqual([{ n: ids.length }]);
   }
   const versionAt = async (): Promise<string> => {
     const [{ v } = { v: '' }] = (await ask('select version() as v')) as { v: string }[];
@@ -101,11 +67,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
   const canWrite = async (which: 'old' | 'target'): Promise<boolean> => {
     const { upgrade, instances } = readRecord(host, databaseId);
     const port = instances.find(({ instance_id }) => instance_id === upgrade?.[which])?.port ?? 0;
-    return (await codeOf(askAt(port, 'update totals set n = n'))) === 'done';
-  };
-  const killServer = (which: 'old' | 'target', version: string): void => {
-    const { home } = settleHome(instanceFolder(host, databaseId, which));
-    for (const pid of listProcessesIn(path.join(home, `mariadb-${version}`, 'data'))) process.kill(pid, 'SIGKILL');
+    return (await codeOf(askCustomer({ ...database, port }, 'update totals set n = n'))) === 'done';
   };
 
   test('the writer finds the new version behind the same address: nothing acknowledged is lost, and every table is equal', async () => {
@@ -124,7 +86,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     expect(await versionAt()).toBe(to);
     expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal', tables: 3, names: [] });
     expect([await canWrite('old'), await canWrite('target')]).toEqual([false, true]);
-    await expectNothingLost(writer);
+    await expectAllThere(writer);
     expect(await ask('select * from later')).toEqual([{ a: 1 }]);
     const events = 'select definer, status from information_schema.events';
     expect(await ask(events)).toEqual([{ definer: 'shop_owner@%', status: 'ENABLED' }]);
@@ -142,19 +104,14 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       ['before_switch', from],
       ['after_switch', to],
     ] as const) {
-      await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
-      const exited = once(host.child, 'exit');
-      await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unreachable' });
-      expect(await exited).toEqual([null, 'SIGKILL']);
-      await host.client.close();
-      host = await spawnHost(host.folder);
+      host = await killInCutover(host, databaseId, point);
       expect([point, await versionAt()]).toEqual([point, version]);
       expect([await canWrite('old'), await canWrite('target')]).toEqual([version === from, version === to]);
       if (version === from) await runStage(host.client, databaseId, 'catch_up');
     }
     await host.client.cutover(databaseId, upgradeId, claim(1));
     expect(await compare(host.client, databaseId)).toMatchObject({ outcome: expect.stringMatching(/equal|undecided/) });
-    await expectNothingLost(writer);
+    await expectAllThere(writer);
   });
 
   test('an instance killed with -9 while the new one follows, either of them, costs nothing that was acknowledged', async () => {
@@ -164,12 +121,12 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
       ['target', to],
       ['old', from],
     ] as const) {
-      killServer(which, version);
+      killMariadb(host, databaseId, version, which);
       await until(() => runStage(host.client, databaseId, 'catch_up').then(() => true), { timeoutMs: 60_000, everyMs: 200 });
     }
     await until(() => host.client.cutover(databaseId, upgradeId, claim(1)).then(() => true), { timeoutMs: 60_000, everyMs: 200 });
     expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal' });
-    await expectNothingLost(writer);
+    await expectAllThere(writer);
   });
 
   test('given up before the switch the database is as it was, and nothing is left of the move', async () => {
@@ -178,7 +135,7 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     await host.client.abandonUpgrade(databaseId, upgradeId, claim(1));
     await host.client.abandonUpgrade(databaseId, upgradeId, claim(1));
     expect(await versionAt()).toBe(from);
-    await expectNothingLost(writer);
+    await expectAllThere(writer);
     expect(readRecord(host, databaseId)).toMatchObject({ upgrade: null, instances: [{ major: from }] });
   });
 

@@ -5,8 +5,6 @@
  * @processes
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
@@ -24,6 +22,7 @@ import {
   spawnHost,
   type TestHost,
 } from '../test/host';
+import { killInCutover, upgradeId } from '../test/move';
 
 let host: TestHost;
 beforeEach(async () => {
@@ -31,7 +30,6 @@ beforeEach(async () => {
 });
 afterEach(() => clearHost(host));
 
-const upgradeId = 'restore-1';
 const archiveKey = randomBytes(32);
 
 /** One moment of the database, of what serves or of what a restore has replaced, and what is needed to load it. */
@@ -71,12 +69,7 @@ test('killed with -9 before, at and after its switch, a restore has the one that
     ['before_switch', 'later'],
     ['after_switch', 'kept'],
   ] as const) {
-    await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
-    const exited = once(host.child, 'exit');
-    await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unreachable' });
-    expect(await exited).toEqual([null, 'SIGKILL']);
-    await host.client.close();
-    host = await spawnHost(host.folder);
+    host = await killInCutover(host, databaseId, point);
     expect([point, await textAt(database)]).toEqual([point, { text }]);
   }
   await host.client.cutover(databaseId, upgradeId, claim(1));

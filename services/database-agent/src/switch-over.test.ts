@@ -4,7 +4,6 @@
  * @tier long
  * @processes
  */
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -26,7 +25,7 @@ import {
   spawnHost,
   type TestHost,
 } from '../test/host';
-import { compare, createFilled, prepareMove, runStage, upgradeId, writerPassword } from '../test/move';
+import { compare, createFilled, expectNothingLost, killInCutover, prepareMove, runStage, upgradeId, writerPassword } from '../test/move';
 
 let host: TestHost;
 let databaseId: string;
@@ -55,14 +54,8 @@ const startWriter = async (): Promise<SteadyWriter> => {
   return writer;
 };
 
-async function expectNothingLost(writer: SteadyWriter): Promise<void> {
-  const seen = writer.written;
-  await until(() => writer.written > seen + 20, { timeoutMs: 60_000 });
-  const { acknowledged } = await writer.stop();
-  const rows = await runSql<{ id: string }>(customer(database), "select id from written where writer = 'w'");
-  const there = new Set(rows.map(({ id }) => Number(id)));
-  expect(acknowledged.filter((id) => !there.has(id))).toEqual([]);
-}
+const readIds = async (): Promise<number[]> =>
+  (await runSql<{ id: string }>(customer(database), "select id from written where writer = 'w'")).map(({ id }) => Number(id));
 
 const majorAt = async (): Promise<number> => {
   const [row] = await runSql<{ major: number }>(customer(database), "select current_setting('server_version_num')::int / 10000 as major");
@@ -82,7 +75,7 @@ test('the writer finds the new version behind the same address: nothing acknowle
   expect(await codeOf(runSql(customer(database), 'create table refused (a int)'))).toBe('55006');
   await host.client.cutover(databaseId, upgradeId, claim(1));
   expect(await majorAt()).toBe(18);
-  await expectNothingLost(writer);
+  await expectNothingLost(writer, readIds);
   expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal', tables: 12, names: [] });
   const numberAfter = await runSql<{ n: string }>(customer(database), "select nextval('invoice_no') as n");
   expect(Number(numberAfter[0]?.n)).toBeGreaterThan(Number(numberBefore[0]?.n));
@@ -102,17 +95,12 @@ test('killed with -9 before, at and after the switch, the host finds the instanc
     ['before_switch', 16],
     ['after_switch', 18],
   ] as const) {
-    await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
-    const exited = once(host.child, 'exit');
-    await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unreachable' });
-    expect(await exited).toEqual([null, 'SIGKILL']);
-    await host.client.close();
-    host = await spawnHost(host.folder);
+    host = await killInCutover(host, databaseId, point);
     expect([point, await majorAt()]).toEqual([point, major]);
     expect([await canWrite('old'), await canWrite('target')]).toEqual([major === 16, major === 18]);
   }
   await host.client.cutover(databaseId, upgradeId, claim(1));
-  await expectNothingLost(writer);
+  await expectNothingLost(writer, readIds);
 });
 
 /** Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host stands still there, kills an instance. */
@@ -142,7 +130,7 @@ test('an instance killed with -9 within the pause, the new one and then the old 
   await cutOverWhileKilling('old');
   await until(() => host.client.cutover(databaseId, upgradeId, claim(1)), { timeoutMs: 60_000, everyMs: 200 });
   expect(await majorAt()).toBe(18);
-  await expectNothingLost(writer);
+  await expectNothingLost(writer, readIds);
 });
 
 test('given up before the cutover the database is as it was: version 16, DDL taken, nothing left of the move', async () => {
@@ -156,7 +144,7 @@ test('given up before the cutover the database is as it was: version 16, DDL tak
   expect(await majorAt()).toBe(16);
   expect(await runSql(customer(database), traces)).toEqual([{ traces: '0' }]);
   await runSql(customer(database), 'create table accepted (a int)');
-  await expectNothingLost(writer);
+  await expectNothingLost(writer, readIds);
   await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unknown_upgrade' });
 });
 
@@ -170,7 +158,7 @@ test('offline, who connects waits until the new version has everything; also whe
   expect(writer.written).toBe(writtenBefore);
   await host.client.cutover(databaseId, upgradeId, claim(1));
   expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal' });
-  await expectNothingLost(writer);
+  await expectNothingLost(writer, readIds);
   await expect(host.client.abandonUpgrade(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'already_switched' });
 });
 

@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import { writerTableSql } from '@drydock/postgres/testing/steady-writer';
+import type { SteadyWriter } from '@drydock/testing/steady-writer';
+import { until } from '@drydock/testing/wait';
 import pg from 'pg';
-import { claim, createDatabase, customer } from './host';
+import { claim, createDatabase, customer, spawnHost, type TestHost } from './host';
 
 export const upgradeId = 'upgrade-1';
 export const writerPassword = 'the-writer-s-password';
@@ -33,10 +38,29 @@ export const compare = (client: DatabaseHostClient, databaseId: string, fence = 
 export async function prepareMove(
   client: DatabaseHostClient,
   databaseId: string,
-  path: 'logical' | 'offline' = 'logical',
+  way: 'logical' | 'offline' = 'logical',
   { id, major }: { id: string; major: Major } = { id: upgradeId, major: 18 },
 ): Promise<void> {
-  await client.prepareTarget(databaseId, { upgrade_id: id, to_major: major, path }, claim(1));
-  if (path === 'offline') await client.blockWrites(databaseId, id, claim(1));
+  await client.prepareTarget(databaseId, { upgrade_id: id, to_major: major, path: way }, claim(1));
+  if (way === 'offline') await client.blockWrites(databaseId, id, claim(1));
   for (const stage of stages) await runStage(client, databaseId, stage, 1, id);
+}
+
+/** Asks for the cutover of a host that dies with -9 at a point of it; resolves with its successor. */
+export async function killInCutover(host: TestHost, databaseId: string, point: string): Promise<TestHost> {
+  await writeFile(path.join(host.folder.faultsDir, `database_host.cutover.${point}@kill`), '');
+  const exited = once(host.child, 'exit');
+  await expect(host.client.cutover(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'unreachable' });
+  expect(await exited).toEqual([null, 'SIGKILL']);
+  await host.client.close();
+  return spawnHost(host.folder);
+}
+
+/** Ends a writer once it has gone on for a while; `readIds` asks for its rows in the database. */
+export async function expectNothingLost(writer: SteadyWriter, readIds: () => Promise<number[]>): Promise<void> {
+  const seen = writer.written;
+  await until(() => writer.written > seen + 20, { timeoutMs: 60_000 });
+  const { acknowledged } = await writer.stop();
+  const there = new Set(await readIds());
+  expect(acknowledged.filter((id) => !there.has(id))).toEqual([]);
 }

@@ -40,7 +40,6 @@ const scopes: Record<string, ReturnType<typeof crashScope>> = {
   end_abandoned_upgrade: crashScope({ never: isFailure }),
   upgrade_database: crashScope({ onlyInCi: /^kill at |^throw at .*\.catch_up\.after_effect$/ }),
 };
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
 
 describe('every step survives its crash', () => {
   let world: DatabasesWorld;
@@ -186,6 +185,8 @@ describe('every step survives its crash', () => {
       if (waitsForStaff) await succeed(world, 'POST', `/v1/databases/${databaseId}/workflows/${run.workflowId}/retry`);
       const [served, { engine_version: recorded }] = [await majorOf(url), await recordOf(databaseId)];
       if (recorded !== served) throw new Error(`${served}, on record ${recorded}`);
+      // Its servers would run on beside those of all later cases.
+      await succeed(world, 'DELETE', `/v1/databases/${databaseId}`);
       return served === newest ? 'new' : 'old';
     };
   const startUpgrade = (newest: string, from?: Version) => async (): Promise<Run> => {

@@ -31,7 +31,7 @@ const namesOf = async (admin: Session, sql: string): Promise<string[]> => (await
 const listed = (names: readonly string[]): string =>
   `${names.slice(0, toldMax).join(', ')}${names.length > toldMax ? ` and ${names.length - toldMax} more` : ''}`;
 
-/** What is asked of the old server, with what an answer means. */
+/** Each question to the old server, and the finding that an answer makes. */
 const questions: { level: UpgradeFinding['level']; code: string; sql: string; tell: (names: string) => string }[] = [
   {
     level: 'ERROR',

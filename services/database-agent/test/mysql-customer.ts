@@ -1,0 +1,34 @@
+import path from 'node:path';
+import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import { listProcessesIn } from '@drydock/process/process-proof';
+import { settleHome } from '@drydock/process/server-folder';
+import mysql, { type Connection } from 'mysql2/promise';
+import { instanceFolder, ownerPassword, type TestHost } from './host';
+
+/** As a customer of MariaDB connects: through the address, by TLS that checks the certificate. */
+export async function connectCustomer({ host, port, ca_certificate: ca }: DatabaseDescription, change: object = {}): Promise<Connection> {
+  const login = { user: 'shop_owner', password: ownerPassword, database: 'shop' };
+  const client = await mysql.createConnection({ host, port, ...login, ssl: { ca }, connectTimeout: 30_000, ...change });
+  client.on('error', () => undefined);
+  return client;
+}
+
+/** Runs statements one after the other in a session of their own; gives the last one's answer. */
+export async function askCustomer(database: DatabaseDescription, ...statements: string[]): Promise<unknown> {
+  const client = await connectCustomer(database);
+  try {
+    let rows: unknown = [];
+    for (const statement of statements) [rows] = await client.query(statement);
+    return rows;
+  } finally {
+    client.destroy();
+  }
+}
+
+/** Kills the server of an instance with -9. */
+export function killMariadb(host: TestHost, databaseId: string, version: string, which?: 'old' | 'target'): void {
+  const { home } = settleHome(instanceFolder(host, databaseId, which));
+  const pids = listProcessesIn(path.join(home, `mariadb-${version}`, 'data'));
+  if (pids.length === 0) throw new Error('no server works there');
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+}
