@@ -48,10 +48,6 @@ describe('every step survives its crash', () => {
   });
   afterAll(() => world.close());
 
-  const withWorker = async <T>(work: () => Promise<T>): Promise<T> => {
-    const worker = world.spawnWorker();
-    return work().finally(() => worker.kill('SIGKILL'));
-  };
   const accept = async (databaseId: string, url: string, method: string, rest: string, body?: object): Promise<Run> => {
     const answer = await world.api.call(method, `/v1/databases/${databaseId}${rest}`, { body });
     if (answer.status !== 202) throw new Error(answer.text);
@@ -63,7 +59,7 @@ describe('every step survives its crash', () => {
     return { databaseId, url, workflowId: await workflowOf(world.api, databaseId, kind) };
   };
   const backedUp = (version?: Version) =>
-    withWorker(async () => {
+    world.withWorker(async () => {
       const made = await makeDatabase(world, 'Shop', world.caller, version);
       await succeed(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
       return made;
@@ -115,7 +111,7 @@ describe('every step survives its crash', () => {
     () =>
       crash('take_database_backup', {
         start: async () => {
-          const { id, url } = await withWorker(() => makeDatabase(world));
+          const { id, url } = await world.withWorker(() => makeDatabase(world));
           return accept(id, url, 'POST', '/backups', {});
         },
         judge: async ({ databaseId, url }) => {
@@ -205,7 +201,7 @@ describe('every step survives its crash', () => {
 
   /** As an offline upgrade leaves it that was given up in its copy. */
   const blockedByUpgrade = async (upgradeId: string) => {
-    const made = await withWorker(() => makeDatabase(world));
+    const made = await world.withWorker(() => makeDatabase(world));
     const [row] = await world.api.rows<{ fence: string }>("SELECT nextval('workflow_fence')::text AS fence");
     const claim = { fence: row?.fence ?? '', workflowId: upgradeId };
     await world.host.client.prepareTarget(made.id, { upgrade_id: upgradeId, to_major: 18, path: 'offline' }, claim);
@@ -267,7 +263,7 @@ describe('every step survives its crash', () => {
       crash('retire_old_instance', {
         start: async () => {
           const { id, url } = await backedUp();
-          await withWorker(() => succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } }));
+          await world.withWorker(() => succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } }));
           return startScheduled(id, url, 'retire_old_instance');
         },
         judge: async ({ databaseId, url }) => {

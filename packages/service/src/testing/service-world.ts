@@ -13,6 +13,8 @@ export interface ServiceWorld {
   caller: Caller;
   /** A worker process as it is deployed, from dist, with `environment` on top of what all of them get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
+  /** Does something while there is a worker for it. That worker and its leases are gone afterwards, before anything else may be claimed. */
+  withWorker<T>(work: () => Promise<T>): Promise<T>;
   /** Kills the workers that are left and ends their leases. */
   endWorkers: () => Promise<void>;
   leases: Leases;
@@ -61,29 +63,40 @@ export async function openServiceWorld(tested: TestedService, options: WorldOpti
     expired.catch(() => undefined);
     expiring.push(expired);
   };
-  const endWorkers = async (): Promise<void> => {
-    const gone = [...alive].map((worker) => once(worker, 'exit'));
-    for (const worker of alive) worker.kill('SIGKILL');
+  const spawnWorker = (environment: Record<string, string> = {}): ChildProcess => {
+    const whole: Record<string, string> = { ...common, ...environment };
+    const worker = spawn(process.execPath, ['--enable-source-maps', path.join(tested.dir, 'dist/worker.js')], {
+      env: whole,
+      stdio: ['ignore', process.env['DRYDOCK_TEST_LOG'] === undefined ? 'ignore' : 'inherit', 'inherit'],
+    });
+    alive.add(worker);
+    worker.once('exit', (_code, signal) => {
+      alive.delete(worker);
+      if (signal === 'SIGKILL') expireOf(whole);
+    });
+    return worker;
+  };
+  const end = async (workers: readonly ChildProcess[]): Promise<void> => {
+    const left = workers.filter((worker) => alive.has(worker));
+    const gone = left.map((worker) => once(worker, 'exit'));
+    for (const worker of left) worker.kill('SIGKILL');
     await Promise.all(gone);
     await Promise.all(expiring.splice(0));
   };
+  const endWorkers = (): Promise<void> => end([...alive]);
   return {
     api,
     caller,
     leases,
     expireLeases: async () => void (await leases.expire()),
-    spawnWorker: (environment = {}) => {
-      const whole: Record<string, string> = { ...common, ...environment };
-      const worker = spawn(process.execPath, ['--enable-source-maps', path.join(tested.dir, 'dist/worker.js')], {
-        env: whole,
-        stdio: ['ignore', process.env['DRYDOCK_TEST_LOG'] === undefined ? 'ignore' : 'inherit', 'inherit'],
-      });
-      alive.add(worker);
-      worker.once('exit', (_code, signal) => {
-        alive.delete(worker);
-        if (signal === 'SIGKILL') expireOf(whole);
-      });
-      return worker;
+    spawnWorker,
+    withWorker: async (work) => {
+      const worker = spawnWorker();
+      try {
+        return await work();
+      } finally {
+        await end([worker]);
+      }
     },
     endWorkers,
     close: async () => {

@@ -32,16 +32,12 @@ describe('a restore survives the crash of every step', () => {
   });
   afterAll(() => world.close());
 
-  const backedUp = async (): Promise<{ made: Made; backupId: string }> => {
-    const worker = world.spawnWorker();
-    try {
+  const backedUp = (): Promise<{ made: Made; backupId: string }> =>
+    world.withWorker(async () => {
       const made = await makeDatabase(world);
       const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
       return { made, backupId };
-    } finally {
-      worker.kill('SIGKILL');
-    }
-  };
+    });
   const look = ({ workflowId, databaseId }: Run): Promise<CrashLook> =>
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const read = async (databaseId: string) => (await world.api.call('GET', `/v1/databases/${databaseId}`)).json as ManagedDatabase;

@@ -25,8 +25,7 @@ it(
   async () => {
     const world: HostingWorld = await openWorld(crashBackends()[0] ?? 'postgres', callerOf());
     const start = async (): Promise<Run> => {
-      const maker = world.spawnWorker();
-      const siteId = await makeSite(world).finally(() => maker.kill('SIGKILL'));
+      const siteId = await world.withWorker(() => makeSite(world));
       await putApp(world, siteId);
       const pid = await processOf(world, siteId);
       void world.api.call('POST', `/v1/sites/${siteId}/app/restart`).catch(() => undefined);
