@@ -59,6 +59,8 @@ export interface TestStack {
   expireLeases(service: string, at?: number): Promise<void>;
   /** What the process has logged so far. */
   log(name: string): string;
+  /** A variable of a running process, secrets included. @throws when it has none */
+  variable(name: string, variable: string): string;
   /** Stops everything as Ctrl-C does, and removes the data. */
   stop(): Promise<void>;
 }
@@ -166,6 +168,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
       return again;
     },
     expireLeases,
+    variable: (name, variable) => variableOf(pidOf(name), variable),
     log: (name) => {
       const file = path.join(dataDir, 'logs', `${name}.log`);
       return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
