@@ -140,9 +140,14 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
   });
 
   test('what stands against it is named before anything begins', async () => {
-    await ask('create table plain (a int) engine = myisam', 'create table gone (a int)', 'create view broken as select a from gone');
     const codesOf = async () =>
       (await host.client.precheck(databaseId, { toMajor: to, withTrial: true })).findings.map(({ code, detail }) => `${code} ${detail}`);
+    await ask('create table past (a int) with system versioning');
+    expect((await codesOf())[0]).toMatch(/^history_not_kept .*shop\.past/);
+    await ask('drop table past', "xa start 'held'", 'insert into totals values (1)', "xa end 'held'", "xa prepare 'held'");
+    expect((await codesOf())[0]).toMatch(/^prepared_transactions /);
+    await ask("xa rollback 'held'");
+    await ask('create table plain (a int) engine = myisam', 'create table gone (a int)', 'create view broken as select a from gone');
     expect((await codesOf())[0]).toMatch(/^engine_not_transactional .*shop\.plain/);
     await ask('drop table plain, gone');
     expect((await codesOf())[0]).toMatch(/^statement_refused .*view `shop`\.`broken`/);
