@@ -1,0 +1,90 @@
+/**
+ * The schemas of real programs that `.ci/fetch-schemas` brings, with rows, in managed databases. `npm run chaos` takes all of them.
+ *
+ * @tier long
+ * @processes
+ */
+import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
+import { type FilledTables, fillTables } from '@drydock/postgres/testing/fill-tables';
+import { withClient } from '@drydock/postgres/testing/run-sql';
+import { asReadAgain, listRealSchemas, missingSchema } from '@drydock/postgres/testing/schema-corpus';
+import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { callerOf } from '@drydock/service/testing/service-api';
+import { isChaos, serviceBackends } from '@drydock/testing/scope';
+import { workflowOf } from '@drydock/workflow/testing/workflow-record';
+import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld } from '../../test/databases-world';
+import { readContent } from '../../test/read-content';
+
+/** Each takes most of a minute. */
+const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
+const isHere = schemas.length > 0;
+
+/** Takes rows from some tables, others away with all that needs them, and changes the rest; and there is something new. */
+const change = `
+  DO $$ DECLARE name text; number bigint; BEGIN
+    FOR name, number IN SELECT c.oid::regclass, row_number() OVER (ORDER BY c.oid) FROM pg_class c WHERE c.relkind IN ('r', 'p')
+        AND c.oid >= 16384 AND NOT c.relispartition AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid) LOOP
+      CONTINUE WHEN to_regclass(name) IS NULL;
+      EXECUTE format(CASE number % 3 WHEN 0 THEN 'DROP TABLE %s CASCADE' WHEN 1 THEN 'TRUNCATE %s CASCADE'
+        ELSE 'ALTER TABLE %s ADD COLUMN added_later text DEFAULT ''later''' END, name);
+    END LOOP;
+    FOR name, number IN SELECT p.oid::regprocedure, row_number() OVER (ORDER BY p.oid) FROM pg_proc p WHERE p.oid >= 16384
+        AND p.prokind = 'f' AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e') LOOP
+      IF number % 3 = 0 AND to_regprocedure(name) IS NOT NULL THEN EXECUTE format('DROP FUNCTION %s CASCADE', name); END IF;
+    END LOOP;
+  END $$;
+  CREATE TABLE made_later AS SELECT 1 AS n`;
+
+const asOwner = <T>(url: string, work: Parameters<typeof withClient<T>>[1]): Promise<T> =>
+  withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, work);
+const contentOf = async ({ url }: Made): Promise<string[]> => (await readContent(url)).map(asReadAgain);
+/** A row for each table that takes one, by its owner. */
+const write = ({ url }: Made): Promise<FilledTables> => asOwner(url, (client) => fillTables(client, 1));
+
+(isHere ? describe : describe.skip)('a managed database', () => {
+  let world: DatabasesWorld;
+  beforeAll(async () => {
+    world = await openWorld(serviceBackends()[0] ?? 'postgres', callerOf());
+    world.spawnWorker();
+  });
+  afterAll(() => world.close());
+
+  /** The findings of a workflow that has to succeed. */
+  const carry = async (target: string, body: object) => {
+    const accepted = await world.api.call('POST', target, { body });
+    const { status, error, findings } = await ended(world, accepted.headers['location']);
+    expect({ status, error }).toEqual({ status: 'succeeded', error: null });
+    return findings;
+  };
+
+  test.each(isHere ? schemas : [missingSchema])(
+    'with the schema of $name is restored and moved from 16 to 17 and 18: every object and row is there, and its owner writes on',
+    async ({ name, sql }) => {
+      const made = await makeDatabase(world, name);
+      const { empty, ...filled } = await asOwner(made.url, async (client) => {
+        await client.query(`DROP TABLE notes; ${sql}`);
+        return fillTables(client, 8);
+      });
+      process.stderr.write(`${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`);
+      const before = await contentOf(made);
+      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
+
+      await asOwner(made.url, (client) => client.query(change));
+      expect(await contentOf(made)).not.toEqual(before);
+      expect(await carry(`/v1/databases/${made.id}/backups/${backupId}/restore`, {})).toEqual([]);
+      expect(await contentOf(made)).toEqual(before);
+      for (const version of ['17', '18']) {
+        expect((await write(made)).rows > 0).toBe(filled.rows > 0);
+        const present = await contentOf(made);
+        expect(await carry(`/v1/databases/${made.id}/upgrade`, { engine_version: version })).toEqual([]);
+        expect(await majorOf(made.url)).toBe(version);
+        expect(await contentOf(made)).toEqual(present);
+      }
+      expect((await write(made)).rows > 0).toBe(filled.rows > 0);
+
+      await world.api.call('DELETE', `/v1/databases/${made.id}`);
+      const deletion = await workflowOf(world.api, made.id, 'delete_database');
+      expect(await ended(world, `/v1/databases/${made.id}/workflows/${deletion}`)).toMatchObject({ status: 'succeeded' });
+    },
+  );
+});
