@@ -46,8 +46,8 @@ beforeAll(async () => {
       return { params: { keyId, orgId, eventId, webhookId, deliveryId, workflowId } };
     },
     cannotSucceed: {},
-    // What takes a right away waits for every gateway to have heard of it.
-    waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey'],
+    // What takes a right away waits for every gateway to have heard of it; a stream of events lasts its time.
+    waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey', 'watchEvents'],
   };
 });
 afterAll(() => api.close());

@@ -7,12 +7,15 @@ import { isChaos } from '@drydock/testing/scope';
 import { sampleOf } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
 import type { ServiceAnswer } from './call-service';
-import type { Things } from './conformance-rule';
+import type { Sent, Things } from './conformance-rule';
 import { type Asked, requestsOf, searchOf } from './fuzz';
 
 const mostTries = 30;
 const isOutOfTime = ({ status, json }: ServiceAnswer): boolean =>
   status === 503 && problemSchema.safeParse(json).data?.['dependency'] === 'database';
+
+/** Events with their data in one line of JSON, and signs of life between them. */
+const eventStream = /^(?:(?:id: .+\n)?(?:event: .+\n)?data: \{.*\}\n\n|:\n\n)*$/;
 
 export interface Fuzzed {
   endpoint: EndpointDefinition;
@@ -25,7 +28,7 @@ export interface Fuzzed {
   makeThings(): Promise<Things>;
   /** A body that succeeds with those things. */
   goodBody(things: Things): object | undefined;
-  ask(things: Things, sent: Omit<Asked, 'query'> & { search: string }): Promise<ServiceAnswer>;
+  ask(things: Things, sent: Sent): Promise<ServiceAnswer>;
 }
 
 /** Requests that one set of things is asked: few enough that what a deletion or a change has spent is there again for the next ones. A read spends nothing. */
@@ -71,13 +74,18 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
 
 /** Gives the answer's status and code. What the database of a busy machine has no time for is asked again, as every caller would; what it never takes is a fault. */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
-  const { query, ...sent } = asked;
-  let answer = await ask(things, { ...sent, search: searchOf(query) });
+  const { query, lastEventId, ...rest } = asked;
+  const sent = { ...rest, search: searchOf(query), ...(lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } }) };
+  let answer = await ask(things, sent);
   for (let tries = 1; tries < mostTries && isOutOfTime(answer); tries += 1) {
     await sleep(1_000);
-    answer = await ask(things, { ...sent, search: searchOf(query) });
+    answer = await ask(things, sent);
   }
   const what = `${inspect(asked, { depth: 6, maxStringLength: 500 })} was answered ${answer.status} ${answer.text}`;
+  if (endpoint.response.contentType === 'text/event-stream' && answer.status < 300) {
+    assert.match(answer.text, answer.status === 204 ? /^$/ : eventStream, what);
+    return String(answer.status);
+  }
   if (answer.status === endpoint.response.status) {
     assert.deepEqual(endpoint.response.schema?.safeParse(answer.json).error?.issues, undefined, what);
     return String(answer.status);

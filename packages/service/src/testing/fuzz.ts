@@ -11,11 +11,12 @@ export interface Asked {
   query: Readonly<Record<string, unknown>>;
   body?: unknown;
   idempotencyKey?: string;
+  lastEventId?: string;
 }
 
 /** Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody expects. `good`: a body that succeeds. */
 export function requestsOf(endpoint: EndpointDefinition, things: Things, good: object = {}): fc.Arbitrary<Asked> {
-  const { query, body, idempotency } = endpoint;
+  const { query, body, idempotency, response } = endpoint;
   const params = parametersOf(endpoint).map((name): [string, fc.Arbitrary<string>] => [
     name,
     fc.oneof(
@@ -37,9 +38,18 @@ export function requestsOf(endpoint: EndpointDefinition, things: Things, good: o
     ...(idempotency === 'ignored'
       ? {}
       : { idempotencyKey: fc.oneof(fc.uuid(), fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 300 })) }),
+    ...(response.contentType === 'text/event-stream' ? { lastEventId: placesInStream } : {}),
   };
   return fc.record(asked, { requiredKeys: ['params', 'query'] }) as fc.Arbitrary<Asked>;
 }
+
+/** Versions of a workflow, ids of events, and what is neither. */
+const placesInStream = fc.oneof(
+  fc.nat({ max: 3 }).map(String),
+  fc.uuid({ version: 7 }),
+  fc.constantFrom('00000000-0000-0000-0000-000000000000', '', '-1', '1e9', '9'.repeat(100)),
+  fc.string({ unit: 'grapheme-ascii', maxLength: 300 }),
+);
 
 /** A query with many parameters is nearly always refused for one of them. Half of the queries have one or two, so that more of them succeed. */
 function queriesOf(schema: z.ZodObject): fc.Arbitrary<object> {
