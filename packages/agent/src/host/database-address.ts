@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { scaled } from '@drydock/process/time-out-scale';
+import { hearInTurn, type InTurn } from './in-turn';
 import { Newcomers } from './newcomers';
 
 /** How long a client may take to say what it wants. */
@@ -17,16 +18,22 @@ export class DatabaseAddress<Greeting extends object> {
   readonly server: Server;
   private readonly judge: (data: Buffer) => Verdict<Greeting>;
   private readonly admit: (client: Socket, greeting: Greeting, settle: () => void) => void;
+  private readonly inTurn: InTurn;
   private readonly newcomers = new Newcomers(newcomersMax);
   private readonly sockets = new Set<Socket>();
 
   /**
    * `judge` is asked when the client has come, and each time that more of its first words has. `admit` calls `settle` once the client has proved itself: until then a newer one may take its
-   * place, and after that others count it.
+   * place, and after that others count it. Each piece of those words takes a turn.
    */
-  constructor(judge: (data: Buffer) => Verdict<Greeting>, admit: (client: Socket, greeting: Greeting, settle: () => void) => void) {
+  constructor(
+    judge: (data: Buffer) => Verdict<Greeting>,
+    admit: (client: Socket, greeting: Greeting, settle: () => void) => void,
+    inTurn: InTurn = (go) => go(),
+  ) {
     this.judge = judge;
     this.admit = admit;
+    this.inTurn = inTurn;
     this.server = createServer({ noDelay: true }, (client) => this.greet(client));
   }
 
@@ -53,23 +60,26 @@ export class DatabaseAddress<Greeting extends object> {
     const late = setTimeout(() => client.destroy(), scaled(greetingMs));
     client.on('close', () => clearTimeout(late));
     let data: Buffer = Buffer.alloc(0);
-    const onData = (chunk: Buffer): void => {
+    const hear = (chunk: Buffer, next: () => void): void => {
       data = Buffer.concat([data, chunk]);
       const verdict = this.judge(data);
-      if (verdict === 'incomplete') return;
+      if (verdict === 'incomplete') {
+        next();
+        return;
+      }
       if (verdict === 'decline_encryption' && data.length === offerBytes) {
         data = Buffer.alloc(0);
         client.write('N');
+        next();
         return;
       }
-      client.off('data', onData);
-      client.pause();
+      stop();
       clearTimeout(late);
       // A client waits for the answer to its offer. Bytes that come before could be a stranger's, and would pass for encrypted ones.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };
-    client.on('data', onData);
-    onData(data);
+    const stop = hearInTurn(client, this.inTurn, hear);
+    hear(data, () => undefined);
   }
 }

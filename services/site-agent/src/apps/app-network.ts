@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net';
+import type { InTurn } from '@drydock/agent/host/in-turn';
 import type { BoxedChild } from '@drydock/process/box';
 import { Outgoing, type OutgoingPolicy } from './outgoing';
 import { OutgoingDialler } from './outgoing-dialler';
@@ -16,10 +17,10 @@ export class AppNetwork {
   private readonly outgoing: Outgoing;
   private readonly dialler: OutgoingDialler;
 
-  constructor(options: { databasePort: number; acceptDatabase: (client: Socket) => void; policy: OutgoingPolicy }) {
+  constructor(options: { databasePort: number; acceptDatabase: (client: Socket) => void; policy: OutgoingPolicy; inTurn: InTurn }) {
     this.databasePort = options.databasePort;
     this.acceptDatabase = options.acceptDatabase;
-    this.outgoing = new Outgoing(options.policy);
+    this.outgoing = new Outgoing(options.policy, options.inTurn);
     this.dialler = new OutgoingDialler(this.outgoing);
   }
 

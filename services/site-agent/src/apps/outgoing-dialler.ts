@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-import { codeOf, join, type Outgoing } from './outgoing';
+import { codeOf, type Outgoing } from './outgoing';
 
 const questionMs = 10_000;
 const questionBytesMax = 1_024;
@@ -28,18 +28,10 @@ export class OutgoingDialler {
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
     client.setTimeout(questionMs, () => client.destroy());
-    let said = Buffer.alloc(0);
-    const onData = (part: Buffer): void => {
-      said = Buffer.concat([said, part]);
-      const end = said.indexOf('\n');
-      if (end < 0 && said.length <= questionBytesMax) return;
-      client.off('data', onData);
-      client.pause();
-      client.setTimeout(0);
-      client.unshift(said.subarray(end + 1));
-      this.answer(client, said.subarray(0, Math.max(end, 0)).toString()).catch(() => client.destroy());
-    };
-    client.on('data', onData);
+    this.outgoing
+      .hearUntil(client, '\n', questionBytesMax)
+      .then((line) => this.answer(client.setTimeout(0), line))
+      .catch(() => client.destroy());
   }
 
   private async answer(client: Socket, line: string): Promise<void> {
@@ -48,7 +40,7 @@ export class OutgoingDialler {
       const upstream = this.dialled.get(question.ticket);
       if (upstream === undefined) return void client.destroy();
       this.dialled.delete(question.ticket);
-      join(client, upstream);
+      this.outgoing.join(client, upstream);
       return;
     }
     const told = 'dial' in question ? this.dial(question.dial) : this.outgoing.lookup(question.lookup).then((addresses) => ({ addresses }));

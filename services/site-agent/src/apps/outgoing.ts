@@ -1,16 +1,7 @@
 import { Resolver } from 'node:dns/promises';
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
 import { BlockList, connect, isIP, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { Duplex } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { hearUntil, type InTurn, joinInTurn } from '@drydock/agent/host/in-turn';
 import { isPublicAddress } from '@drydock/service/outbound/public-address';
 
 /** What one site may have open or under way at once, to anywhere. */
@@ -18,6 +9,9 @@ const connectionsMax = 64;
 const dialMs = 10_000;
 /** How many addresses of one name are tried. */
 const addressesMax = 4;
+const headMs = 10_000;
+const headBytesMax = 16_384;
+const betweenHops = /^(connection|keep-alive|proxy-connection|proxy-authorization)[ \t]*:/i;
 
 /** Why a site's connection was not made; `code` is that of a system call. */
 export class OutgoingError extends Error {
@@ -81,19 +75,34 @@ const isOwnAddress = (address: string): boolean =>
  */
 export class Outgoing {
   private readonly policy: OutgoingPolicy;
-  private readonly proxy: Server;
+  private readonly inTurn: InTurn;
   private open = 0;
 
-  constructor(policy: OutgoingPolicy) {
+  constructor(policy: OutgoingPolicy, inTurn: InTurn) {
     this.policy = policy;
-    this.proxy = createServer((request, response) => void this.forward(request, response));
-    this.proxy.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => void this.tunnel(request, client, head));
-    this.proxy.on('clientError', (_error, client) => client.destroy());
+    this.inTurn = inTurn;
   }
 
-  /** Serves one connection of the application's. */
+  /**
+   * Serves one connection of the application's. Only the head of a request is read here: a body or an answer may have ten thousand chunks in one
+   * piece.
+   */
   accept(client: Socket): void {
-    this.proxy.emit('connection', client);
+    client.on('error', () => client.destroy());
+    client.setTimeout(headMs, () => client.destroy());
+    hearUntil(client, '\r\n\r\n', headBytesMax, this.inTurn)
+      .then((head) => this.answer(client.setTimeout(0), head))
+      .catch(() => client.destroy());
+  }
+
+  /** Carries both ways, each piece in a turn of the organisation's. */
+  join(client: Socket, upstream: Socket): void {
+    joinInTurn(client, upstream, this.inTurn);
+  }
+
+  /** What the application says first, before `end`. */
+  hearUntil(client: Socket, end: string, bytesMax: number): Promise<string> {
+    return hearUntil(client, end, bytesMax, this.inTurn);
   }
 
   lookup(name: string): Promise<string[]> {
@@ -133,52 +142,27 @@ export class Outgoing {
     }
   }
 
-  private async tunnel({ url = '' }: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
-    client.on('error', () => client.destroy());
+  /** A tunnel for anything, or a request in the form for proxies, which is how programs ask for pages without TLS. */
+  private async answer(client: Socket, head: string): Promise<void> {
+    const [line = '', ...headers] = head.split('\r\n');
+    const [method = '', target = ''] = line.split(' ');
     try {
-      const { hostname, port } = new URL(`http://${url}`);
+      const { protocol, hostname, port, pathname, search } = new URL(method === 'CONNECT' ? `http://${target}` : target);
+      if (protocol !== 'http:') throw new OutgoingError('EPROTO', 'anything but plain HTTP is asked for by CONNECT');
       const upstream = await this.dial(plainHost(hostname), Number(port === '' ? 80 : port));
-      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-      upstream.write(head);
-      join(client, upstream);
+      if (client.destroyed) return void upstream.destroy();
+      if (method === 'CONNECT') client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      else upstream.write(headOf(`${method} ${pathname}${search} HTTP/1.1`, headers), 'latin1');
+      this.join(client, upstream);
     } catch (error) {
       client.end(`HTTP/1.1 ${statusOf(error)} ${codeOf(error)}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     }
   }
-
-  /** A request in the form for proxies, which is how programs ask for pages without TLS. */
-  private async forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const { protocol, hostname, port, pathname, search } = new URL(request.url ?? '');
-      if (protocol !== 'http:') throw new OutgoingError('EPROTO', 'anything but plain HTTP is asked for by CONNECT');
-      const upstream = await this.dial(plainHost(hostname), Number(port === '' ? 80 : port));
-      // Before anything that may throw: a connection that nobody has would keep its place.
-      response.once('close', () => upstream.destroy());
-      if (request.socket.destroyed) return void upstream.destroy();
-      const { 'proxy-connection': _hop, 'proxy-authorization': _name, ...headers }: IncomingHttpHeaders = request.headers;
-      const asked = httpRequest({
-        createConnection: () => upstream,
-        method: request.method,
-        path: pathname + search,
-        headers: { ...headers, connection: 'close' },
-      });
-      asked.once('response', (answer) => {
-        passOn(answer, response).catch(() => response.destroy());
-      });
-      asked.on('error', () => response.destroy());
-      await pipeline(request, asked);
-    } catch (error) {
-      if (response.headersSent) response.destroy();
-      else response.writeHead(statusOf(error), { connection: 'close' }).end(`${codeOf(error)}\n`);
-    }
-  }
 }
 
-/** Rejects also where Node can read an answer and not write it, as one with the status 000. */
-async function passOn(answer: IncomingMessage, response: ServerResponse): Promise<void> {
-  response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
-  await pipeline(answer, response);
-}
+/** A connection carries one request: what follows it would go to the same address. */
+const headOf = (line: string, headers: readonly string[]): string =>
+  [line, ...headers.filter((header) => !betweenHops.test(header)), 'Connection: close', '', ''].join('\r\n');
 
 function connectTo(address: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -194,12 +178,6 @@ function connectTo(address: string, port: number): Promise<Socket> {
     });
     socket.on('error', () => undefined); // told by the end of the stream
   });
-}
-
-/** Carries both ways until both have ended, or one has failed. */
-export function join(client: Duplex, upstream: Duplex): void {
-  pipeline(client, upstream).catch(() => client.destroy());
-  pipeline(upstream, client).catch(() => upstream.destroy());
 }
 
 export const codeOf = (error: unknown): string => {

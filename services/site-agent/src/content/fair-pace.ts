@@ -2,7 +2,7 @@
 const turnMs = 10;
 
 /**
- * What all may do in a second, in turns of ten milliseconds: 8,000 in all, and 4,000 for an organisation. What is more waits for the next turn,
+ * What all may do in a second, in turns of ten milliseconds: by default 8,000 in all, and 4,000 for an organisation. What is more waits for the next turn,
  * in which organisations go one after the other.
  */
 export class FairPace {

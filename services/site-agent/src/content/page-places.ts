@@ -34,6 +34,7 @@ interface PlaceNumbers {
   renders?: number;
   visits?: number;
   pieces?: FairPace;
+  carried?: Pick<FairPace, 'take'>;
 }
 
 /** A process for the files of one site. */
@@ -57,6 +58,8 @@ export class PagePlaces {
   private readonly visits: FairPlaces;
   /** Pieces of applications' answers after the first one: each costs the event loop that all sites share. */
   readonly pieces: FairPace;
+  /** Pieces of connections outside and to databases, each way: 8,000 a second for an organisation. A page's queries are two. */
+  readonly carried: Pick<FairPace, 'take'>;
   private readonly running = new Set<PlacedProcess>();
 
   constructor({
@@ -64,11 +67,13 @@ export class PagePlaces {
     renders = rendersMax,
     visits = visitsMax,
     pieces = new FairPace(),
+    carried = new FairPace({ max: 160, share: 80 }),
   }: PlaceNumbers = {}) {
     this.processes = new FairPlaces(processes);
     this.renders = new FairPlaces(renders);
     this.visits = new FairPlaces(visits);
     this.pieces = pieces;
+    this.carried = carried;
   }
 
   /** Idle processes make room: those of the same organisation, or for its first one those of any. Throws {@link PagesBusy}. */

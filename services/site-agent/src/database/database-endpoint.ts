@@ -1,5 +1,6 @@
 import { connect, type Server, type Socket } from 'node:net';
 import { DatabaseAddress, type Verdict } from '@drydock/agent/host/database-address';
+import type { InTurn } from '@drydock/agent/host/in-turn';
 import { Newcomers } from '@drydock/agent/host/newcomers';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
 import { type Gate, GateError } from '../serving/gate';
@@ -32,6 +33,8 @@ export interface EndpointOptions {
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. Pages and applications ask for them by name. */
   served: () => Iterable<PlacedDatabase>;
+  /** Each piece that is carried, either way, takes a turn of the organisation's. */
+  inTurn: InTurn;
 }
 
 /**
@@ -48,10 +51,11 @@ export class DatabaseEndpoint {
 
   constructor(options: EndpointOptions) {
     this.options = options;
-    this.address = new DatabaseAddress(judgeGreeting, (client, greeting, settle) => {
+    const admit = (client: Socket, greeting: Greeting, settle: () => void): void => {
       if (greeting.kind === 'cancel') this.forwardCancel(client, greeting);
       else void this.admit(client, greeting, settle);
-    });
+    };
+    this.address = new DatabaseAddress(judgeGreeting, admit, options.inTurn);
   }
 
   /** How many sessions there were; as long as it stays the same and none is open, nobody has written. */
@@ -120,7 +124,7 @@ export class DatabaseEndpoint {
   }
 
   private join(client: Socket, { protocol, parameters, rest }: Startup, { database, cluster }: PlacedDatabase, settle: () => void): void {
-    const { siteId, role } = this.options;
+    const { siteId, role, inTurn } = this.options;
     // Before anything is awaited: a switch from now on must find this session.
     const session = new EndpointSession(client, {
       cluster,
@@ -129,6 +133,7 @@ export class DatabaseEndpoint {
       takePlace: (end) => cluster.budget.take(siteId, end),
       endBackend: (pid) => cluster.endSessionsOf(role, database, [pid]),
       onAuthenticated: settle,
+      inTurn,
     });
     this.sessions.add(session);
     this.sessionsBegun += 1;

@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { carryInTurn, hearInTurn, type InTurn } from '@drydock/agent/host/in-turn';
 import type { Newcomers } from '@drydock/agent/host/newcomers';
 import { writeFatal } from '@drydock/agent/host/startup-packet';
 import { scaled } from '@drydock/process/time-out-scale';
@@ -21,6 +22,7 @@ export interface EndpointSessionOptions {
   takePlace: (end: () => void) => (() => void) | null;
   endBackend: (pid: number) => Promise<void>;
   onAuthenticated: () => void;
+  inTurn: InTurn;
 }
 
 /**
@@ -77,8 +79,8 @@ export class EndpointSession {
     this.late = setTimeout(() => this.end(), scaled(authenticationMs));
     upstream.setNoDelay(true).connect(this.address);
     upstream.write(startup);
-    client.pipe(upstream);
-    upstream.on('data', this.passOn);
+    carryInTurn(client, upstream, this.options.inTurn);
+    hearInTurn(upstream, this.options.inTurn, this.passOn);
   }
 
   get address(): SitesAddress {
@@ -98,9 +100,9 @@ export class EndpointSession {
     if (pid !== null) void this.options.endBackend(pid).catch(() => undefined);
   }
 
-  /** Passes on what Postgres says until it has said who the backend is. From then on bytes are only passed on. */
-  private readonly passOn = (chunk: Buffer): void => {
-    const { client, upstream, beginning } = this;
+  /** Passes on what Postgres says, and looks at it until Postgres has said who the backend is. What comes after the client has gone is dropped. */
+  private readonly passOn = (chunk: Buffer, next: () => void): void => {
+    const { client, beginning } = this;
     const wasAuthenticated = beginning.isAuthenticated;
     beginning.push(chunk);
     if (beginning.isAuthenticated && !wasAuthenticated && !this.settle()) {
@@ -108,11 +110,8 @@ export class EndpointSession {
       this.leave();
       return;
     }
-    if (client.writable) client.write(chunk);
-    if (beginning.pid === null) return;
-    upstream.off('data', this.passOn);
-    if (client.destroyed) upstream.resume();
-    else upstream.pipe(client);
+    if (!client.writable || client.write(chunk)) next();
+    else client.once('drain', next);
   };
 
   private settle(): boolean {
@@ -131,9 +130,8 @@ export class EndpointSession {
   private leave(): void {
     const { upstream, beginning } = this;
     if (this.ending !== undefined || upstream.destroyed) return;
-    upstream.unpipe();
     upstream.end();
-    upstream.resume();
+    upstream.resume(); // it may have waited for the client
     this.ending = setInterval(() => {
       if (beginning.pid === null) upstream.destroy();
       else void this.options.endBackend(beginning.pid).catch(() => undefined);

@@ -5,6 +5,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import { isChaos } from '@drydock/testing/scope';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
@@ -39,8 +41,22 @@ for (let number = 0; number < count; number += 1) {
 }
 `;
 
+/** Takes all that comes, one byte at a time says something too, and prints its port. */
+const sinkSource = `
+const server = require('node:net').createServer({ noDelay: true }, (socket) => {
+  const drip = () => { if (socket.write('x')) setImmediate(drip); else socket.once('drain', drip); };
+  socket.on('error', () => undefined).on('data', () => undefined);
+  drip();
+}).listen(0, process.argv[1], () => console.log(server.address().port));
+`;
+
+/** Not a loopback: applications reach it as something outside, where the operator allows it. */
+const outside = Object.values(os.networkInterfaces())
+  .flatMap((known) => known ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+
 beforeAll(async () => {
-  host = await startHost(await hostConfig());
+  host = await startHost({ ...(await hostConfig()), SITES_OUTGOING_ALLOW: `${outside}/32` });
   attacker = await host.client.ensureSite(ids[0], { domain: 'attacker.org', organisation_id: 'org-1' }, claim(1));
   victim = await host.client.ensureSite(ids[1], { domain: 'victim.org', organisation_id: 'org-2' }, claim(1));
   await writeFile(`${victim.files_dir}/index.html`, '<?sql select 7 ?>');
@@ -88,9 +104,40 @@ async function attack(source: string, args: readonly string[]): Promise<{ firstL
 async function expectAsEver(quiet: Measured): Promise<void> {
   const attacked = await visitVictim(200);
   expect(attacked.statuses).toEqual(new Set([200]));
-  expect(attacked.medianMs).toBeLessThan(10 * quiet.medianMs);
-  expect(attacked.highMs).toBeLessThan(10 * quiet.highMs);
+  // Where nothing else runs, three times is what is promised.
+  const times = isChaos ? 3 : 10;
+  expect(attacked.medianMs).toBeLessThan(times * quiet.medianMs);
+  expect(attacked.highMs).toBeLessThan(times * quiet.highMs);
 }
+
+/** Says one byte at a time by 64 connections outside and 20 to its database, as fast as it can, and tells its visitor when all are open. */
+const talkative = (port: number): string => `const net = require('node:net');
+  const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
+  const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // of 10,000 bytes, which come one by one
+  const drip = (socket) => { if (socket.write('x')) setImmediate(drip, socket); else socket.once('drain', () => drip(socket)); };
+  const begin = (host, port, first, again) => new Promise((resolve) => {
+    const socket = net.connect({ host, port, noDelay: true }, () => { socket.write(first); drip(socket); resolve(); });
+    socket.on('error', () => undefined).on('data', () => undefined).once('close', () => again && setTimeout(begin, 10, host, port, first, true));
+  });
+  const open = Promise.all([
+    ...Array.from({ length: 64 }, () => begin('${outside}', ${port}, 'x', false)),
+    ...Array.from({ length: 20 }, () => begin(hostname, Number(databasePort), startup, true)),
+  ]);
+  require('node:http').createServer((_, answer) => open.then(() => answer.end('open'))).listen(1);`;
+
+test('while an application says one byte at a time by 64 connections outside and 20 to its database, other sites’ pages come as ever', async () => {
+  const sink = await attack(sinkSource, [outside ?? '']);
+  try {
+    await visitVictim(50);
+    const quiet = await visitVictim(200);
+    await writeFile(`${attacker.files_dir}/app.js`, talkative(Number(sink.firstLine)));
+    await host.client.restartApp(ids[0], claim(2));
+    expect(await (await fetch(attacker.url)).text()).toBe('open');
+    await expectAsEver(quiet);
+  } finally {
+    await sink.end();
+  }
+});
 
 test.each([64, 300])('while an application answers %i visitors in chunks of one byte, other sites’ pages come as ever', async (count) => {
   await writeFile(`${attacker.files_dir}/app.js`, endless);

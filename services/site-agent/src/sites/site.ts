@@ -96,6 +96,7 @@ export class Site {
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
+    const inTurn = (go: () => void): void => around.places.carried.take(this.organisation, go);
     this.endpoint = new DatabaseEndpoint({
       gate: this.gate,
       siteId: record.site_id,
@@ -103,6 +104,7 @@ export class Site {
       current: () => this.current,
       isDiskFull: () => this.disk.isDatabaseClosed,
       served: () => this.served,
+      inTurn,
     });
     const network =
       around.network.kind === 'machine'
@@ -111,6 +113,7 @@ export class Site {
             databasePort: record.database_port,
             acceptDatabase: (client) => this.endpoint.accept(client),
             policy: around.outgoing,
+            inTurn,
           });
     this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
