@@ -148,6 +148,17 @@ describe('a call', () => {
     await expect(drydock.getSite({ path })).rejects.toThrow(/answered 502, and not as Drydock does: <h1>Bad gateway/);
   });
 
+  it('that no answer came to says what failed, also at a name with several addresses', async () => {
+    const gone = createServer();
+    await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+    const { port } = gone.address() as AddressInfo;
+    await new Promise((resolve) => gone.close(resolve));
+    for (const host of ['127.0.0.1', 'localhost']) {
+      drydock = createDrydock({ baseUrl: `http://${host}:${port}`, apiKey: 'dd_test_key', retries: 0 });
+      await expect(drydock.getSite({ path })).rejects.toThrow(/^GET \/v1\/sites\/.+ was not answered: .*ECONNREFUSED/);
+    }
+  });
+
   it('ends when its signal is aborted, also between two attempts', async () => {
     const controller = new AbortController();
     answers = [

@@ -77,11 +77,16 @@ async function tryOnce(
     });
     return response.ok || response.status === 304 ? response : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { error: new ConnectionError(`${method} ${path} was not answered: ${reason}`, { cause: error }), retryAfterMs: null };
+    return { error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }), retryAfterMs: null };
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Node says no more than "fetch failed". Its cause knows why, and has a code alone where several addresses were tried. */
+function reasonOf(error: unknown): string {
+  const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);
+  return cause?.message || cause?.code || message || String(error);
 }
 
 async function errorOf(response: Response): Promise<ProblemError | ConnectionError> {
