@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { succeed } from '@drydock/service/testing/follow-workflow';
 import { openServiceWorld, type ServiceWorld } from '@drydock/service/testing/service-world';
 import type { QueueBackend } from '@drydock/testing/scope';
 import { newSecret } from '@drydock/testing/secret';
+import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from './database-host-process';
 import { databases } from './databases-api';
@@ -75,6 +77,13 @@ export async function makeDatabase(
   await query(url, "INSERT INTO notes (text) VALUES ('one'), ('two'), ('three')");
   return { id, url };
 }
+
+/** The preflight of a call. It asks again, as its finding says, while the trial of a backup that it makes has not ended. */
+export const preflightOf = (world: DatabasesWorld, target: string, body: object = {}): Promise<Preflight> =>
+  until(async () => {
+    const answer = (await world.api.call('POST', `${target}/preflight`, { body })).json as Preflight;
+    return !answer.findings.some(({ detail }) => detail.includes('it has not ended yet; ask again')) && answer;
+  });
 
 /** By TLS, as a customer. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {

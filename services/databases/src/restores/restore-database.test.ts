@@ -6,12 +6,10 @@
  */
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
 import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
-import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { serviceBackends } from '@drydock/testing/scope';
-import { until } from '@drydock/testing/wait';
-import { type DatabasesWorld, majorOf, makeDatabase, openWorld, query } from '../../test/databases-world';
+import { type DatabasesWorld, majorOf, makeDatabase, openWorld, preflightOf, query } from '../../test/databases-world';
 
 let world: DatabasesWorld;
 beforeAll(async () => {
@@ -25,12 +23,7 @@ const backUp = (id: string, caller = world.caller) =>
   succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {}, caller });
 const restorePath = (id: string, backupId: string): string => `/v1/databases/${id}/backups/${backupId}/restore`;
 const restore = (id: string, backupId: string) => succeed<ManagedDatabase>(world, 'POST', restorePath(id, backupId), { body: {} });
-/** Asks again, as its finding says, while the trial that a preflight makes has not ended. */
-const preflight = (id: string, backupId: string): Promise<Preflight> =>
-  until(async () => {
-    const answer = (await world.api.call('POST', `${restorePath(id, backupId)}/preflight`, { body: {} })).json as Preflight;
-    return !answer.findings.some(({ detail }) => detail.includes('it has not ended yet; ask again')) && answer;
-  });
+const preflight = (id: string, backupId: string) => preflightOf(world, restorePath(id, backupId));
 const backupsOf = async (id: string) =>
   ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
 const textsOf = async (url: string) => (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
