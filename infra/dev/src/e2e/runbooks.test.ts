@@ -116,7 +116,7 @@ beforeAll(async () => {
   stack = await startStack({
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
-    // What is frozen here is not slow: nobody needs to have patience with it.
+    // A frozen process never answers: more patience than production has would only make the test longer.
     environment: { DRYDOCK_DEMO: 'sites', DRYDOCK_TIMEOUT_SCALE: '1', OTEL_EXPORTER_PROMETHEUS_PORT: String(await metricsPorts()) },
   });
   if (itWithPrometheus === test) prometheus = new Prometheus(path.join(stack.dataDir, 'prometheus-targets.json'), port);
@@ -139,7 +139,7 @@ const addressOf = (name: string): string => `http://127.0.0.1:${stack.processes(
 const databaseOf = (service: string): string => stack.variable(service, 'DATABASE_URL');
 const restore = async (): Promise<string> =>
   (await customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })).headers.get('location') ?? '';
-/** What one line of a page asks a process, as `GET /readyz`; null when it does not answer. */
+/** A process's answer to one line of a page, such as `GET /readyz`; null when it does not answer. */
 async function probe(name: string, line: string): Promise<{ status: number; text: string } | null> {
   const [method = '', at = ''] = line.split(' ');
   try {

@@ -54,7 +54,7 @@ export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): vo
   carry(upstream, client);
 }
 
-/** What the socket says before `end`; what it says after that is read again. Rejects when it says more than `bytesMax` without it. */
+/** Resolves with what the socket says before `end`, and leaves the rest to be read. Rejects when more than `bytesMax` come without it. */
 export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn: InTurn): Promise<string> {
   return new Promise((resolve, reject) => {
     let said: Buffer = Buffer.alloc(0);

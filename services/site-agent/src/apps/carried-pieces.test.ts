@@ -113,7 +113,7 @@ test('an application that writes outside a byte at a time has one piece carried 
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // What was read ahead, and all that had come since then: six, where the kernel has brought all by now.
+  // Six turns where the kernel has brought everything by now: a piece that was read ahead for each, and one with the rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 

@@ -100,7 +100,7 @@ export class Outgoing {
     joinInTurn(client, upstream, this.inTurn);
   }
 
-  /** What the application says first, before `end`. */
+  /** The first words of the application, up to `end`. */
   hearUntil(client: Socket, end: string, bytesMax: number): Promise<string> {
     return hearUntil(client, end, bytesMax, this.inTurn);
   }
