@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { dumpSchema } from '../src/dump/dump-schema';
-import { splitStatements } from '../src/load/split-statements';
 import { loginUrl, makeLoader, makeReader } from '../src/load/transfer-roles';
 import { runSql, withClient } from '../src/testing/run-sql';
+import { statementsOf } from '../src/testing/schema-corpus';
 import { readSharedCluster, withDatabase } from '../src/testing/test-cluster';
 
 export interface OwnedDatabase {
@@ -39,11 +38,4 @@ export async function createOwnedDatabase(): Promise<OwnedDatabase> {
 }
 
 /** The statements of a dump with its privileges, in order of their text, the owner's name made the same everywhere. */
-export async function dumpedStatements({ readerUrl, name }: OwnedDatabase): Promise<string[]> {
-  const sections = await Promise.all([
-    dumpSchema({ url: readerUrl, section: 'pre-data' }),
-    dumpSchema({ url: readerUrl, section: 'post-data' }),
-  ]);
-  const texts = sections.flatMap(splitStatements).map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''));
-  return texts.map((text) => text.replaceAll(`"${name}"`, name).replaceAll(name, 'OWNER')).sort();
-}
+export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> => statementsOf(readerUrl, name);

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isChaos } from '@drydock/testing/scope';
+import { dumpSchema } from '../dump/dump-schema';
+import { splitStatements } from '../load/split-statements';
 
 /** The schema of a real program, as the statements that a client sends. */
 export interface RealSchema {
@@ -55,3 +57,10 @@ export const asReadAgain = (statement: string): string =>
     .replace(/\('([^']*)'::character varying\)::text/g, "'$1'::character varying")
     .replace(/\((ARRAY\[[^\]]*\])\)::text\[\]/g, '$1')
     .replace(/EXTRACT\([A-Za-z]+ FROM/g, (field) => field.toLowerCase());
+
+/** The statements of a dump with its privileges, in order of their text, the owner's name made the same everywhere. */
+export async function statementsOf(url: string, owner: string): Promise<string[]> {
+  const sections = await Promise.all([dumpSchema({ url, section: 'pre-data' }), dumpSchema({ url, section: 'post-data' })]);
+  const texts = sections.flatMap(splitStatements).map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''));
+  return texts.map((text) => text.replaceAll(`"${owner}"`, owner).replaceAll(owner, 'OWNER')).sort();
+}
