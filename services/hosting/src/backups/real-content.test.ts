@@ -144,7 +144,8 @@ async function change(siteId: string, version: number): Promise<void> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   for (const [at, name] of files.entries()) {
     const file = path.join(directory, name);
-    const isFile = lstatSync(file).isFile();
+    // A link to a folder shows the same file twice: it may be gone by now.
+    const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     const turn = (at + version) % 40;
     if (isFile && turn === 0) rmSync(file);
     else if (isFile && turn === 10) writeFileSync(file, `${name} of ${version}`);
