@@ -37,5 +37,5 @@ export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   return { url: url.href, adminUrl, name, readerUrl, loader: { url: loginUrl(clusterUrl, logins.loader, name), role: name } };
 }
 
-/** The statements of a dump with its privileges, in order of their text, the owner's name made the same everywhere. */
+/** As {@link statementsOf}, of a database whose owner has its name. */
 export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> => statementsOf(readerUrl, name);

@@ -1,5 +1,5 @@
 import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
-import type { ConformanceWorld } from '@drydock/service/testing/conformance-rule';
+import { type ConformanceWorld, giveMetadata } from '@drydock/service/testing/conformance-rule';
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
@@ -29,6 +29,7 @@ beforeAll(async () => {
       const machineId = await project.makeMachine({ mode, name: id });
       const snapshotId = await project.makeSnapshot(machineId, '', mode);
       const serverId = await givenServer(api, caller, { id, machineId });
+      await giveMetadata(api, 'servers', serverId);
       const subject = serverSubject(serverId);
       const workflowId = await givenWorkflow(api, caller, { kind: 'take_snapshot', subject, input: {}, status: statusFor(endpoint) });
       return { params: { serverId, snapshotId, workflowId } };

@@ -1,5 +1,5 @@
 import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
-import type { ConformanceWorld } from '@drydock/service/testing/conformance-rule';
+import { type ConformanceWorld, giveMetadata } from '@drydock/service/testing/conformance-rule';
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
@@ -18,6 +18,7 @@ beforeAll(async () => {
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings: async (caller, endpoint) => {
       const databaseId = await givenDatabase(api, caller);
+      await giveMetadata(api, 'managed_databases', databaseId);
       const subject = databaseSubject(databaseId);
       const workflowId = await givenWorkflow(api, caller, { kind: 'take_backup', subject, input: {}, status: statusFor(endpoint) });
       const backupId = await givenBackup(api, databaseId);

@@ -5,7 +5,7 @@ import type { SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import type { RunningS3 } from '@drydock/emulators/s3/start-s3';
 import { conformanceChecks, conformanceLimitMs } from '@drydock/service/testing/conformance';
-import type { ConformanceWorld, Things } from '@drydock/service/testing/conformance-rule';
+import { type ConformanceWorld, giveMetadata, type Things } from '@drydock/service/testing/conformance-rule';
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { uuidv7 } from 'uuidv7';
@@ -83,6 +83,7 @@ async function makeSite(
     return { siteId, fields: { scope: 'web', timestamp, item_id: undefined } };
   }
   const siteId = await givenSite(api, caller);
+  await giveMetadata(api, 'sites', siteId);
   if (about.includes('/offsite')) return { siteId, fields: { copy_id: await givenCopy(api, storage, caller, siteId) } };
   return { siteId, fields: { backup_id: await givenBackup(api, caller, siteId) } };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { anyOf, createdFilter, metadataFilter, textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import {
   idSchema,
@@ -90,6 +90,7 @@ const tags = ['Servers'] as const;
 const serverListQuery = pageQuerySchema.extend({
   status: anyOf(serverStatusSchema, 'servers of these statuses'),
   text: textFilter('its name'),
+  metadata: metadataFilter,
   ...createdFilter,
 });
 export type ServerFilter = Omit<z.output<typeof serverListQuery>, 'cursor' | 'limit'>;

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { idSchema, pageOf } from '../platform/values';
 import { nothingWaits, workflowListQuery, workflowSchema } from '../platform/workflows';
@@ -42,7 +41,7 @@ export const watchDatabaseWorkflow = endpoint({
   summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
   permissions: ['databases.view'],
   params: { databaseId, workflowId },
-  response: { status: 200, schema: z.string(), contentType: 'text/event-stream' },
+  response: { status: 200, schema: workflowSchema, contentType: 'text/event-stream', eventLines: 'id: 5\nevent: workflow' },
   problems: [],
   tags,
 });

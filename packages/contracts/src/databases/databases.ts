@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { anyOf, createdFilter, metadataFilter, textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import { idSchema, metadataChangeSchema, metadataSchema, pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
 
@@ -117,6 +117,7 @@ export const getDatabaseCatalogue = endpoint({
 const databaseListQuery = pageQuerySchema.extend({
   status: anyOf(databaseStatusSchema, 'databases of these statuses'),
   text: textFilter('its label'),
+  metadata: metadataFilter,
   ...createdFilter,
 });
 export type DatabaseFilter = Omit<z.output<typeof databaseListQuery>, 'cursor' | 'limit'>;

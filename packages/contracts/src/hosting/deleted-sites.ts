@@ -147,7 +147,7 @@ export const watchDeletedSiteWorkflow = endpoint({
   summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
   permissions: ['sites.view'],
   params: { deletedSiteId, workflowId },
-  response: { status: 200, schema: z.string(), contentType: 'text/event-stream' },
+  response: { status: 200, schema: workflowSchema, contentType: 'text/event-stream', eventLines: 'id: 5\nevent: workflow' },
   problems: [],
   tags,
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { anyOf, createdFilter, textFilter } from '../platform/filters';
+import { anyOf, createdFilter, metadataFilter, textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
 import {
   idSchema,
@@ -60,6 +60,7 @@ const tags = ['Sites'] as const;
 const siteListQuery = pageQuerySchema.extend({
   status: anyOf(siteStatusSchema, 'sites of these statuses'),
   text: textFilter('its name or its domain'),
+  metadata: metadataFilter,
   ...createdFilter,
 });
 export type SiteFilter = Omit<z.output<typeof siteListQuery>, 'cursor' | 'limit'>;

@@ -127,7 +127,12 @@ export const watchEvents = endpoint({
     'The same as server-sent events, from now on or after an event; begins with one called ready, ends after 60 s, resumes by Last-Event-ID',
   permissions: ['audit.view'],
   query: z.strictObject({ type, resource, after }),
-  response: { status: 200, schema: z.string(), contentType: 'text/event-stream' },
+  response: {
+    status: 200,
+    schema: eventSchema,
+    contentType: 'text/event-stream',
+    eventLines: 'id: 01a208be-f0eb-7d31-82a5-1e3a0fff2b2c\nevent: workflow.succeeded',
+  },
   problems: [],
   tags,
 });

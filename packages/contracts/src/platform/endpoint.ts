@@ -44,7 +44,10 @@ export interface EndpointDefinition {
   example?: Readonly<Record<string, unknown>>;
   /** Where nothing of the demo of `npm start` is in the state that the operation needs: what it answers there, and why. Left out: it succeeds. */
   inDemo?: { problem: ProblemCode; because: string };
-  response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream' };
+  /**
+   * `schema`: of the body, or of each event's data in a stream. `eventLines`: what stands before the data of an event, in the documentation's example.
+   */
+  response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream'; eventLines?: string };
   /** The codes of this endpoint's own beyond those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
   /** The specification lists every status of this endpoint, and 400 and 415 are not among them: a body that is no JSON is 422. Left out: 400 and 415. */

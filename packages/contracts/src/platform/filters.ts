@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from './values';
+import { metadataNameSchema, metadataValueSchema, text } from './values';
 
 const momentSchema = z.iso
   .datetime({ offset: true })
@@ -31,6 +31,21 @@ export const textFilter = (where: string) =>
   text(100)
     .optional()
     .meta({ description: `Only what has this text in ${where}, in upper or lower case` });
+
+/** Narrows a list to what has a value in its metadata. */
+export const metadataFilter = z
+  .string()
+  .transform((pair, context) => {
+    const end = pair.indexOf('=');
+    const parsed = z
+      .object({ name: metadataNameSchema, value: metadataValueSchema.min(1) })
+      .safeParse({ name: pair.slice(0, Math.max(end, 0)), value: pair.slice(end + 1) });
+    if (parsed.success) return parsed.data;
+    context.addIssue({ code: 'custom', message: 'must be NAME=VALUE, as metadata may be' });
+    return z.NEVER;
+  })
+  .optional()
+  .meta({ description: 'Only what has this in its metadata: NAME=VALUE, where the first = ends the name' });
 
 export interface CreatedBetween {
   created_after?: Date | undefined;

@@ -45,12 +45,16 @@ describe('docs/openapi.json', () => {
   });
 
   it('shows for every answer one that its endpoint gives', () => {
-    const shown = endpoints.flatMap(({ id, method, path: at, response: { status, schema, contentType } }) => {
-      if (schema === undefined || contentType !== undefined) return [];
-      const answer = resolve(`#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/application~1json`);
-      return [{ id, schema, answer }];
+    const shown = endpoints.flatMap(({ id, method, path: at, response: { status, schema, contentType = 'application/json' } }) => {
+      if (schema === undefined) return [];
+      const type = contentType.replace('/', '~1');
+      const answer = resolve(`#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/${type}`);
+      const example = isRecord(answer) ? answer['example'] : undefined;
+      // An event of a stream is its name, its place in the stream and its data.
+      const data = typeof example === 'string' ? /^id: \S+\nevent: \S+\ndata: (.+)\n\n$/.exec(example)?.[1] : undefined;
+      return [{ id, schema, body: data === undefined ? example : JSON.parse(data) }];
     });
-    const wrong = shown.filter(({ schema, answer }) => !isRecord(answer) || !schema.safeParse(answer['example']).success);
+    const wrong = shown.filter(({ schema, body }) => !schema.safeParse(body).success);
     expect([shown.length > 80, wrong.map(({ id }) => id)]).toEqual([true, []]);
   });
 
@@ -71,6 +75,15 @@ describe('docs/openapi.json', () => {
       if (isRecord(node['properties']) && !/^#\/components\/schemas\/\w+$/.test(at)) unnamed.push(at);
     });
     expect(unnamed).toEqual([]);
+  });
+
+  it('names the text of each event stream', () => {
+    const streams = endpoints.filter(({ response }) => response.contentType === 'text/event-stream');
+    const names = streams.map(({ path: at }) =>
+      resolve(`#/paths/${at.replaceAll('/', '~1')}/get/responses/200/content/text~1event-stream/schema`),
+    );
+    expect([...new Set(names.map((schema) => JSON.stringify(schema)))]).toHaveLength(2);
+    for (const schema of names) expect(schema).toEqual({ $ref: expect.stringMatching(/\/(?:Event|Workflow)Stream$/) });
   });
 
   it('says that limit is an integer, wherever there is one', () => {

@@ -163,7 +163,9 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   const success = {
     description: status === 204 ? 'Done; there is no body' : endpoint.summary,
     headers: answerHeaders(endpoint, status),
-    ...(answer === undefined ? {} : { content: { [contentType]: answerOf(answer, contentType, components) } }),
+    ...(answer === undefined
+      ? {}
+      : { content: { [contentType]: contentOf(schemaOf(answer, 'output', components), endpoint, components) } }),
   };
   // One answer for each status: it tells what the transport and the endpoint can mean by it.
   for (const code of transportCodes) {
@@ -180,10 +182,18 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   return { [String(status)]: success, ...over, ...same, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
 }
 
-/** An event stream is text, so that it has no example. */
-function answerOf(schema: z.ZodType, contentType: string, components: SchemaComponents): JsonSchema {
-  const told = schemaOf(schema, 'output', components);
-  return contentType === 'application/json' ? { schema: told, example: answerExample(told, components) } : { schema: told };
+/** An event stream is text: its schema is called after that of its events, and the example is one of these. */
+function contentOf(schema: JsonSchema, { id, response: { eventLines } }: EndpointDefinition, components: SchemaComponents): JsonSchema {
+  const example = answerExample(schema, components);
+  if (eventLines === undefined) return { schema, example };
+  const { $ref } = schema;
+  if (typeof $ref !== 'string') throw new Error(`the events of ${id} have no name`);
+  const name = $ref.slice($ref.lastIndexOf('/') + 1);
+  const description = `Server-sent events, of which each has a ${name} as JSON in \`data\`. A line that is only \`:\` keeps the connection open.`;
+  return {
+    schema: nameSchema(`${name}Stream`, { type: 'string', description }, components),
+    example: `${eventLines}\ndata: ${JSON.stringify(example)}\n\n`,
+  };
 }
 
 const nothingMore = (endpoint: EndpointDefinition): JsonSchema => ({

@@ -45,6 +45,8 @@ export const paragraphs = (maxLength: number) =>
     .refine((value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value), 'must not contain control characters');
 
 export const metadataKeysMax = 20;
+export const metadataNameSchema = text(40);
+export const metadataValueSchema = paragraphs(500);
 
 /** Names and values of the caller's own, kept with a thing and never read. */
 export const metadataSchema = z.record(z.string(), z.string()).meta({ id: 'Metadata' });
@@ -52,7 +54,7 @@ export type Metadata = Readonly<Record<string, string>>;
 
 /** What changes of them: a value is set, null and '' remove it, and what is not named stays. */
 export const metadataChangeSchema = z
-  .record(text(40), paragraphs(500).nullable())
+  .record(metadataNameSchema, metadataValueSchema.nullable())
   .refine((change) => Object.keys(change).length <= 2 * metadataKeysMax, 'must not name more keys than can be set and removed')
   .meta({ id: 'MetadataChange' });
 export type MetadataChange = Readonly<Record<string, string | null>>;

@@ -4,9 +4,7 @@
  */
 import { isChaos } from '@drydock/testing/scope';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
-import { dumpSchema } from '../dump/dump-schema';
-import { splitStatements } from '../load/split-statements';
-import { asReadAgain, listRealSchemas, missingSchema } from '../testing/schema-corpus';
+import { asReadAgain, listRealSchemas, missingSchema, statementsOf } from '../testing/schema-corpus';
 import { catchUp } from './catch-up';
 import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';
@@ -21,15 +19,9 @@ const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 /** From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one. */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;
 
-/** Its statements in order of their text. */
-async function statementsOf(adminUrl: string, database: string): Promise<string[]> {
-  const url = withDatabase(adminUrl, database);
-  const sections = [await dumpSchema({ url, section: 'pre-data' }), await dumpSchema({ url, section: 'post-data' })];
-  return sections
-    .flatMap(splitStatements)
-    .map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, '').replace(notNullName, ' NOT NULL'))
-    .map(asReadAgain)
-    .sort();
+async function presentStatements(adminUrl: string, database: string): Promise<string[]> {
+  const statements = await statementsOf(withDatabase(adminUrl, database), database);
+  return statements.map((text) => asReadAgain(text.replace(notNullName, ' NOT NULL'))).sort();
 }
 
 const isHere = schemas.length > 0;
@@ -49,13 +41,13 @@ const isHere = schemas.length > 0;
     async ({ sql, database }) => {
       const move = await createCustomer(servers, database, sql);
       expect(await trySchema(move)).toEqual([]);
-      const before = await statementsOf(servers.old.adminUrl, database);
+      const before = await presentStatements(servers.old.adminUrl, database);
       for (const stage of [copySchema, copyData, catchUp]) await stage(move);
       await cutOver(move);
       expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
       await finishTarget(move);
       await endMove(move);
-      expect(await statementsOf(servers.target.adminUrl, database)).toEqual(before);
+      expect(await presentStatements(servers.target.adminUrl, database)).toEqual(before);
     },
   );
 });

@@ -35,6 +35,14 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
   assert.equal(status, response.status, what);
   assert.equal(header('content-type')?.split(';')[0] ?? '', status === 204 ? '' : contentType, what);
   assert.equal(header('etag') != null, hasEntityTag(endpoint), what);
-  if (response.schema !== undefined && contentType === 'application/json')
-    assert.deepEqual(response.schema.safeParse(body).error?.issues, undefined, what);
+  for (const value of contentType === 'text/event-stream' ? eventsIn(body, what) : [body])
+    assert.deepEqual(response.schema?.safeParse(value).error?.issues, undefined, what);
+}
+
+/** The data of a stream's events. What is called `ready` has none, and a line that is only `:` is a sign of life. */
+function eventsIn(body: unknown, what: string): unknown[] {
+  assert.match(String(body), /^(?:(?:id: .+\n)?(?:event: .+\n)?data: \{.*\}\n\n|:\n\n)*$/, what);
+  return [...String(body).matchAll(/^(?:event: (?<name>.+)\n)?data: (?<data>.+)$/gm)].flatMap(({ groups = {} }) =>
+    groups['name'] === 'ready' ? [] : [JSON.parse(groups['data'] ?? '')],
+  );
 }

@@ -3,7 +3,7 @@ import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import type { Caller } from '../access/internal-token';
 import type { ServiceAnswer } from './call-service';
 import { refusalOf } from './problem';
-import type { CallOptions } from './service-api';
+import type { CallOptions, ServiceApi } from './service-api';
 
 /** Things of one caller's that operations can be tried on. */
 export interface Things {
@@ -83,3 +83,7 @@ export const assertSucceeded = ({ response }: EndpointDefinition, { status, text
 export function hasPages({ query }: EndpointDefinition): boolean {
   return query !== undefined && 'cursor' in query.shape;
 }
+
+/** Metadata of its own, and some whose text JSON and SQL have a meaning for. */
+export const giveMetadata = (api: ServiceApi, table: 'sites' | 'servers' | 'managed_databases', id: string): Promise<unknown> =>
+  api.rows(`UPDATE ${table} SET metadata = jsonb_build_object('contract', id, 'a.b', '{"x" = [1], '' %}') WHERE id = $1`, [id]);

@@ -6,6 +6,7 @@ export const wrongMoments = ['', 'X', '1969-12-31T23:59:59Z', '2026-01-01', 'run
 /** What a filter cannot mean; another one is a moment. */
 export const wrongFor: Readonly<Record<string, readonly string[]>> = {
   text: ['', 'a'.repeat(101), '\0'],
+  metadata: ['', 'x', '=x', 'x=', `${'a'.repeat(41)}=x`, `x=${'a'.repeat(501)}`, 'x=\0'],
   target: ['a'.repeat(301)],
   resource: ['a'.repeat(301)],
   actor_key_id: ['', 'x', '%'],
@@ -21,6 +22,11 @@ export function filterCases(all: readonly Item[]): Record<string, FilterCase[]> 
   const moments = textsOf('created_at', 'at').flatMap((at) => [at, at.replace('Z', '+00:00')]);
   const among = (field: string): FilterCase[] => textsOf(field).map((value): FilterCase => [value, (item) => item[field] === value]);
   const texts = textsOf('name', 'label', 'primary_domain');
+  const pairs = all.flatMap((item) => Object.entries(item['metadata'] ?? {}));
+  const carries =
+    (name: string, value: string) =>
+    ({ metadata }: Item): boolean =>
+      typeof metadata === 'object' && metadata !== null && Object.entries(metadata).some((own) => own[0] === name && own[1] === value);
   const has = (text: string) => (item: Item) =>
     [item['name'], item['label'], item['primary_domain']].some((own) => String(own).toLowerCase().includes(text.toLowerCase()));
   return {
@@ -32,6 +38,9 @@ export function filterCases(all: readonly Item[]): Record<string, FilterCase[]> 
     actor_key_id: among('actor_key_id'),
     created_after: moments.map((at): FilterCase => [at, (item) => momentOf(item) >= Date.parse(at)]),
     created_before: moments.map((at): FilterCase => [at, (item) => momentOf(item) < Date.parse(at)]),
+    metadata: [...pairs, ['contract', '%'], ['Contract', 'x']].map(
+      ([name = '', value = '']): FilterCase => [`${name}=${value}`, carries(name, value)],
+    ),
     text: [...texts.flatMap((text) => [text, text.slice(1).toUpperCase()]), '%', '_', '\\'].map((text): FilterCase => [text, has(text)]),
   };
 }

@@ -1,6 +1,6 @@
 import type { ServerFilter, ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
-import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
+import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { Prisma, type Server as ServerRow } from '../generated/prisma/client';
@@ -58,10 +58,10 @@ export async function listServers(
   tx: Reader,
   owner: Owner,
   page: { after: string | null; take: number },
-  { status, text, ...created }: ServerFilter,
+  { status, text, metadata, ...created }: ServerFilter,
 ): Promise<Server[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
-  const narrowed = { AND: oneOf('status', status), ...holding(text, 'name'), ...createdBetween(created) };
+  const narrowed = { AND: oneOf('status', status), ...holding(text, 'name'), ...carrying(metadata), ...createdBetween(created) };
   const rows = await tx.server.findMany({
     where: { ...theirs(owner), ...behind, ...narrowed },
     orderBy: { id: 'desc' },

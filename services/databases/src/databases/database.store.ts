@@ -1,6 +1,6 @@
 import type { DatabaseFilter, DatabaseStatus } from '@drydock/contracts/databases/databases';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
-import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
+import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Sql } from '@drydock/service/database/sql';
 import type { Reader, Tx } from '../database.store';
@@ -48,9 +48,9 @@ export async function listDatabases(
   tx: Reader,
   owner: Owner,
   page: { after: string | null; take: number },
-  { status, text, ...created }: DatabaseFilter,
+  { status, text, metadata, ...created }: DatabaseFilter,
 ): Promise<ManagedDatabase[]> {
-  const narrowed = { AND: oneOf('status', status), ...holding(text, 'label'), ...createdBetween(created) };
+  const narrowed = { AND: oneOf('status', status), ...holding(text, 'label'), ...carrying(metadata), ...createdBetween(created) };
   const rows = await tx.managedDatabase.findMany({
     where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }), ...narrowed },
     orderBy: { id: 'desc' },

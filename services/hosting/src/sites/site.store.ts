@@ -1,6 +1,6 @@
 import type { SiteFilter, SiteStatus } from '@drydock/contracts/hosting/sites';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
-import { createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
+import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
@@ -47,10 +47,15 @@ export async function listSites(
   tx: Reader,
   owner: Owner,
   page: { after: string | null; take: number },
-  { status, text, ...created }: SiteFilter,
+  { status, text, metadata, ...created }: SiteFilter,
 ): Promise<Site[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
-  const narrowed = { ...oneOf('status', status), ...holding(text, 'name', 'primaryDomain'), ...createdBetween(created) };
+  const narrowed = {
+    ...oneOf('status', status),
+    ...holding(text, 'name', 'primaryDomain'),
+    ...carrying(metadata),
+    ...createdBetween(created),
+  };
   const rows = await tx.site.findMany({
     where: { orgId: owner.orgId, mode: owner.mode, ...behind, ...narrowed },
     orderBy: { id: 'desc' },
