@@ -3,6 +3,11 @@ import { endpoint } from '../platform/endpoint';
 import { exampleId, idSchema, pageOf, pageQuerySchema, paragraphs, text, timestampSchema, uuidSchema } from '../platform/values';
 import { boardId, boardLabelSchema, boardVisibilitySchema, labelColourSchema, viewQuery } from './agency-boards';
 
+const coverColourSchema = z.union(
+  [labelColourSchema, z.literal('')],
+  `must be one of ${labelColourSchema.options.join(', ')}, or empty for none`,
+);
+
 /** interface.md 2.7. `position` counts the cards of the column from 0; that of an archived card is where it was. */
 export const cardSchema = z
   .strictObject({
@@ -17,7 +22,7 @@ export const cardSchema = z
     due_at: timestampSchema.nullable().describe('When it is due; null for never.'),
     created_by_client: z.boolean().describe('Whether the client raised it.'),
     archived_at: timestampSchema.nullable().describe('When it was archived; null while it is on the board.'),
-    cover_colour: z.union([labelColourSchema, z.literal('')]).describe('Colour band across its top; empty for none.'),
+    cover_colour: coverColourSchema.describe('Colour band across its top; empty for none.'),
     labels: z.array(boardLabelSchema).describe("In the board's label order. A client's view has none."),
     created_at: timestampSchema.describe('When it was created.'),
     updated_at: timestampSchema.describe('When it was last changed.'),
@@ -45,7 +50,7 @@ const fields = {
   visibility: boardVisibilitySchema.describe('Who may see it.'),
   assignee_id: text(200).nullable().describe("Whoever works on it, in the agency's own words of up to 200 characters; null for nobody."),
   due_at: dueSchema.nullable().describe('When it is due, as RFC 3339 in any offset; answered in UTC. Null for never.'),
-  cover_colour: z.union([labelColourSchema, z.literal('')]).describe('Colour band across its top; empty for none.'),
+  cover_colour: coverColourSchema.describe('Colour band across its top; empty for none.'),
   label_ids: z.array(idSchema).max(cardLabelsMax).describe('Labels of the board, up to 50.'),
 };
 

@@ -80,9 +80,9 @@ export const computeServerSchema = z
 export type ComputeServerView = z.infer<typeof computeServerSchema>;
 
 /** A word of the installation or of the provider: a range, a size, a place. */
-const codeSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/);
+const codeSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, underscores or hyphens');
 /** By name. A number would be an image's id, and some of those are other customers' snapshots. */
-const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/);
+const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/, "must be an image's name, such as debian-12");
 
 export const serverId = { schema: idSchema.describe('The server.'), notFound: 'server_not_found' } as const;
 const tags = ['Servers'] as const;

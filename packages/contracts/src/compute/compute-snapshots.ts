@@ -23,7 +23,7 @@ export const acceptedServerSnapshotSchema = serverSnapshotSchema.extend(accepted
 const snapshotId = {
   schema: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be a snapshot's id as the list gives it")
     .describe("The provider's own id of the snapshot."),
   notNamed: 'snapshot_not_on_server',
 } as const;

@@ -82,7 +82,8 @@ export const offsiteRestoreResultSchema = z
   })
   .meta({ id: 'OffsiteRestoreResult' });
 
-const withoutSpaces = (maxLength: number) => z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`));
+const withoutSpaces = (maxLength: number) =>
+  z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`), `must be 1 to ${maxLength} characters of ASCII without spaces`);
 
 /** `https://host[:port]` and nothing behind it, as URL writes it: an address in octal or as one number is then what it means. */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
@@ -99,16 +100,19 @@ const destinationBody = z.strictObject({
   endpoint: endpointSchema.describe('https://host or https://host:port of an S3 storage, up to 300 characters.'),
   region: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/)
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be a region, such as eu-central-1')
     .describe("The bucket's region, such as eu-central-1."),
   bucket: z
     .string()
-    .regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/)
+    .regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/, "must be a bucket's name: 3 to 63 small letters, digits, hyphens or dots")
     .describe("The bucket's name; the bucket must be there."),
   prefix: z
     .string()
     .max(200)
-    .regex(/^(?:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?)?$/)
+    .regex(
+      /^(?:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?)?$/,
+      'must be folders of letters, digits, dots, underscores and hyphens, such as sites/shop',
+    )
     .transform((prefix) => prefix.replace(/\/$/, ''))
     .default('')
     .describe('Folders below which the copies go, such as sites/shop. Left out: the whole bucket.'),

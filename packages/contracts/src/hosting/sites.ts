@@ -52,7 +52,14 @@ const domainSchema = z
   .string()
   .max(253)
   .transform((domain) => domain.toLowerCase())
-  .pipe(z.string().regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/));
+  .pipe(
+    z
+      .string()
+      .regex(
+        /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/,
+        'must be a host name of two labels or more, such as shop.example.com',
+      ),
+  );
 
 export const siteId = { schema: idSchema.describe('The site.'), notFound: 'site_not_found' } as const;
 const tags = ['Sites'] as const;

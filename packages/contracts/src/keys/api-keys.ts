@@ -3,7 +3,14 @@ import { endpoint } from '../platform/endpoint';
 import { idSchema, modeSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
 
 const allowedIpsMax = 20;
-const allowedIpsSchema = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])).max(allowedIpsMax);
+const allowedIpsSchema = z
+  .array(
+    z.union(
+      [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()],
+      'must be an address such as 203.0.113.7, or a network such as 203.0.113.0/24 or 2001:db8::/32',
+    ),
+  )
+  .max(allowedIpsMax);
 
 /** interface.md 2.1. `token` is in the creating answer only. */
 export const apiKeySchema = z

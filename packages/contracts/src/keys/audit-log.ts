@@ -30,7 +30,7 @@ const auditListQuery = pageQuerySchema.extend({
   actor_key_id: idSchema.optional().meta({ description: 'Only what this key asked for' }),
   action: z
     .string()
-    .regex(/^[a-z0-9_.]{1,60}$/)
+    .regex(/^[a-z0-9_.]{1,60}$/, 'must be an action, such as backup.take')
     .optional()
     .meta({ description: 'Only this action, such as backup.take' }),
   target: z.string().max(300).optional().meta({ description: 'Only what was done to this: its path, such as /v1/sites/{siteId}' }),

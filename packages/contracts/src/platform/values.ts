@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** A record's id: UUIDv7. Any case is accepted, lower case is answered; other versions, braces and urn: are refused. */
 export const idSchema = z
   .string()
-  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i)
+  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i, 'must be an id as answers give it: a UUID of version 7')
   .transform((id) => id.toLowerCase())
   .meta({ id: 'Uuid' });
 

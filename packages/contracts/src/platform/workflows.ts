@@ -52,7 +52,7 @@ export const workflowListQuery = pageQuerySchema.extend({
   status: anyOf(workflowStatusSchema, 'work of these statuses'),
   kind: z
     .string()
-    .regex(/^[a-z0-9_]{1,60}$/)
+    .regex(/^[a-z0-9_]{1,60}$/, 'must be a kind of work, such as restore_backup')
     .optional()
     .meta({ description: 'Only work of this kind, such as restore_backup' }),
   ...createdFilter,

@@ -28,6 +28,8 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
     const told = problemSchema.safeParse(body).data;
     assert.ok(told !== undefined && header('content-type') === 'application/problem+json', what);
     assert.ok([...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status, what);
+    // What a regular expression or a union of types says by itself tells nobody what to send.
+    assert.ok(!told.errors?.some(({ detail }) => /^Invalid input$|must match pattern/.test(detail)), what);
     return;
   }
   if (status === 304 && endpoint.method === 'GET' && hasEntityTag(endpoint)) return;
