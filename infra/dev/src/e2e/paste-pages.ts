@@ -1,0 +1,29 @@
+/**
+ * Pastes each block of the README and of the guides once, in a folder where `npm start` is up, and says what its reader would stumble over.
+ * `.ci/first-restore` runs it; `first-hour.test.ts` pastes every block of every page twice.
+ */
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { repoRoot } from '../dev-config';
+import { complaintsOf, listBlocks, runBlock } from './readme-blocks';
+
+async function pastePages(): Promise<number> {
+  const startedAt = Date.now();
+  const pages = /^(?:README\.md|docs\/guides\/.+)$/;
+  const blocks = listBlocks().filter(({ page, needs, beside }) => pages.test(page) && needs === undefined && beside === undefined);
+  // Blocks write into the reader's home, such as a link to the command.
+  const home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-reader-'));
+  const reader = { ...process.env, HOME: home, PATH: `${home}/.local/bin:${process.env['PATH']}` };
+  const complaints: string[] = [];
+  for (const block of blocks) complaints.push(...complaintsOf(block, await runBlock(block, repoRoot, reader)));
+  fs.rmSync(home, { recursive: true, force: true });
+  for (const complaint of complaints) process.stderr.write(`${complaint}\n`);
+  const seconds = Math.round((Date.now() - startedAt) / 1_000);
+  process.stdout.write(`${blocks.length} blocks of README and guides pasted in ${seconds} s, ${complaints.length} complaints\n`);
+  return complaints.length > 0 || blocks.length === 0 ? 1 : 0;
+}
+
+void pastePages().then((code) => {
+  process.exitCode = code;
+});
