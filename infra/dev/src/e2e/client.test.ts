@@ -6,7 +6,6 @@
  * @processes
  */
 import { execFile } from 'node:child_process';
-import fs from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -16,6 +15,7 @@ import type { TestStack } from '@drydock/testing/stack';
 import { until } from '@drydock/testing/wait';
 import { callGenerated, hasGenerators } from './generated-clients';
 import { startStack } from './one-stack';
+import { runClientExamples } from './readme-blocks';
 
 const repository = path.resolve(__dirname, '../../../..');
 const itWith = hasGenerators ? test : test.skip;
@@ -66,21 +66,8 @@ describe('for those who call it', () => {
     receiver.close();
   });
 
-  test('the examples of the README of @drydock/client run one after the other against the demo', async () => {
-    const readme = fs.readFileSync(path.join(repository, 'packages/client/README.md'), 'utf8');
-    const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
-    expect(blocks.length).toBeGreaterThan(4);
-    const env = { PATH: process.env['PATH'], DRYDOCK_URL: stack.demo.base_url, DRYDOCK_KEY: stack.demo.live_key };
-    // From this folder, so that the package is found by its name.
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', blocks.join('\n')], {
-      cwd: __dirname,
-      env,
-      timeout: 140_000,
-    });
-    expect(stdout).toContain(', live\n');
-    expect(stdout).toMatch(/running, \d+ %\n(?:.*\n)*succeeded, 100 %\n/);
-    expect(stdout).toContain('backup_not_found ');
-  });
+  // oxlint-disable-next-line jest/expect-expect -- it has its own expectations
+  test('the examples of the README of @drydock/client run one after the other against the demo', () => runClientExamples(stack.demo));
 
   itWith(
     'clients that openapi-typescript and @hey-api/openapi-ts generate compile, and ten calls of each are answered as their types say',

@@ -1,6 +1,8 @@
+import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { repoRoot } from '../dev-config';
 
 /** A block that a reader would paste into a shell: fenced as `sh` in a README or a guide. */
@@ -92,4 +94,21 @@ export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome
       : []),
   ];
   return complaints.map((complaint) => `${block.page}:${block.line} ${complaint}`);
+}
+
+/** Runs the examples in the README of @drydock/client one after the other against a demo. Rejects unless they print what the README says. */
+export async function runClientExamples({ base_url, live_key }: { base_url: string; live_key: string }): Promise<void> {
+  const readme = fs.readFileSync(path.join(repoRoot, 'packages/client/README.md'), 'utf8');
+  const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
+  const env = { PATH: process.env['PATH'], DRYDOCK_URL: base_url, DRYDOCK_KEY: live_key };
+  // From this folder, so that the package is found by its name.
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', blocks.join('\n')], {
+    cwd: __dirname,
+    env,
+    timeout: blockTimeoutMs,
+  });
+  assert.ok(blocks.length > 4);
+  assert.match(stdout, /, live\n/);
+  assert.match(stdout, /running, \d+ %\n(?:.*\n)*succeeded, 100 %\n/);
+  assert.match(stdout, /backup_not_found /);
 }

@@ -1,12 +1,13 @@
 /**
- * Pastes each block of the README and of the guides once, in a folder where `npm start` is up, and says what its reader would stumble over.
+ * Pastes each block of the README and of the guides once, in a folder where `npm start` is up, runs the examples of the client's README, and says what a reader
+ * would stumble over.
  * `.ci/first-restore` runs it; `first-hour.test.ts` pastes every block of every page twice.
  */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { repoRoot } from '../dev-config';
-import { complaintsOf, listBlocks, runBlock } from './readme-blocks';
+import { complaintsOf, listBlocks, runBlock, runClientExamples } from './readme-blocks';
 
 async function pastePages(): Promise<number> {
   const startedAt = Date.now();
@@ -17,6 +18,8 @@ async function pastePages(): Promise<number> {
   const reader = { ...process.env, HOME: home, PATH: `${home}/.local/bin:${process.env['PATH']}` };
   const complaints: string[] = [];
   for (const block of blocks) complaints.push(...complaintsOf(block, await runBlock(block, repoRoot, reader)));
+  const demo = JSON.parse(fs.readFileSync(path.join(repoRoot, '.data/demo.json'), 'utf8')) as { base_url: string; live_key: string };
+  await runClientExamples(demo).catch((error: unknown) => complaints.push(`packages/client/README.md ${String(error)}`));
   fs.rmSync(home, { recursive: true, force: true });
   for (const complaint of complaints) process.stderr.write(`${complaint}\n`);
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
