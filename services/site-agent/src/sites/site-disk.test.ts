@@ -4,7 +4,7 @@
  * @tier long
  * @processes
  */
-import { chmod, rm, writeFile } from 'node:fs/promises';
+import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { errorCodeOf } from '@drydock/process/error-code';
@@ -63,6 +63,8 @@ describe('an application', () => {
     await writeFile(path.join(site.files_dir, 'app.js'), empty);
     await until(async () => (await fetch(new URL('/many', site.url))).ok, waits);
     await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
+    const made = await readdir(path.join(site.files_dir, 'empty'));
+    expect(made.length).toBe(13_000);
     await rm(path.join(site.files_dir, 'empty'), { recursive: true });
     await writeFile(path.join(site.files_dir, 'app.js'), app);
     await until(async () => (await fetch(site.url)).ok, { ...waits, what: 'the application again' });
