@@ -22,7 +22,12 @@ export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
   /** True for a program that only starts another one and passes no signal on: signals then go to its whole process group. */
   isWrapper?: boolean;
+  /** The most private memory that each of its processes may take. What several processes share does not count. */
+  memoryBytes?: number | undefined;
 }
+
+/** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. */
+const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /**
  * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the order in which
@@ -30,8 +35,10 @@ export interface GuardOptions extends SpawnOptions {
  * ends and the shell passes `signalOnOrphan` on. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.)
  */
 export async function spawnGuarded(command: string, args: readonly string[], options: GuardOptions): Promise<GuardedChild> {
-  const { signalOnOrphan, isWrapper = false, ...spawnOptions } = options;
-  const child = spawn(command, [...args], { ...spawnOptions, detached: true });
+  const { signalOnOrphan, isWrapper = false, memoryBytes, ...spawnOptions } = options;
+  const limited = memoryBytes === undefined ? [] : ['/bin/sh', '-c', limitScript, 'limited', String(Math.floor(memoryBytes / 1024))];
+  const [program = '', ...given] = [...limited, command, ...args];
+  const child = spawn(program, given, { ...spawnOptions, detached: true });
   const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);

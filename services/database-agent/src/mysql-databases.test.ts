@@ -93,6 +93,15 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     await until(async () => (await host.client.readDatabase(databaseId)).is_up, { what: 'the server', timeoutMs: 30_000 });
   });
 
+  test('sessions that ask for more memory than the size promises lose their statement, and the server serves on', async () => {
+    const [{ pid }] = (await ask('select connection_id() as pid')) as [{ pid: number }];
+    const fill = Array.from({ length: 200 }, (_, at) => `set @v${at} = repeat('x', 16000000)`);
+    await expect(ask(...fill)).rejects.toThrow(/out of memory/i);
+    const [{ pid: later }] = (await ask('select connection_id() as pid')) as [{ pid: number }];
+    // A server that was started anew would count from the beginning.
+    expect(later).toBeGreaterThan(pid);
+  });
+
   test('nobody keeps its customer out who comes and does not log in', async () => {
     const silent = await Promise.all(Array.from({ length: 120 }, () => openSocket()));
     expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);

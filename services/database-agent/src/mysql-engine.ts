@@ -37,6 +37,9 @@ const sessionMaxima = {
 
 const bufferPoolMbMin = 64;
 
+/** One process serves all sessions, so that one limit holds for all of them: what the size promises. */
+const sessionsBytesOf = ({ ram_gb }: Start['purpose']['size']): number => Math.max(1, ram_gb) * 2 ** 30;
+
 async function start({ folder, major, port, account, tls, purpose }: Start) {
   const engine = await findPrograms(major);
   const files = writeServerFiles(settleHome(folder).home, account, {
@@ -52,6 +55,7 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
     // No other server of this machine has it, so that two of them can replicate.
     serverId: port,
     bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
+    sessionsBytes: sessionsBytesOf(purpose.size),
     settings: {
       'max-connections': String(connectionsOf(purpose.size)),
       'connect-timeout': String(Math.ceil(scaled(authenticationMs) / 1000)),

@@ -2,7 +2,7 @@ import type { Flavour } from '../engines/version';
 import { type Login, quoteName, quoteText, type RawRow, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { listAccounts } from './list-accounts';
-import { beginSnapshot, type ListedTable, listContent } from './list-content';
+import { beginSnapshot, hasOwnRows, type ListedTable, listContent } from './list-content';
 import type { Content, Finding, Manifest, Section, TableSum } from './manifest';
 import { encodeRow, RowSum } from './row-format';
 import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
@@ -59,18 +59,13 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
       findings.push(...found.findings);
     }
     content.tables = tables.map(({ schema, name, engine, columns, definition }) => ({ schema, name, engine, columns, definition }));
-    Object.assign(
-      content,
-      await listAccounts(
-        admin,
-        schemas.map(({ name }) => name),
-      ),
-    );
+    Object.assign(content, await listAccounts(admin));
     yield { path: 'content.json', content: one(content) };
     const manifest: Manifest = { format: 1, tables: [], findings };
     for (const [at, table] of tables.entries()) {
       const sum = new RowSum();
-      yield { path: `data/${at}.rows`, content: options.isSchemaOnly === true ? none() : readRows(reader.session, table, sum) };
+      const isEmpty = options.isSchemaOnly === true || !hasOwnRows(table);
+      yield { path: `data/${at}.rows`, content: isEmpty ? none() : readRows(reader.session, table, sum) };
       manifest.tables.push(sumOf(table, sum));
     }
     yield { path: 'manifest.json', content: one(manifest) };

@@ -1,6 +1,6 @@
 import type { Session } from '../session/session';
 import type { Content, DumpedAccount, DumpedGrant } from './manifest';
-import { transferPrefix } from './transfer-account';
+import { reachesSystem, transferPrefix } from './transfer-account';
 
 /** Accounts of the servers themselves and of the platform. */
 const ownUsers = new Set(['root', 'mariadb.sys', 'mysql.sys', 'mysql.session', 'mysql.infoschema', 'PUBLIC', '']);
@@ -8,8 +8,11 @@ export const isOwnUser = (user: string): boolean => ownUsers.has(user) || user.s
 
 type Row = Map<string, Buffer | null>;
 
-/** Reads the customer's accounts and their rights out of the server's tables, as the platform: no code of a customer stands there. */
-export async function listAccounts(admin: Session, schemas: readonly string[]): Promise<Pick<Content, 'accounts' | 'grants'>> {
+/**
+ * Reads the customer's accounts and their rights out of the server's tables, as the platform: no code of a customer stands there. Rights on a schema that is not there count
+ * too: who has dropped it may make it again.
+ */
+export async function listAccounts(admin: Session): Promise<Pick<Content, 'accounts' | 'grants'>> {
   const isMariadb = admin.flavour === 'mariadb';
   const all = await readTable(admin, 'user');
   const users = all.filter((row) => !isOwnUser(text(row, 'User')));
@@ -28,9 +31,7 @@ export async function listAccounts(admin: Session, schemas: readonly string[]): 
     ...(await readRoutineRights(admin)),
     ...(await readRoles(admin)),
   ];
-  const isTheirs = ({ on, schema }: DumpedGrant): boolean =>
-    on === 'role' || schemas.some((name) => name === schema || name === schema.replaceAll(/\\([\\_%])/g, '$1')) || /[_%]/.test(schema);
-  return { accounts, grants: grants.filter((grant) => !isOwnUser(grant.user) && isTheirs(grant)) };
+  return { accounts, grants: grants.filter((grant) => !isOwnUser(grant.user) && !reachesSystem(grant)) };
 }
 
 const text = (row: Row, column: string): string => row.get(column)?.toString('utf8') ?? '';

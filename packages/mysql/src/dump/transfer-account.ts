@@ -1,11 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import type { Flavour } from '../engines/version';
 import { type Login, quoteAccount, quoteLiteral, quoteName, Session } from '../session/session';
+import type { DumpedGrant } from './manifest';
 
 /** What the names of our own accounts begin with. No customer may make an account, so nobody else has one. */
 export const transferPrefix = 'drydock_';
 
-const systemSchemas = new Set(['information_schema', 'mysql', 'performance_schema', 'sys']);
+const systemSchemas = ['information_schema', 'mysql', 'performance_schema', 'sys'];
+
+/** Whether a right reaches a schema of the server's own. In a right on schemas the name is a pattern. */
+export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>): boolean {
+  if (on === 'role') return false;
+  if (on !== 'schema') return systemSchemas.includes(schema.toLowerCase());
+  const jokers: Record<string, string> = { '%': '.*', _: '.' };
+  const exactly = (letter: string): string => (/^\w$/.test(letter) ? letter : '(?!)');
+  const pattern = schema.replaceAll(/\\([\\_%])|[\s\S]/g, (part, meant?: string) => jokers[part] ?? exactly(meant ?? part));
+  return systemSchemas.some((name) => new RegExp(`^${pattern}$`, 'i').test(name));
+}
 
 /** The schemas of the customer, in the order of their names. */
 export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
@@ -13,7 +24,7 @@ export async function listSchemas(session: Session): Promise<{ name: string; cha
     'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME',
   );
   const all = rows.map(([name, charset, collation]) => ({ name: name ?? '', charset: charset ?? '', collation: collation ?? '' }));
-  return all.filter(({ name }) => !systemSchemas.has(name.toLowerCase()));
+  return all.filter(({ name }) => !systemSchemas.includes(name.toLowerCase()));
 }
 
 /** A pattern of GRANT that means this schema and no other. */

@@ -1,5 +1,6 @@
 import { isOwnUser } from '../dump/list-accounts';
 import type { Content, DumpedAccount, DumpedGrant, Finding } from '../dump/manifest';
+import { reachesSystem } from '../dump/transfer-account';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /** Ways to prove a password that both sides keep as a verifier. What asks the machine who somebody is (a socket, PAM) is not the customer's to choose. */
@@ -111,7 +112,7 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
 function statementOf(grant: DumpedGrant): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;
-  if (isOwnUser(grant.user)) return null;
+  if (isOwnUser(grant.user) || reachesSystem(grant)) return null;
   if (on === 'role') {
     if (isOwnUser(schema)) return null;
     const role = name === null ? quoteName(schema) : quoteAccount({ user: schema, host: name });

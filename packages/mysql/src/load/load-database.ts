@@ -1,5 +1,5 @@
 import { readRows } from '../dump/dump-database';
-import { selectOf } from '../dump/list-content';
+import { hasOwnRows, selectOf } from '../dump/list-content';
 import {
   type Content,
   contentSchema,
@@ -34,8 +34,17 @@ export interface LoadResult {
   findings: Finding[];
 }
 
-/** A definition may hold zero dates; a 0 in a numbered column is a 0. Rows were checked when they were first written. */
-const loadMode = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, unique_checks = 0";
+/**
+ * A definition may hold zero dates; a 0 in a numbered column is a 0. Rows and the options of tables were checked when they were first written, as far as the session of that
+ * moment asked for it.
+ */
+const loadMode = (flavour: Flavour): string => {
+  const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';
+  return `SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, unique_checks = 0${unchecked}`;
+};
+
+/** The largest statement that a server takes. A row is written as hexadecimal digits, so it may be larger than what the customer sent at once. */
+const packetBytesMax = 2 ** 30;
 
 /**
  * Loads a dump into an instance that is empty. Definitions and rows go by the loader, which may do nothing outside of the customer's schemas; triggers, views and events come
@@ -53,11 +62,13 @@ export async function loadDatabase({
   const admin = await openAdmin(login, flavour, signal);
   try {
     if ((await listSchemas(admin)).length > 0) throw new TransferError('database_not_empty', 'there are schemas of a customer already');
-    const [[scheduler] = []] = await admin.texts('SELECT @@GLOBAL.event_scheduler');
+    const [[scheduler, packetBytes] = []] = await admin.texts('SELECT @@GLOBAL.event_scheduler, @@GLOBAL.max_allowed_packet');
     if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = OFF');
+    await admin.run(`SET GLOBAL max_allowed_packet = ${packetBytesMax}`);
     try {
       return await loadSections(admin, { login, flavour, sections, areAccountsLocked, signal });
     } finally {
+      await admin.run(`SET GLOBAL max_allowed_packet = ${Number(packetBytes)}`).catch(() => undefined);
       if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = ON');
     }
   } catch (error) {
@@ -95,7 +106,7 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
   const loader = await makeLoader(admin, login, schemas);
   const session = await Session.open(loader, { flavour, signal });
   try {
-    await session.run(loadMode);
+    await session.run(loadMode(flavour));
     for (const { schema, name, definition } of content.sequences)
       await define(session, schema, definition, objectOf('sequence', schema, name));
     for (const { schema, name, definition } of content.tables) await define(session, schema, definition, objectOf('table', schema, name));
@@ -152,6 +163,7 @@ async function define(session: Session, schema: string, definition: string, obje
 }
 
 async function compareRows(session: Session, table: DumpedTable, wanted: string): Promise<void> {
+  if (!hasOwnRows(table)) return;
   const types = await columnTypes(session, table);
   const sum = new RowSum();
   const selects = table.columns.map(({ name }) => selectOf(name, types.get(name) ?? ''));
@@ -218,7 +230,7 @@ async function loadProgram(
   } finally {
     await session.run('SET NAMES utf8mb4');
     await session.run('SET character_set_results = NULL');
-    await session.run(loadMode);
+    await session.run(loadMode(session.flavour));
     await session.run("SET SESSION time_zone = '+00:00'");
   }
 }

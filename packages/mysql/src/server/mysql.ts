@@ -38,6 +38,8 @@ export interface MysqlOptions {
   /** Differs between two servers that replicate. */
   serverId?: number;
   bufferPoolBytes?: number;
+  /** What all sessions and tables in memory together may take beside the buffers: beyond it a statement fails as out of memory. No limit when not given. */
+  sessionsBytes?: number;
   /** A server for tests: a power cut loses what it has, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every server one. */
   isEphemeral?: boolean;
   /** Further settings, by the names of the command line. They win over ours. */
@@ -73,6 +75,8 @@ const stopTimeoutMs = 60_000;
 const socketName = 'mysql.sock';
 /** The smallest that all versions serve a schema of some hundred tables with. */
 const defaultBufferPoolBytes = 64 * 2 ** 20;
+/** An idle server has 124 MB beside a buffer pool of 64 MB: 15 threads with their stacks, caches, the log. */
+const ownBytes = 256 * 2 ** 20;
 
 /**
  * Starts MariaDB or MySQL on a Unix socket, with a binary log and GTIDs, durable; makes its data folder at first. A leftover server of an earlier run on the same data is ended
@@ -116,12 +120,14 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
   const { engine, account = null, listen } = options;
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
+  const { sessionsBytes, bufferPoolBytes = defaultBufferPoolBytes } = options;
+  const limits = sessionsBytes === undefined ? {} : { memoryBytes: ownBytes + bufferPoolBytes + sessionsBytes };
   const [program = '', ...first] = engine.programs.server;
   if (isolation?.kind !== 'user_namespaces') {
     const paths = { ...place, socket: path.join(socketFolder, socketName) };
     const args = [...first, ...settingsArguments(serverSettings(engine, paths, choiceOf(options, listen?.tls ?? null)))];
     const spawning = { ...serverAccount(account), env: serverEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGTERM' as const };
-    return spawnGuarded(program, args, spawning);
+    return spawnGuarded(program, args, { ...spawning, ...limits });
   }
   const paths: ServerPaths = inBox;
   const args = settingsArguments(serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : tlsInBox(listen.tls))));
@@ -140,6 +146,7 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
       ...(listen?.tls.authority === undefined ? [] : [readOnly(listen.tls.authority, inBox.authority)]),
     ],
     workdir: '/',
+    limits,
     stdio,
     onOrphan: 'SIGKILL',
   });

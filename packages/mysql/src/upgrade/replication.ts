@@ -72,6 +72,8 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
+  // To find its position among the transactions, a server reads the log's newest file from its beginning, and gives up at a change of 16 MB.
+  await old.run('FLUSH BINARY LOGS');
   // A transaction of its own, so that there is a position even where nobody has written yet.
   await old.run('SET SESSION sql_log_bin = 1');
   await old.run('FLUSH STATUS');
@@ -81,6 +83,8 @@ async function fill(
   const lost = findings.find(({ code }) => !tolerated.has(code));
   if (lost !== undefined)
     throw new TransferError('statement_refused', `${lost.object}: ${lost.reason}`, { object: lost.object, cause: new Error(lost.reason) });
+  // Without it the target would follow from the first transaction that the old server still has.
+  if (content.gtid === '') throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
   await target.run('RESET MASTER');
   // It is what says that the load is whole.
   await target.run(`SET GLOBAL gtid_slave_pos = ${quoteLiteral(content.gtid)}`);
@@ -102,7 +106,8 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
     const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
     await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
   }
-  await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO');
+  // A definition arrives without the innodb_strict_mode of the session that made it.
+  await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO, innodb_strict_mode = OFF');
   await target.run('START SLAVE');
 }
 
@@ -174,6 +179,7 @@ export class ReplicatedSwitch {
     await this.requireLevel();
     await this.target.run('STOP SLAVE');
     await this.target.run('RESET SLAVE ALL');
+    await this.target.run('SET GLOBAL innodb_strict_mode = ON');
     await this.enableEvents();
   }
 

@@ -160,19 +160,15 @@ interface Spawned {
   files: Readonly<Record<string, string>>;
 }
 
-/** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. Shared buffers do not count. */
-const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
-
 /** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
 async function spawnServer({ program, dataDir, args, account, sessionBytes, socketFolder, files }: Spawned): Promise<GuardedChild> {
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
-    const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGINT' as const };
-    const command = [program, '-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })];
-    if (sessionBytes === undefined) return spawnGuarded(program, command.slice(1), options);
-    const kilobytes = String(Math.floor(sessionBytes / 1024));
-    return spawnGuarded('/bin/sh', ['-c', limitScript, 'limited', kilobytes, ...command], options);
+    // Shared buffers do not count.
+    const limits = { memoryBytes: sessionBytes, signalOnOrphan: 'SIGINT' as const };
+    const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, ...limits };
+    return spawnGuarded(program, ['-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })], options);
   }
   const shownFiles = Object.entries(files).map(([setting, from]) => ({ setting, from, to: fileInBox(setting) }));
   const shownSettings = {

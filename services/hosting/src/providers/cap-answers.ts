@@ -2,11 +2,18 @@ import { pipeline, Readable, Transform } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 
 /** Twice a page of a listing: a thousand keys of the longest kind, with what is said of each. */
-const answerBytesMax = 4 * 1024 * 1024;
+const listingBytesMax = 4 * 1024 * 1024;
+/** What an error, or any other answer, says in words. Reading it is work of the one thread that everybody waits for. */
+const answerBytesMax = 64 * 1024;
+
+/** A page of an error has one at most. */
+const documentTypesMax = 1;
+const documentType = '<!doctype';
 
 /**
  * Everything but the content of an object is read into memory by the client, whole, errors too: an answer that is larger than any honest one
- * is cut off instead.
+ * is cut off instead. So is one of many document types: for each, the client's parser copies the whole answer, which took half a second of
+ * everybody's time where it had 4 MB.
  */
 export function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -14,8 +21,11 @@ export function capAnswers(client: S3Client): void {
       async (args) => {
         const answered = await next(args);
         const { response } = answered;
+        if (!hasBody(response)) return answered;
+        const isRefusal = response.statusCode >= 300;
         // The content of an object has a limit of its own, where it is read.
-        if (hasBody(response) && !(commandName === 'GetObjectCommand' && response.statusCode < 300)) response.body = capped(response.body);
+        if (commandName === 'GetObjectCommand' && !isRefusal) return answered;
+        response.body = capped(response.body, commandName === 'ListObjectsV2Command' && !isRefusal ? listingBytesMax : answerBytesMax);
         return answered;
       },
     { step: 'deserialize', priority: 'low', name: 'capAnswers' },
@@ -30,12 +40,18 @@ const hasBody = (response: unknown): response is { statusCode: number; body: Rea
   'body' in response &&
   response.body instanceof Readable;
 
-function capped(body: Readable): Readable {
+function capped(body: Readable, bytesMax: number): Readable {
   let bytes = 0;
+  let documentTypes = 0;
+  let lastLetters = '';
   const counter = new Transform({
     transform: (piece: Buffer, _encoding, done) => {
       bytes += piece.length;
-      if (bytes > answerBytesMax) done(new Error(`an answer larger than ${answerBytesMax} bytes`));
+      const seen = (lastLetters + piece.toString('latin1')).toLowerCase();
+      documentTypes += seen.split(documentType).length - 1;
+      lastLetters = seen.slice(1 - documentType.length);
+      if (bytes > bytesMax) done(new Error(`an answer larger than ${bytesMax} bytes`));
+      else if (documentTypes > documentTypesMax) done(new Error('an answer of several document types'));
       else done(null, piece);
     },
   });

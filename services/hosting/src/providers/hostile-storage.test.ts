@@ -82,6 +82,26 @@ describe('an endpoint that answers without end', () => {
   });
 });
 
+// For each of them the client's parser copies the whole answer: 500 in one of 4 MB stopped the process for minutes.
+it.each([
+  ['an error', 500, read],
+  ['a refusal', 403, read],
+  ['a listing', 200, remove],
+])('%s of many document types is not parsed', async (_what, status, work) => {
+  const inPieces: http.RequestListener = (request, response) => {
+    request.resume();
+    response.writeHead(status, { 'content-type': 'application/xml' });
+    for (let at = 0; at < 20; at += 1) response.write(at % 2 === 0 ? '<!DOC' : 'type a><!docTYPE>');
+    response.end('<a/>');
+  };
+  expect(String((await facing(inPieces, work)).error)).toContain('several document types');
+});
+
+it('a page of an error may have a document type', async () => {
+  const { error } = await facing(always(403, '<!DOCTYPE html><html>not yours</html>'), probe);
+  expect(error).toMatchObject({ refusal: 'credentials_rejected' });
+});
+
 it('however much a storage lists, no more than a page of it is in memory: each is dealt with before the next is asked for', async () => {
   const calls: string[] = [];
   const { error } = await facing((request, response) => {

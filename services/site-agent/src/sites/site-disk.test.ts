@@ -4,7 +4,7 @@
  * @tier long
  * @processes
  */
-import { chmod, rm, writeFile } from 'node:fs/promises';
+import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { errorCodeOf } from '@drydock/process/error-code';
@@ -51,6 +51,26 @@ describe('an application', () => {
       await rm(path.join(site.files_dir, 'closed'), { recursive: true, force: true });
     },
   );
+
+  it('whose empty files are more than the site may have is ended: a file system has an end of them', async () => {
+    await rm(path.join(site.files_dir, 'large'), { force: true });
+    const empty = `const fs = require('fs');
+      require('http').createServer((request, answer) => {
+        fs.mkdirSync('/site/empty', { recursive: true });
+        if (request.url !== '/') for (let n = 0; n < 13000; n += 1) fs.writeFileSync('/site/empty/' + n, '');
+        answer.end(request.url);
+      }).listen(1);`;
+    await writeFile(path.join(site.files_dir, 'app.js'), empty);
+    await until(async () => (await fetch(new URL('/many', site.url))).ok, waits);
+    await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
+    const made = await readdir(path.join(site.files_dir, 'empty'));
+    expect(made.length).toBe(13_000);
+    await rm(path.join(site.files_dir, 'empty'), { recursive: true });
+    await writeFile(path.join(site.files_dir, 'app.js'), app);
+    await until(async () => (await fetch(site.url)).ok, { ...waits, what: 'the application again' });
+    await until(async () => (await fetch(new URL('/kept', site.url))).ok, waits);
+    await until(async () => (await host.client.readApp(ids[0])).pid === null, { ...waits, what: 'its end' });
+  });
 
   it('is started again once they are few enough', async () => {
     const refused = await fetch(site.url);

@@ -13,6 +13,13 @@ import { asOwner } from './site-box';
 
 /** A tree whose size is not known by then keeps the size that it had. */
 const countMs = 60_000;
+/**
+ * The least that a file, folder or link counts for: an empty file has no byte on disk, and a file system has an end of them too. Most file systems give a file a block of
+ * this size, so that nothing else changes.
+ */
+const entryBytes = 4_096;
+/** Bytes on disk, then the number of files, folders and links. */
+const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
 /** From here on nobody writes to a database; before, its sessions can still delete. */
 const farOver = 1.2;
 
@@ -108,13 +115,13 @@ export class SiteDisk {
   /** Walked in the site's box: this process follows no path inside of a site. */
   private async countTree(dir: string): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;
-    const countIn = (folder: string): [string, ...string[]] => ['/usr/bin/du', '-s', '-x', '-B1', folder];
+    const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
     const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
     const [program, ...args] = countIn(dir);
     const child =
       isolation.kind === 'none'
-        ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' })
+        ? await spawnGuarded(program, args, { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL', isWrapper: true })
         : await spawnInBox({
             isolation,
             // A folder that its owner has closed to itself counts too.
@@ -133,8 +140,8 @@ export class SiteDisk {
       const { stdout } = child.process;
       const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
       // What went away meanwhile is left out, and du says so by its code; the rest is counted.
-      const bytes = /^\d+/.exec(told)?.[0];
-      return bytes === undefined ? null : Number(bytes);
+      const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
+      return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
     } finally {
       clearTimeout(timer);
     }
