@@ -1,6 +1,8 @@
 // Writes a file for every secret of docker-compose.yml, derived from one master key, to infra/docker/secrets.
 //   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
 //   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
+//   DRYDOCK_MASTER_KEY=<current>,<another> while the key is rotated (docs/operating.md): secrets that two may accept are written for both. What takes one
+//   only (passwords of Postgres and Redis, tokens of emulators) comes from DRYDOCK_STORES_MASTER_KEY, one of the two.
 //   POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) are where these are, when they are not the containers of docker-compose.yml.
 //   ADMIN_DATABASE_URL is a superuser's, when that Postgres was not made by docker-compose.yml.
 // A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
@@ -38,11 +40,21 @@ function refuse(why) {
 if (given === undefined && fs.existsSync(folder)) {
   refuse(`${folder} exists. Set DRYDOCK_MASTER_KEY to the key that it was made with: another key would lock you out of your data.`);
 }
-if (given !== undefined && !/^[0-9a-f]{64}$/i.test(given)) {
-  refuse('DRYDOCK_MASTER_KEY must be 64 hexadecimal digits (32 bytes). Leave it out to have one made.');
+if (given !== undefined && !/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(given)) {
+  refuse(
+    'DRYDOCK_MASTER_KEY must be 64 hexadecimal digits (32 bytes), or several of these with commas between. Leave it out to have one made.',
+  );
 }
-const master = given === undefined ? randomBytes(32) : Buffer.from(given, 'hex');
-const derive = (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32)).toString('hex');
+const masters = given?.split(',') ?? [randomBytes(32).toString('hex')];
+const ofStores = process.env.DRYDOCK_STORES_MASTER_KEY || (masters.length === 1 ? masters[0] : undefined);
+if (ofStores === undefined || !/^[0-9a-f]{64}$/i.test(ofStores)) {
+  refuse(
+    'DRYDOCK_STORES_MASTER_KEY must be the key that the passwords of Postgres and Redis come from, while DRYDOCK_MASTER_KEY holds several.',
+  );
+}
+const deriveFrom = (master, label) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
+/** `<label>` is one value, `<rotated label>` one of each master key. */
+const derive = (label, isRotated) => (isRotated ? masters : [ofStores]).map((master) => deriveFrom(master, label)).join(',');
 
 /** What takes the place of what would be derived. */
 const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
@@ -64,10 +76,13 @@ for (const [name, template] of Object.entries(templates)) {
   const file = path.join(folder, name);
   if (template === '' && fs.existsSync(file)) continue;
   fs.rmSync(file, { force: true });
-  fs.writeFileSync(file, brought[name] || placed(template).replace(/<([^>]+)>/g, (_match, label) => derive(label)));
+  fs.writeFileSync(
+    file,
+    brought[name] || placed(template).replace(/<(rotated )?([^>]+)>/g, (_match, isRotated, label) => derive(label, isRotated)),
+  );
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }
 console.log(`Written to ${folder}`);
 if (given === undefined) {
-  console.log(`Master key: ${master.toString('hex')}\nKeep it secret, backed up and off this machine: without it no backup can be read.`);
+  console.log(`Master key: ${masters[0]}\nKeep it secret, backed up and off this machine: without it no backup can be read.`);
 }

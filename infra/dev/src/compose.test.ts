@@ -33,7 +33,7 @@ test('what customers reach has no way to our databases, and customers’ sites a
 
 test('no secret is an environment variable or stands in the file: each is a file that the container is given', () => {
   const text = renderCompose();
-  expect(text).not.toMatch(/<[a-z0-9-]+(?::[a-z:-]+)?>/);
+  expect(text).not.toMatch(/<(?:rotated )?[a-z0-9-]+(?::[a-z:-]+)?>/);
   const containersPart = text.slice(0, text.indexOf('\nsecrets:'));
   expect(containersPart).not.toMatch(/(?:SECRET|PASSWORD|TOKEN|_KEY|TOKENS|DATABASE_URL|QUEUE_URL|REDIS_URL|TARGETS): /);
   const files = [...text.matchAll(/file: \.\/infra\/docker\/secrets\/(\S+)/g)].map(([, name]) => name);
@@ -64,6 +64,27 @@ test('secrets are derived again from the same master key, an operator’s own st
   const theirs = 'postgresql://root:theirs@db.internal:5432/postgres';
   derive(master, { ADMIN_DATABASE_URL: theirs });
   expect(read('create-databases.ADMIN_DATABASE_URL')).toBe(theirs);
+});
+
+test('while the master key is rotated each secret is written for both keys, the current one first, and passwords of stores from one', () => {
+  const derive = (name: string, environment: Record<string, string>): ((file: string) => string) => {
+    const target = path.join(folder, name);
+    const script = inRepo('infra/docker/derive-secrets.mjs');
+    execFileSync(process.execPath, [script, target], { env: environment, encoding: 'utf8', stdio: 'pipe' });
+    return (file) => fs.readFileSync(path.join(target, file), 'utf8');
+  };
+  const [old, other] = ['a1'.repeat(32), 'b2'.repeat(32)];
+  const [before, after] = [derive('before', { DRYDOCK_MASTER_KEY: old }), derive('after', { DRYDOCK_MASTER_KEY: other })];
+  expect(() => derive('both', { DRYDOCK_MASTER_KEY: `${other},${old}` })).toThrow('DRYDOCK_STORES_MASTER_KEY');
+  const both = derive('both', { DRYDOCK_MASTER_KEY: `${other},${old}`, DRYDOCK_STORES_MASTER_KEY: old });
+  for (const [name, text] of Object.entries(JSON.parse(renderSecrets()))) {
+    if (name === 'keys.AUDIT_TOKEN_SECRETS') continue;
+    const expected = String(text).startsWith('<rotated ') ? `${after(name)},${before(name)}` : before(name);
+    expect([name, both(name)]).toEqual([name, expected]);
+  }
+  expect([both('keys.DATABASE_URL'), both('hosting-worker.ARCHIVE_KEY').length]).toEqual([before('keys.DATABASE_URL'), 129]);
+  const audit: Record<string, string> = JSON.parse(both('keys.AUDIT_TOKEN_SECRETS'));
+  expect(audit['hosting']).toBe(both('hosting.AUDIT_TOKEN_SECRET'));
 });
 
 // It needs no Docker for this.

@@ -1,5 +1,4 @@
 // `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json, which are the topology in containers.
-
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
 import { inRepo } from './dev-config';
@@ -33,6 +32,7 @@ const place: SecretPlace = {
   sitesSocketFolder: () => '/var/run/sites-postgres',
   setting: (variable, fallback = '') => `\${${variable}:-${fallback}}`,
   derive: (label) => `<${label}>`,
+  rotated: (label) => `<rotated ${label}>`,
   adminUrl: (cluster) => `postgresql://postgres:<${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
   queueUrl: () => 'redis://:<redis>@redis:6379',
   redisUrl: () => place.queueUrl(),

@@ -8,6 +8,7 @@ import { isPortFree } from '@drydock/process/free-port';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
 import { makePassableFolder } from '@drydock/process/unprivileged';
 import { z } from 'zod';
+import type { SecretPlace } from './place';
 
 /** Replaces a file in one step: a reader sees the old content or the new, also after a kill -9. Readable by us alone. */
 function writeFileAtomically(file: string, content: string): void {
@@ -58,16 +59,29 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** A secret as hex for each use, all from one master key. The labels are those of containers too. */
-export type DeriveSecret = (label: string) => string;
+/** The secrets of a label, as hex. The labels are those of containers too. */
+type Secrets = Pick<SecretPlace, 'derive' | 'rotated'>;
 
-/** The master key of this data folder, made at the first start (0600). It stays with the supervisor: no process is given it. */
-export function openMasterKey(dataDir: string): DeriveSecret {
-  const file = path.join(dataDir, 'master.key');
+/**
+ * The master key of this data folder, made at the first start (0600). It stays with the supervisor: no process is given it. `master.key` may hold
+ * several with commas between, and is read at each start of a process, which is how one takes the place of another. What takes one value alone comes
+ * from `stores-master.key` then, the key of before.
+ */
+export function openMasterKey(dataDir: string): Secrets {
+  const [file, ofStores] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'stores-master.key')];
   if (!fs.existsSync(file)) writeFileAtomically(file, `${randomBytes(32).toString('hex')}\n`);
-  const master = Buffer.from(fs.readFileSync(file, 'utf8').trim(), 'hex');
-  if (master.length !== 32) throw new Error(`${file} is not a key of 32 bytes in hex`);
-  return (label) => Buffer.from(hkdfSync('sha256', master, '', label, 32)).toString('hex');
+  const read = (from: string): string[] => {
+    const text = fs.readFileSync(from, 'utf8').trim();
+    if (!/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(text)) throw new Error(`${from} is not a key of 32 bytes in hex`);
+    return text.split(',');
+  };
+  const derive = (label: string, masters: readonly string[]): string =>
+    masters.map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex')).join(',');
+  read(file);
+  return {
+    derive: (label) => derive(label, read(fs.existsSync(ofStores) ? ofStores : file).slice(0, 1)),
+    rotated: (label) => derive(label, read(file)),
+  };
 }
 
 const proofsSchema = z.record(z.string(), z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }));

@@ -91,17 +91,20 @@ export interface NodeProgram {
 /** Beyond the 25 s that a process of ours allows itself to hand over its work. */
 const stopTimeoutMs = 28_000;
 
-/** A process of ours: Node with the telemetry preload, its own environment and nothing of ours, its output in `<logsDir>/<name>.log`. */
-export function managedNode(program: NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
-  const { name, port } = program;
-  const entry = inRepo(program.entry);
+/**
+ * A process of ours: Node with the telemetry preload, its own environment and nothing of ours, its output in `<logsDir>/<name>.log`. `describe` is asked
+ * again at each start, since secrets may have been rotated.
+ */
+export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
+  const { name, port, flags, entry: program } = describe();
+  const entry = inRepo(program);
   const start = async (): Promise<Running> => {
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
     const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
-    const child = await spawnGuarded(process.execPath, [...program.flags, '--require', preload, '--enable-source-maps', entry], {
+    const child = await spawnGuarded(process.execPath, [...flags, '--require', preload, '--enable-source-maps', entry], {
       cwd: repoRoot,
-      env: { ...program.environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
+      env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
       stdio: ['ignore', 'pipe', 'pipe'],
       signalOnOrphan: 'SIGTERM',
     });

@@ -24,6 +24,8 @@ export interface Place {
 export interface SecretPlace extends Place {
   /** The secret derived from the master key for this label, as hex. */
   derive(label: string): string;
+  /** The same for a secret of which a process accepts several: while the master key is rotated, one of each, the current one first. */
+  rotated(label: string): string;
   /** Superuser's URL of one of our two clusters; '' where there are no older sites. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
   /** URL of the queue: Redis, or a database of our cluster. */
@@ -45,9 +47,9 @@ export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | '
 /** What a service and its worker share. */
 export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   DATABASE_URL: databaseUrl(place, service),
-  SERVICE_SECRET: place.derive(`service:${service}`),
-  INTERNAL_TOKEN_SECRET: place.derive(`internal-token:${service}`),
-  AUDIT_TOKEN_SECRET: place.derive(`audit:${service}`),
+  SERVICE_SECRET: place.rotated(`service:${service}`),
+  INTERNAL_TOKEN_SECRET: place.rotated(`internal-token:${service}`),
+  AUDIT_TOKEN_SECRET: place.rotated(`audit:${service}`),
 });
 
 /** The same for one that has a queue. */

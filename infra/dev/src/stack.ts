@@ -54,7 +54,7 @@ const sitesLocks = '400';
 export async function openStack(config: DevConfig, say: (line: string) => void, options: StackOptions = {}): Promise<Stack> {
   const { dataDir, isEphemeral } = config;
   await claimDataFolder(dataDir, say);
-  const derive = openMasterKey(dataDir);
+  const secrets = openMasterKey(dataDir);
   const table = openProcessTable(dataDir);
   const supervisor = createSupervisor(table, say);
   const logsDir = path.join(dataDir, 'logs');
@@ -84,7 +84,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     folderOf: (name) => path.join(dataDir, name),
     sitesSocketFolder: () => (hasOlderSites ? (clusterOf('sites-postgres').socketFolder ?? '') : ''),
     setting: (variable, fallback = '') => config.settings[variable] ?? fallback,
-    derive,
+    ...secrets,
     adminUrl: (name) => (name === 'sites-postgres' && !hasOlderSites ? '' : clusterOf(name).adminUrl),
     queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
     redisUrl: () => redisUrl,
@@ -144,7 +144,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   /** Once for all services: two that change the rights of one database at the same time disturb each other. */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
-    const databases = names.map((name) => ({ name, password: derive(`postgres:${name}`) }));
+    const databases = names.map((name) => ({ name, password: secrets.derive(`postgres:${name}`) }));
     await ensureServiceDatabases(place.adminUrl('postgres'), databases);
   }
 
@@ -158,7 +158,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   async function startOne({ name, run }: ProcessPlan, tell: (line: string) => void): Promise<void> {
     if ('entry' in run) {
       if (name === 'site-host') isolation = await detectIsolation();
-      await supervisor.keepRunning(managedNode(programOf(name), logsDir, say));
+      await supervisor.keepRunning(managedNode(() => programOf(name), logsDir, say));
       return;
     }
     await (run.store === 'redis' ? startRedis() : startPostgres(name));

@@ -9,6 +9,7 @@ const place: SecretPlace = {
   sitesSocketFolder: () => '/data/sites-postgres/socket',
   setting: (_variable, fallback = '') => fallback,
   derive: (label) => `<${label}>`,
+  rotated: (label) => `<${label}>`,
   adminUrl: (cluster) => `postgresql://admin:superuser@127.0.0.1:1/${cluster}`,
   queueUrl: () => 'redis://127.0.0.1:1',
   redisUrl: () => undefined,

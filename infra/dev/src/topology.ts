@@ -172,8 +172,8 @@ const hosts: readonly ProcessPlan[] = [
       SITES_DATABASE_FOR: 'older_releases',
     }),
     secrets: (place) => ({
-      SITE_HOST_SECRET: place.derive('site-host'),
-      SITE_HOST_READER_SECRET: place.derive('site-host:reader'),
+      SITE_HOST_SECRET: place.rotated('site-host'),
+      SITE_HOST_READER_SECRET: place.rotated('site-host:reader'),
       SITES_DATABASE_URL: place.adminUrl('sites-postgres'),
     }),
   },
@@ -190,8 +190,8 @@ const hosts: readonly ProcessPlan[] = [
       DATABASES_PUBLIC_HOST: place.setting('DATABASES_PUBLIC_HOST', '127.0.0.1'),
     }),
     secrets: (place) => ({
-      DATABASE_HOST_SECRET: place.derive('database-host'),
-      DATABASE_HOST_READER_SECRET: place.derive('database-host:reader'),
+      DATABASE_HOST_SECRET: place.rotated('database-host'),
+      DATABASE_HOST_READER_SECRET: place.rotated('database-host:reader'),
     }),
   },
 ];
@@ -208,9 +208,9 @@ const services: readonly ProcessPlan[] = [
     // It takes the audit entries of every other service.
     secrets: (place) => ({
       ...serviceSecrets('keys', place),
-      WEBHOOK_SECRET: place.derive('webhooks'),
+      WEBHOOK_SECRET: place.rotated('webhooks'),
       AUDIT_TOKEN_SECRETS: JSON.stringify(
-        Object.fromEntries(servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.derive(`audit:${name}`)])),
+        Object.fromEntries(servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.rotated(`audit:${name}`)])),
       ),
     }),
   },
@@ -223,7 +223,7 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     memoryMb: 512,
     environment: webhookReceivers,
-    secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.derive('webhooks') }),
+    secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.rotated('webhooks') }),
   },
   {
     // It looks at the site host, into the bucket and at the vendor, each by a credential that can change nothing.
@@ -243,7 +243,7 @@ const services: readonly ProcessPlan[] = [
     }),
     secrets: (place) => ({
       ...queuedSecrets('hosting', place),
-      SITE_HOST_READER_SECRET: place.derive('site-host:reader'),
+      SITE_HOST_READER_SECRET: place.rotated('site-host:reader'),
       BACKUPS_S3_READER_ACCESS_KEY_ID: embeddedOr(place, 'drydock-backups-reader'),
       BACKUPS_S3_READER_SECRET_ACCESS_KEY: embeddedOr(place, place.derive('s3-stand-in:backups:reader')),
       VENDOR_READER_KEY: embeddedOr(place, place.derive('vendor-stand-in:live:reader')),
@@ -271,8 +271,8 @@ const services: readonly ProcessPlan[] = [
     }),
     secrets: (place) => ({
       ...workerSecrets('hosting', place),
-      SITE_HOST_SECRET: place.derive('site-host'),
-      ARCHIVE_KEY: place.derive('archive'),
+      SITE_HOST_SECRET: place.rotated('site-host'),
+      ARCHIVE_KEY: place.rotated('archive'),
       BACKUPS_S3_ACCESS_KEY_ID: embeddedOr(place, buckets.backups),
       BACKUPS_S3_SECRET_ACCESS_KEY: embeddedOr(place, place.derive('s3-stand-in:backups')),
       VENDOR_KEY: embeddedOr(place, place.derive('vendor-stand-in:live')),
@@ -330,7 +330,7 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     memoryMb: 512,
     environment: (place) => ({ ...keysUrl(place), ...drainTime(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
-    secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.derive('database-host:reader') }),
+    secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.rotated('database-host:reader') }),
   },
   {
     // Only the worker opens archives, and changes what is on the host.
@@ -349,8 +349,8 @@ const services: readonly ProcessPlan[] = [
     }),
     secrets: (place) => ({
       ...workerSecrets('databases', place),
-      DATABASE_HOST_SECRET: place.derive('database-host'),
-      ARCHIVE_KEY: place.derive('archive:databases'),
+      DATABASE_HOST_SECRET: place.rotated('database-host'),
+      ARCHIVE_KEY: place.rotated('archive:databases'),
     }),
   },
   {
@@ -369,7 +369,7 @@ const services: readonly ProcessPlan[] = [
     // It signs its calls to each service with that service's own secret.
     secrets: (place) => ({
       ...Object.fromEntries(
-        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_TOKEN_SECRET`, place.derive(`internal-token:${service}`)]),
+        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_TOKEN_SECRET`, place.rotated(`internal-token:${service}`)]),
       ),
       REDIS_URL: place.redisUrl() ?? '',
     }),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { signInternalToken, tokenKey, tokenKeys } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { createLog } from '@drydock/service/telemetry/log';
 import { z } from 'zod';
@@ -87,8 +87,8 @@ export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions
     protocol,
     routes: [...routes, ...ofJobs.routes],
     channel: ofJobs.channel,
-    key: tokenKey(secret),
-    readerKey: tokenKey(readerSecret),
+    keys: tokenKeys(secret),
+    readerKeys: tokenKeys(readerSecret),
     log,
     check,
   });

@@ -4,7 +4,7 @@ import { createOutboxDelivery } from '@drydock/service/effects/outbox-delivery';
 import { createPager } from '@drydock/service/http/paging';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { deriveKeys } from '@drydock/service/process/secrets';
 import type { ServerConfig } from './config';
 import { openDatabase } from './database.store';
 import { routes } from './routes';
@@ -25,7 +25,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   });
   return composeApiProcess(foundation, config, {
     name: serviceName,
-    routes: routes({ database, pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')) }),
+    routes: routes({ database, pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')) }),
     beside: { 'idempotency purge': createIdempotencyPurge(database, log), 'audit delivery': delivery },
   });
 }

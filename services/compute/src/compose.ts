@@ -3,7 +3,7 @@ import { createPager } from '@drydock/service/http/paging';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
 import type { Process } from '@drydock/service/process/run-process';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { deriveKeys } from '@drydock/service/process/secrets';
 import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
 import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
 import { openDrivers, openReaders } from './compose-targets';
@@ -26,7 +26,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   const context = {
     database,
     ...connected,
-    pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
+    pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')),
     targets: readers.targets,
   };
   return composeApiProcess(foundation, config, {

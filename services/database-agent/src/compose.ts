@@ -7,7 +7,7 @@ import { PortAllocator } from '@drydock/agent/host/ports';
 import { jobRoutesOf } from '@drydock/agent/jobs/job-routes';
 import { Jobs } from '@drydock/agent/jobs/jobs';
 import { Ledger } from '@drydock/agent/jobs/ledger';
-import { tokenKey } from '@drydock/service/access/internal-token';
+import { tokenKeys } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
 import { createLog, type Log } from '@drydock/service/telemetry/log';
@@ -39,11 +39,11 @@ export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{
   await jobs.open();
 
   const check = async (): Promise<void> => undefined;
-  const key = tokenKey(config.DATABASE_HOST_SECRET);
-  const readerKey = config.DATABASE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.DATABASE_HOST_READER_SECRET);
+  const keys = tokenKeys(config.DATABASE_HOST_SECRET);
+  const readerKeys = config.DATABASE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.DATABASE_HOST_READER_SECRET);
   const ofJobs = jobRoutesOf(databaseHostProtocol.things, databases, jobs);
   const routes = [...controlRoutes(databases), ...ofJobs.routes];
-  const server = createControlServer({ protocol: databaseHostProtocol, routes, channel: ofJobs.channel, key, readerKey, log, check });
+  const server = createControlServer({ protocol: databaseHostProtocol, routes, channel: ofJobs.channel, keys, readerKeys, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'database host is up');

@@ -1,11 +1,11 @@
 import { type ConfigOf, readConfig } from '@drydock/service/process/config';
-import { processFields, secretField } from '@drydock/service/process/config-fields';
+import { processFields, secretsField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 export const databaseHostConfigShape = {
   ...processFields('database-host'),
-  DATABASE_HOST_SECRET: secretField('Verifies the control calls of databases; shared with it alone'),
-  DATABASE_HOST_READER_SECRET: secretField(
+  DATABASE_HOST_SECRET: secretsField('Verifies the control calls of databases; shared with it alone'),
+  DATABASE_HOST_READER_SECRET: secretsField(
     "Verifies the questions of databases' API, which can change nothing; unset, there are none",
   ).optional(),
   DATABASES_DIR: z.string().min(1).meta({ description: 'Folder of all instances: data, records, ledger, certificates' }),

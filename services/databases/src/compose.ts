@@ -4,7 +4,7 @@ import { createPager } from '@drydock/service/http/paging';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
 import type { Process } from '@drydock/service/process/run-process';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { deriveKeys, secretBuffers } from '@drydock/service/process/secrets';
 import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
 import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
 import type { ServerConfig, WorkerConfig } from './config';
@@ -32,7 +32,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   const context = {
     database,
     ...connected,
-    pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
+    pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')),
     quota: { counted: databasesCounted, usualMax: config.DATABASES_PER_ORGANISATION },
     provider: localDatabaseReader(host),
     passwords: databasePasswords(config.SERVICE_SECRET),
@@ -50,7 +50,7 @@ export function composeWorker(config: WorkerConfig): Process {
   const { lifetime, database, log } = foundation;
   const client = createDatabaseHostClient({ url: config.DATABASE_HOST_URL, secret: config.DATABASE_HOST_SECRET });
   lifetime.onClose('database-host', () => client.close());
-  const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
+  const archiveKey = secretBuffers(config.ARCHIVE_KEY);
   const context = {
     database,
     provider: localDatabaseProvider({ client, archiveKey }),

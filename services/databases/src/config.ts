@@ -4,7 +4,7 @@ import {
   databaseFields,
   processFields,
   queueFields,
-  secretField,
+  secretsField,
   serviceFields,
   urlField,
   workerFields,
@@ -25,7 +25,7 @@ export const serverShape = {
     .min(0)
     .default(50)
     .meta({ description: 'Databases that an organisation may have, unless staff have said otherwise of it' }),
-  DATABASE_HOST_READER_SECRET: secretField(
+  DATABASE_HOST_READER_SECRET: secretsField(
     'Signs questions to the database-host process, which has the same value; it can change nothing there',
   ),
 };
@@ -36,11 +36,11 @@ export const workerShape = {
   ...queueFields,
   ...workerFields,
   ...hostFields,
-  DATABASE_HOST_SECRET: secretField('Signs control calls to the database-host process'),
+  DATABASE_HOST_SECRET: secretsField('Signs control calls to the database-host process'),
   BACKUPS_DIR: z.string().min(1).meta({ description: 'Folder of the backups' }),
   ARCHIVE_KEY: z
     .string()
-    .regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes of hex')
+    .regex(/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i, 'must be 32 bytes of hex, or several of these with commas between')
     .meta({ description: 'Seals and opens every backup; without it none can be read', secret: true }),
   WORKFLOW_CONCURRENCY: z.coerce
     .number()

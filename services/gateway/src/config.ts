@@ -1,9 +1,9 @@
 import type { ServiceName } from '@drydock/contracts/platform/endpoint';
 import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { drainField, isOrigin, processFields, secretField } from '@drydock/service/process/config-fields';
+import { drainField, isOrigin, processFields, secretsField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
-const upstreamSecret = (name: ServiceName) => secretField(`Signs the calls to ${name}; needed with its URL`).optional();
+const upstreamSecret = (name: ServiceName) => secretsField(`Signs the calls to ${name}; needed with its URL`).optional();
 
 const networkListSchema = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
 
@@ -27,7 +27,7 @@ export const configShape = {
   ...processFields('gateway'),
   ...drainField(1, 'How long it goes on answering after /readyz says that it ends: time for what stands before it to notice'),
   KEYS_URL: urlsField('Where keys listens; every call is authenticated there'),
-  KEYS_TOKEN_SECRET: secretField('Signs the calls to keys'),
+  KEYS_TOKEN_SECRET: secretsField('Signs the calls to keys'),
   HOSTING_URL: upstreamUrls('hosting'),
   HOSTING_TOKEN_SECRET: upstreamSecret('hosting'),
   COMPUTE_URL: upstreamUrls('compute'),

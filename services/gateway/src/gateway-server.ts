@@ -45,7 +45,10 @@ export function createGatewayServer(listener: RequestListener, open: Shares, unp
     else listener(request, response);
   };
   // A request without Host is refused by us, with a problem; Node's own 400 has neither body nor request id.
-  const server = createHttpServer(inTurn, { requireHostHeader: false });
+  const server = createHttpServer(inTurn, {
+    requireHostHeader: false,
+    refuse: (error, socket) => refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0),
+  });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;
   // A connection costs memory and a file descriptor before it has said anything, so that it is refused before it does.
@@ -55,10 +58,7 @@ export function createGatewayServer(listener: RequestListener, open: Shares, unp
     else socket.destroy();
   });
   // Without these Node would ask for a body that may be refused, and answer other expectations by itself.
-  server.on('checkContinue', inTurn);
-  server.on('checkExpectation', inTurn);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0);
-  });
+  for (const event of ['checkContinue', 'checkExpectation'] as const)
+    server.on(event, (...exchange) => server.emit('request', ...exchange));
   return server;
 }

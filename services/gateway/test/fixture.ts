@@ -9,7 +9,7 @@ import {
   assertBound,
   type RequestClaims,
   rememberTokens,
-  tokenKey,
+  tokenKeys,
   verifyInternalToken,
   verifyRequestToken,
 } from '@drydock/service/access/internal-token';
@@ -78,7 +78,7 @@ const bodyOf = async (request: http.IncomingMessage): Promise<Buffer> => {
 
 /** A small real service: refuses every call whose token does not fit, and plays keys for the keys it is given. */
 export async function startService(name: string, keys: Map<string, TestKey> = new Map()): Promise<TestService> {
-  const key = tokenKey(secretOf(name));
+  const signedWith = tokenKeys(secretOf(name));
   const used = rememberTokens();
   const service: TestService = {
     url: '',
@@ -94,7 +94,7 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
   };
   const verify = async (request: http.IncomingMessage, response: http.ServerResponse, token: string): Promise<void> => {
     const body = await bodyOf(request);
-    const expected = { key, used, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
+    const expected = { keys: signedWith, used, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
     assertBound(verifyInternalToken(token, expected), { body });
     const { token: asked } = JSON.parse(body.toString());
     service.lookUps.push(asked);
@@ -116,7 +116,7 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     service.arrived += 1;
     const token = String(headers.authorization).replace(/^Bearer /, '');
     if (url === '/internal/verify') return verify(request, response, token);
-    const claims = verifyRequestToken(token, { key, used, issuer: 'gateway', audience: name, method, path: url });
+    const claims = verifyRequestToken(token, { keys: signedWith, used, issuer: 'gateway', audience: name, method, path: url });
     const body = await bodyOf(request);
     const idempotencyKey = headers['idempotency-key'];
     assertBound(claims, {

@@ -4,7 +4,7 @@ import { createPager } from '@drydock/service/http/paging';
 import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
 import type { Process } from '@drydock/service/process/run-process';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { deriveKeys, secretBuffers } from '@drydock/service/process/secrets';
 import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
 import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
 import { openBackupReader, openBackupStorage } from './compose-backups';
@@ -13,7 +13,8 @@ import { hasVendor, openVendorReaders, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './database.store';
 import { createDomainProofs } from './domains/domain-proof';
-import { composeOffsiteDrivers, composeOffsiteReaders } from './offsite/compose-offsite';
+import { composeOffsiteDrivers, composeOffsiteReaders, credentialKeysOf } from './offsite/compose-offsite';
+import { createResealing } from './offsite/reseal-credentials';
 import { createProofReader } from './proofs/proof-reader';
 import { localDrillProbe } from './providers/drill-probe.local';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
@@ -42,7 +43,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
   const context = {
     database,
     ...connected,
-    pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
+    pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')),
     siteHosts: {
       local: localSiteHostReader(client),
       ...(hasVendor(vendorTimelines) ? { vendor: vendorSiteHostReader } : {}),
@@ -54,7 +55,7 @@ export function composeApi(config: ServerConfig): ApiProcess {
     proofs: createProofReader(database, backupStorage),
     quota: { counted: sitesCounted, usualMax: config.SITES_PER_ORGANISATION },
     domainProofs: createDomainProofs({
-      key: deriveKey(config.SERVICE_SECRET, 'domain-proof'),
+      keys: deriveKeys(config.SERVICE_SECRET, 'domain-proof'),
       isRequired: config.DOMAIN_PROOF === 'required',
       nameServers: config.DOMAIN_NAME_SERVERS?.split(',') ?? [],
     }),
@@ -63,7 +64,10 @@ export function composeApi(config: ServerConfig): ApiProcess {
   return composeApiProcess(foundation, config, {
     name: serviceName,
     routes: routes(context),
-    beside: { 'idempotency purge': createIdempotencyPurge(database, log) },
+    beside: {
+      'idempotency purge': createIdempotencyPurge(database, log),
+      'sealing anew': createResealing(database, credentialKeysOf(config), log),
+    },
   });
 }
 
@@ -73,7 +77,7 @@ export function composeWorker(config: WorkerConfig): Process {
   const { log, lifetime, database } = foundation;
   const client = createSiteHostClient({ url: config.SITE_HOST_URL, secret: config.SITE_HOST_SECRET });
   lifetime.onClose('site-host', () => client.close());
-  const archiveKey = Buffer.from(config.ARCHIVE_KEY, 'hex');
+  const archiveKey = secretBuffers(config.ARCHIVE_KEY);
   const vendorTimelines = openVendors(config, lifetime);
   const vendor = hasVendor(vendorTimelines) ? { vendor: vendorSiteHost(vendorTimelines) } : {};
   const sshHosts = openSshHosts(config, lifetime);

@@ -4,7 +4,7 @@ import {
   databaseFields,
   processFields,
   queueFields,
-  secretField,
+  secretsField,
   serviceFields,
   urlField,
   workerFields,
@@ -19,9 +19,9 @@ const siteFields = {
 
 /** The API asks, and the host takes no change by its secret. */
 const askSiteHost = {
-  SITE_HOST_READER_SECRET: secretField('Signs questions to the site-host process, which has the same value; it can change nothing there'),
+  SITE_HOST_READER_SECRET: secretsField('Signs questions to the site-host process, which has the same value; it can change nothing there'),
 };
-const changeSiteHost = { SITE_HOST_SECRET: secretField('Signs control calls to the site-host process') };
+const changeSiteHost = { SITE_HOST_SECRET: secretsField('Signs control calls to the site-host process') };
 
 const given = () => z.string().min(1).optional();
 
@@ -150,7 +150,7 @@ export const workerShape = {
     .meta({ description: 'How long a job may take to show after an order whose answer was lost; then it was not taken on' }),
   ARCHIVE_KEY: z
     .string()
-    .regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes of hex')
+    .regex(/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i, 'must be 32 bytes of hex, or several of these with commas between')
     .meta({ description: 'Seals and opens every backup archive; without it no backup can be read', secret: true }),
   CANARY_CONTROL_SECONDS: z.coerce
     .number()

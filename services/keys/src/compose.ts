@@ -4,7 +4,7 @@ import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api
 import { databaseReady, layFoundation } from '@drydock/service/process/foundation';
 import { createHealthServer } from '@drydock/service/process/health-server';
 import type { Process } from '@drydock/service/process/run-process';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { deriveKeys } from '@drydock/service/process/secrets';
 import { createKeySecrets } from './api-keys/api-key.secret';
 import { takeDeliveries } from './audit/take-delivery';
 import type { ServerConfig, WorkerConfig } from './config';
@@ -44,7 +44,7 @@ export function composeApi(config: ServerConfig, { gatewaysHave = waitForGateway
       database,
       secrets,
       sequencer,
-      pager: createPager(deriveKey(config.SERVICE_SECRET, 'cursor')),
+      pager: createPager(deriveKeys(config.SERVICE_SECRET, 'cursor')),
       gatewaysHave,
       webhookSecrets: createWebhookSecrets(config.WEBHOOK_SECRET),
       webhooksAllowed: receiversIn(config),

@@ -1,9 +1,10 @@
 import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, processFields, secretField } from '@drydock/service/process/config-fields';
+import { apiFields, processFields, secretsField } from '@drydock/service/process/config-fields';
+import { secretsForm } from '@drydock/service/process/secrets';
 import { z } from 'zod';
 
-/** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret that each signs its delivery with. */
-const auditSecretsSchema = z.record(z.string(), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
+/** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret, or several while it is rotated, that each signs its delivery with. */
+const auditSecretsSchema = z.record(z.string(), z.string().regex(secretsForm));
 
 /** `{"2":"<hex>"}`: the highest version makes new hashes, the others go on opening old ones. */
 const peppersSchema = z.record(z.string().regex(/^[1-9][0-9]{0,3}$/), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
@@ -19,7 +20,7 @@ function parseJson(text: string, context: z.RefinementCtx): unknown {
 
 const ownFields = {
   DATABASE_URL: z.url('must be a URL').meta({ description: "Postgres URL of keys' own database and role; the primary", secret: true }),
-  SERVICE_SECRET: secretField("Source of keys' own keys: pepper, derivation of replayed secrets, cursors"),
+  SERVICE_SECRET: secretsField("Source of keys' own keys: pepper, derivation of replayed secrets, cursors"),
   TOKEN_PEPPERS: z
     .string()
     .default('{}')
@@ -30,7 +31,7 @@ const ownFields = {
 
 /** What those who show webhooks' secrets share with those who sign by them. */
 const webhookFields = {
-  WEBHOOK_SECRET: secretField('Source of the secrets of webhooks; shared by keys and its worker'),
+  WEBHOOK_SECRET: secretsField('Source of the secrets of webhooks; shared by keys and its worker'),
   DRYDOCK_WEBHOOK_ALLOW: z
     .string()
     .regex(/^[A-Za-z0-9.-]+:\d{1,5}(?:,[A-Za-z0-9.-]+:\d{1,5})*$/, 'must be host:port,host:port')
@@ -45,7 +46,7 @@ export const serverShape = {
   ...apiFields,
   ...ownFields,
   ...webhookFields,
-  INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),
+  INTERNAL_TOKEN_SECRET: secretsField('Verifies the calls of the gateway; shared with it alone'),
   AUDIT_TOKEN_SECRETS: z
     .string()
     .default('{}')

@@ -8,7 +8,7 @@ import { CpuShares } from '@drydock/agent/host/cpu-shares';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
 import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
-import { tokenKey } from '@drydock/service/access/internal-token';
+import { tokenKeys } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { createLifetime, type Lifetime } from '@drydock/service/process/shutdown';
 import { createLog, type Log } from '@drydock/service/telemetry/log';
@@ -83,10 +83,10 @@ export async function composeSiteHost(
   disk.start();
   lifetime.onClose('disk watch', () => disk.stop());
 
-  const key = tokenKey(config.SITE_HOST_SECRET);
-  const readerKey = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKey(config.SITE_HOST_READER_SECRET);
+  const keys = tokenKeys(config.SITE_HOST_SECRET);
+  const readerKeys = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.SITE_HOST_READER_SECRET);
   const check = (): Promise<void> => clusters.check();
-  const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), key, readerKey, log, check });
+  const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), keys, readerKeys, log, check });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'site host is up');

@@ -1,11 +1,11 @@
 import { type ConfigOf, readConfig } from '@drydock/service/process/config';
-import { processFields, secretField } from '@drydock/service/process/config-fields';
+import { processFields, secretsField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
 export const siteHostConfigShape = {
   ...processFields('site-host'),
-  SITE_HOST_SECRET: secretField('Verifies the control calls of hosting; shared with it alone'),
-  SITE_HOST_READER_SECRET: secretField(
+  SITE_HOST_SECRET: secretsField('Verifies the control calls of hosting; shared with it alone'),
+  SITE_HOST_READER_SECRET: secretsField(
     "Verifies the questions of hosting's API, which can change nothing; unset, there are none",
   ).optional(),
   SITES_DIR: z.string().min(1).meta({ description: 'Folder of all sites: files, records, ledger' }),

@@ -5,66 +5,19 @@
  * @tier long
  * @processes
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
-import { createInterface } from 'node:readline';
 import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postgres';
 import { findFreePort } from '@drydock/process/free-port';
-import { timeoutScale } from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
-import { InvariantViolated, until } from '@drydock/testing/wait';
+import { until } from '@drydock/testing/wait';
 import { z } from 'zod';
 import { inRepo } from '../dev-config';
+import { isReady, Rolled } from './rolled';
 
 jest.setTimeout(600_000);
-
-const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
-
-/** A process at one address, which it has again after a restart. */
-class Rolled {
-  readonly url: string;
-  private readonly program: string;
-  private readonly environment: Readonly<Record<string, string>>;
-  private readonly port: number;
-  private child: ReturnType<typeof spawn> | undefined;
-  private phases: string[] = [];
-
-  constructor(program: string, port: number, environment: Readonly<Record<string, string>>) {
-    this.program = program;
-    this.port = port;
-    this.environment = environment;
-    this.url = `http://127.0.0.1:${port}`;
-  }
-
-  async start(): Promise<void> {
-    const env = { PATH: process.env['PATH'], ...timeoutScale(), ...this.environment, PORT: String(this.port) };
-    const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    this.child = child;
-    let isListening = false;
-    this.phases = [];
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const { msg, phase, outcome } = logLineSchema.parse(JSON.parse(line));
-      if (msg === 'listening') isListening = true;
-      if (phase !== undefined) this.phases.push(`${phase} ${outcome}`);
-    });
-    await until(() => {
-      if (child.exitCode !== null) throw new InvariantViolated(`${this.program} ended before it listened`);
-      return isListening;
-    });
-  }
-
-  /** Resolves with its exit code or the signal that ended it, and what it closed first. */
-  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
-    const { child } = this;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];
-    const gone = once(child, 'close');
-    child.kill(signal);
-    const [code, by] = await gone;
-    return [code ?? by, ...this.phases.slice(0, 1)];
-  }
-}
 
 const secrets = { service: newSecret(), token: newSecret(), webhook: newSecret() };
 let postgres: TestPostgres;
@@ -83,8 +36,8 @@ beforeAll(async () => {
   // No such time passes: each ends as soon as every gateway has left it.
   const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
   keys = [
-    new Rolled('services/keys/dist/server.js', await findFreePort(), patient),
-    new Rolled('services/keys/dist/server.js', await findFreePort(), patient),
+    new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
+    new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
   ];
   const ofGateway = {
     KEYS_URL: keys.map(({ url }) => url).join(','),
@@ -94,8 +47,8 @@ beforeAll(async () => {
     DRAIN_SECONDS: '5',
   };
   gateways = [
-    new Rolled('services/gateway/dist/server.js', await findFreePort(), ofGateway),
-    new Rolled('services/gateway/dist/server.js', await findFreePort(), ofGateway),
+    new Rolled('services/gateway/dist/server.js', await findFreePort(), () => ofGateway),
+    new Rolled('services/gateway/dist/server.js', await findFreePort(), () => ofGateway),
   ];
   await Promise.all([...keys, ...gateways].map((each) => each.start()));
   balancer = await startBalancer(gateways.map(({ url }) => url));
@@ -164,12 +117,6 @@ function startLoad(base: string): Load {
     },
   };
 }
-
-const isReady = async (url: string): Promise<boolean> => {
-  const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
-  await answer?.arrayBuffer();
-  return answer?.status === 200;
-};
 
 interface Balancer {
   url: string;

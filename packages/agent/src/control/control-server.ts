@@ -26,10 +26,10 @@ export interface ControlOptions {
   routes: readonly ControlRoute[];
   /** Set by a host whose jobs talk back over a connection. */
   channel?: ChannelRoute;
-  /** Verifies the tokens of those who change things. */
-  key: KeyObject;
-  /** Verifies the tokens of those who only ask; without it there are none. */
-  readerKey?: KeyObject | undefined;
+  /** Verify the tokens of those who change things. */
+  keys: readonly KeyObject[];
+  /** Verify the tokens of those who only ask; without any there are none. */
+  readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
   /** What must work for this process to be of use. */
   check: () => Promise<void>;
@@ -64,17 +64,17 @@ function refusalOf(error: unknown): HostError<string> {
 }
 
 /** The control protocol over HTTP, each call proved by a token that is bound to it; `/healthz` and `/readyz` for everybody. */
-export function createControlServer({ protocol, routes, channel, key, readerKey, log, check }: ControlOptions): Server {
+export function createControlServer({ protocol, routes, channel, keys, readerKeys, log, check }: ControlOptions): Server {
   // Tokens are numbered for each audience, so each has a memory of its own.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     const method = request.method ?? '';
     try {
-      return { claims: verifyInternalToken(token, { key, used, ...protocol.parties, method, path }), isReader: false };
+      return { claims: verifyInternalToken(token, { keys, used, ...protocol.parties, method, path }), isReader: false };
     } catch (error) {
-      if (readerKey === undefined) throw error;
-      const reader = { key: readerKey, used: usedByReaders, ...protocol.readers };
+      if (readerKeys === undefined) throw error;
+      const reader = { keys: readerKeys, used: usedByReaders, ...protocol.readers };
       return { claims: verifyInternalToken(token, { ...reader, method, path }), isReader: true };
     }
   };

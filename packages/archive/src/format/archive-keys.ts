@@ -20,40 +20,56 @@ export interface DerivedKeys extends ArchiveKeys {
   check: Buffer;
 }
 
-/** What opens archives: the archive key, 32 bytes, or the keys that were derived from it for each archive at hand. */
-export type ArchiveKey = Buffer | readonly DerivedKeys[];
+/** The archive key, 32 bytes; or several, while it is rotated. The first seals new archives. An older one is opened by the key that has sealed it. */
+export type RootKey = Buffer | readonly [Buffer, ...Buffer[]];
 
-export function deriveKeys(archiveKey: Buffer, salt: Buffer, archiveId: string): DerivedKeys {
+/** What opens archives: the archive key, or the keys that were derived from it for each archive at hand. */
+export type ArchiveKey = RootKey | readonly DerivedKeys[];
+
+/** The keys of a new archive. */
+export function deriveKeys(archiveKey: RootKey, salt: Buffer, archiveId: string): DerivedKeys {
   return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
 }
+
+/** The key by which the archive with this salt and this check was sealed; the first of several when none fits. */
+export function sealingKey(key: ArchiveKey, salt: Buffer, check: Buffer): ArchiveKey {
+  if (isDerived(key) || Buffer.isBuffer(key)) return key;
+  return key.find((each) => manifestKeysOf(each, salt).check.equals(check)) ?? key[0];
+}
+
+const isDerived = (key: ArchiveKey): key is readonly DerivedKeys[] => !Buffer.isBuffer(key) && !Buffer.isBuffer(key[0]);
+
+const currentOf = (key: RootKey): Buffer => (Buffer.isBuffer(key) ? key : key[0]);
 
 /** Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived ones */
 export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string): ArchiveKeys {
   const archiveTag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
-  if (!Buffer.isBuffer(key)) {
+  if (isDerived(key)) {
     const derived = derivedFor(key, salt);
     return derived.archiveTag.equals(archiveTag) ? derived : refuse('wrong_key', 'keys of another archive');
   }
+  const current = currentOf(key);
   return {
     salt,
     archiveTag,
-    encryption: derive(key, salt, `drydock archive 1 encryption ${archiveId}`, keyBytes),
-    authentication: derive(key, salt, `drydock archive 1 authentication ${archiveId}`, keyBytes),
+    encryption: derive(current, salt, `drydock archive 1 encryption ${archiveId}`, keyBytes),
+    authentication: derive(current, salt, `drydock archive 1 authentication ${archiveId}`, keyBytes),
   };
 }
 
 /** Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked. */
 export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
-  if (!Buffer.isBuffer(key)) return derivedFor(key, salt);
+  if (isDerived(key)) return derivedFor(key, salt);
+  const current = currentOf(key);
   return {
-    manifest: derive(key, salt, 'drydock archive 1 manifest', keyBytes),
-    check: derive(key, salt, 'drydock archive 1 key check', 16),
+    manifest: derive(current, salt, 'drydock archive 1 manifest', keyBytes),
+    check: derive(current, salt, 'drydock archive 1 key check', 16),
   };
 }
 
 /** With which salt an archive is packed: a fresh one, or that of the keys which were derived for it. */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
-  if (Buffer.isBuffer(key)) return fresh();
+  if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
   return key.find(({ archiveTag }) => archiveTag.equals(tag))?.salt ?? refuse('wrong_key', 'no keys to pack this archive with');
 }

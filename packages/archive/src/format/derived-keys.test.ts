@@ -8,7 +8,7 @@ import { pack } from '../pack/pack';
 import { directoryRoot } from '../pack/pack-roots';
 import { type ArchiveLink, deriveKeysOf } from '../read/open-archive';
 import { verifyChain } from '../read/verify-archive';
-import { type ArchiveKey, type DerivedKeys, decodeKeys, deriveKeys, encodeKeys } from './archive-keys';
+import { type ArchiveKey, type DerivedKeys, decodeKeys, deriveKeys, encodeKeys, type RootKey } from './archive-keys';
 
 const archiveKey = randomBytes(32);
 let folder: string;
@@ -19,10 +19,15 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 /** Packs what is live now with nothing but the keys of this archive and its parents. */
-async function packAs(archiveId: string, sequence: number, parents: ArchiveLink[]): Promise<ArchiveLink & { keys: DerivedKeys }> {
+async function packAs(
+  archiveId: string,
+  sequence: number,
+  parents: ArchiveLink[],
+  root: RootKey = archiveKey,
+): Promise<ArchiveLink & { keys: DerivedKeys }> {
   const source = new MemoryArchive();
-  const keys = decodeKeys(encodeKeys(deriveKeys(archiveKey, randomBytes(16), archiveId)));
-  const ofParents = await Promise.all(parents.map((parent) => deriveKeysOf(parent, archiveKey)));
+  const keys = decodeKeys(encodeKeys(deriveKeys(root, randomBytes(16), archiveId)));
+  const ofParents = await Promise.all(parents.map((parent) => deriveKeysOf(parent, root)));
   const identity = { archiveId, siteId: 'site', orgId: 'org', sequence };
   const { manifestMac } = await pack({
     roots: [directoryRoot('files', path.join(folder, 'live'))],
@@ -56,4 +61,29 @@ test('the keys of one archive open no other, not even one of the same id', async
   await expect(verifyChain([other], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
   await expect(verifyChain([again], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
   await expect(verifyChain([one], [{ ...other.keys, salt: one.keys.salt }])).rejects.toMatchObject({ reason: 'wrong_key' });
+});
+
+test('while the archive key is rotated, new links of a chain are sealed with the new one and older ones are opened by the old one', async () => {
+  const [before, after] = [archiveKey, randomBytes(32)];
+  await writeFile(path.join(folder, 'live', 'a.txt'), 'one');
+  const full = await packAs('full', 1, [], [before, after]);
+  await writeFile(path.join(folder, 'live', 'b.txt'), 'two');
+  const next = await packAs('next', 2, [full], [after, before]);
+  await verifyChain([full], before, { contents: true });
+  for (const key of [before, after, [after, randomBytes(32)] as const])
+    await expect(verifyChain([full, next], key)).rejects.toMatchObject({ reason: 'wrong_key' });
+  for (const key of [
+    [after, before],
+    [before, after],
+  ] as const) {
+    const target = path.join(folder, key[0] === after ? 'after' : 'before');
+    await extract({ chain: [full, next], key, roots: { files: target } });
+    expect(await readFile(path.join(target, 'b.txt'), 'utf8')).toBe('two');
+  }
+  const source = new MemoryArchive();
+  const identity = { archiveId: 'whole', siteId: 'site', orgId: 'org', sequence: 3 };
+  const options = { roots: [directoryRoot('files', path.join(folder, 'live'))], sink: source, identity, createdAt: new Date() };
+  const { manifestMac } = await pack({ ...options, key: [after, before], parent: [full, next] });
+  const last = { source, expected: { archiveId: 'whole', siteId: 'site', orgId: 'org', manifestMac } };
+  await verifyChain([full, next, last], [after, before], { contents: true });
 });

@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { refuse } from './archive-error';
-import { type ArchiveKey, manifestKeysOf, saltBytes } from './archive-keys';
+import { type ArchiveKey, manifestKeysOf, saltBytes, sealingKey } from './archive-keys';
 import { formatBounds } from './archive-limits';
 import { canonicalJson } from './canonical-json';
 import { type Manifest, manifestSchema } from './manifest';
@@ -33,18 +33,21 @@ export interface OpenedManifest {
   manifest: Manifest;
   mac: string;
   salt: Buffer;
+  /** The one of the given keys that it was sealed with. */
+  key: ArchiveKey;
 }
 
 /**
  * Verifies and then reads a manifest: not one byte of the JSON is parsed before the MAC agrees.
  * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
  */
-export function openManifest(key: ArchiveKey, bytes: Buffer): OpenedManifest {
+export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifest {
   if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');
   if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
   const [name, saltHex, checkHex] = readFirstLine(bytes);
   if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
   const salt = Buffer.from(saltHex, 'hex');
+  const key = sealingKey(accepted, salt, Buffer.from(checkHex, 'hex'));
   const keys = manifestKeysOf(key, salt);
   const signed = bytes.subarray(0, bytes.length - lastLineBytes);
   const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
@@ -54,7 +57,7 @@ export function openManifest(key: ArchiveKey, bytes: Buffer): OpenedManifest {
       'MAC of the manifest',
     );
   }
-  return { manifest: parseManifest(signed.toString('utf8', firstLineBytes)), mac, salt };
+  return { manifest: parseManifest(signed.toString('utf8', firstLineBytes)), mac, salt, key };
 }
 
 function readFirstLine(bytes: Buffer): [string, string, string] {

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { refuse } from '../format/archive-error';
-import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, deriveKeys } from '../format/archive-keys';
+import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, manifestKeysOf, type RootKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
 import { type ArchiveSource, blockName, manifestName } from '../format/archive-objects';
 import type { Manifest, ManifestRoot } from '../format/manifest';
@@ -31,6 +31,8 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
+  /** The one of the given keys that it was sealed with. */
+  key: ArchiveKey;
 }
 
 /**
@@ -42,7 +44,7 @@ export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: Ar
   checkExpected(opened, link.expected);
   checkDeclared(opened.manifest, limits);
   const { manifest, mac, salt } = opened;
-  return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(key, salt, manifest.archive_id) };
+  return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(opened.key, salt, manifest.archive_id), key: opened.key };
 }
 
 /** What a writer tells of an archive once it is written. */
@@ -75,9 +77,9 @@ export async function readFacts(
  * The keys of one archive, for somebody who shall read it and no other. Its manifest has been verified and is the expected one.
  * @throws ArchiveError of any reason that concerns the manifest
  */
-export async function deriveKeysOf(link: ArchiveLink, archiveKey: Buffer): Promise<DerivedKeys> {
-  const { keys, manifest } = await openArchive(link, archiveKey, completeLimits());
-  return deriveKeys(archiveKey, keys.salt, manifest.archive_id);
+export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Promise<DerivedKeys> {
+  const { keys, key } = await openArchive(link, archiveKey, completeLimits());
+  return { ...keys, ...manifestKeysOf(key, keys.salt) };
 }
 
 function checkExpected({ manifest, mac }: OpenedManifest, expected: ExpectedArchive): void {

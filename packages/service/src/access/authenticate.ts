@@ -24,9 +24,12 @@ export interface Verifier {
 }
 
 /** The gateway's token on a customer's call. Throws {@link TokenRefusal}, having asked nothing of anybody. */
-export function authenticateRequest(exchange: Exchange, { key, service, usedTokens }: Verifier & { key: KeyObject }): RequestClaims {
+export function authenticateRequest(
+  exchange: Exchange,
+  { keys, service, usedTokens }: Verifier & { keys: readonly KeyObject[] },
+): RequestClaims {
   const { request, context } = exchange;
-  const expected = { key, audience: service, issuer: 'gateway', used: usedTokens, ...lineOf(request) };
+  const expected = { keys, audience: service, issuer: 'gateway', used: usedTokens, ...lineOf(request) };
   const claims = verifyRequestToken(bearerToken(request), expected);
   context.request_id = claims.request_id;
   context.org_id = claims.org_id;
@@ -36,16 +39,16 @@ export function authenticateRequest(exchange: Exchange, { key, service, usedToke
 /** One of ours on an internal path; resolves which by whose key fits. */
 export function authenticateInternal(
   exchange: Exchange,
-  issuers: Readonly<Record<string, KeyObject>>,
+  issuers: Readonly<Record<string, readonly KeyObject[]>>,
   { service, usedTokens }: Verifier,
   body: Uint8Array,
 ): string {
   const { request, context } = exchange;
   const token = bearerToken(request);
   let refusal: unknown = new TokenRefusal('nobody may call this');
-  for (const [issuer, key] of Object.entries(issuers)) {
+  for (const [issuer, keys] of Object.entries(issuers)) {
     try {
-      const claims = verifyInternalToken(token, { key, issuer, audience: service, used: usedTokens, ...lineOf(request) });
+      const claims = verifyInternalToken(token, { keys, issuer, audience: service, used: usedTokens, ...lineOf(request) });
       assertBound(claims, { body });
       context.request_id = claims.request_id;
       return issuer;

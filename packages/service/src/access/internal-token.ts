@@ -4,7 +4,7 @@ import jwt from 'jsonwebtoken';
 import { z } from 'zod';
 import { createReplayMemory, nextTokenId, type ReplayMemory } from '../effects/replay-memory';
 import { systemNowMs } from '../process/clock';
-import { secretBytes } from '../process/secrets';
+import { secretBytes, secretsIn } from '../process/secrets';
 
 export const tokenLifetimeSeconds = 30;
 /** How far two machines' clocks may differ, either way, before every call between them is refused. */
@@ -56,8 +56,11 @@ export interface BoundRequest {
   ifMatch?: string | undefined;
 }
 
-/** A signing key made once per process: building it from hex on every call costs more than the signature. */
-export const tokenKey = (secretHex: string): KeyObject => createSecretKey(secretBytes(secretHex));
+/** The key that a process signs with: that of the first secret. Made once, since building it from hex on every call costs more than the signature. */
+export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
+
+/** The keys that a process verifies with: those of all its secrets. */
+export const tokenKeys = (secrets: string): readonly KeyObject[] => secretsIn(secrets).map((each) => createSecretKey(secretBytes(each)));
 
 const sha256 = (data: Uint8Array | string): string => hash('sha256', data, 'base64url');
 const emptyBodySha256 = sha256('');
@@ -123,7 +126,8 @@ export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   });
 
 interface Expected {
-  key: KeyObject;
+  /** A token is signed with one of these. */
+  keys: readonly KeyObject[];
   /** The tokens that the verifying process has seen: a token works once. */
   used: ReplayMemory;
   issuer: string;
@@ -137,18 +141,7 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
   if (token.length > tokenBytesMax) throw new TokenRefusal('oversized');
   if (!token.startsWith(`${signedHeaders[kind]}.`)) throw new TokenRefusal('not our header');
   const nowSeconds = Math.floor((expected.nowMs ?? systemNowMs()) / 1000);
-  let payload: unknown;
-  try {
-    payload = jwt.verify(token, expected.key, {
-      algorithms: ['HS256'],
-      issuer: expected.issuer,
-      audience: expected.audience,
-      clockTimestamp: nowSeconds,
-      clockTolerance: clockToleranceSeconds,
-    });
-  } catch (error) {
-    throw new TokenRefusal(error instanceof Error ? error.message : 'unreadable');
-  }
+  const payload = verifySigned(token, expected, nowSeconds);
   const claims = schema.safeParse(payload);
   if (!claims.success) throw new TokenRefusal('claims');
   const { iat, exp, method, path } = claims.data;
@@ -158,6 +151,21 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
   const refusal = expected.used.refuse(claims.data, nowSeconds);
   if (refusal !== undefined) throw new TokenRefusal(refusal);
   return claims.data;
+}
+
+/** What was signed, with whichever of the keys. Only where there are several is a second one tried, while a secret is rotated. */
+function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {
+  const options = { algorithms: ['HS256'], issuer, audience, clockTimestamp: nowSeconds, clockTolerance: clockToleranceSeconds } as const;
+  let refusal = 'unreadable';
+  for (const key of keys) {
+    try {
+      return jwt.verify(token, key, { ...options, algorithms: ['HS256'] });
+    } catch (error) {
+      if (error instanceof Error) refusal = error.message;
+      if (refusal !== 'invalid signature') break;
+    }
+  }
+  throw new TokenRefusal(refusal);
 }
 
 /** The claims of the gateway's token. Throws {@link TokenRefusal}; touches nothing but memory. The body is checked by {@link assertBound}. */

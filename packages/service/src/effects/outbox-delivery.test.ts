@@ -3,7 +3,7 @@ import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
-import { tokenKey } from '../access/internal-token';
+import { tokenKeys } from '../access/internal-token';
 import { internalRoute } from '../http/route';
 import { createService } from '../http/service';
 import { createLog } from '../telemetry/log';
@@ -40,7 +40,7 @@ async function startKeys(refusals = 0, trusted = secret) {
       internalRoute({
         method: 'POST',
         path: auditOutbox.path,
-        issuers: { hosting: tokenKey(trusted) },
+        issuers: { hosting: tokenKeys(trusted) },
         body: auditDeliverySchema,
         handle: async ({ body, issuer }) => {
           if (body.service !== issuer) return { status: 403 };

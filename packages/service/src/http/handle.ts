@@ -22,7 +22,7 @@ import { pathWith } from './route-table';
 import type { Streams } from './stream';
 
 export interface HandleKit<Tx> extends ExchangeKit, Verifier {
-  key: KeyObject;
+  keys: readonly KeyObject[];
   database: Database<Tx>;
   limits: IdempotencyLimits;
   streams: Streams;

@@ -1,13 +1,22 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
+
+/** Answers what never became a request, and closes the connection. */
+type Refuse = (error: NodeJS.ErrnoException, socket: Socket) => void;
+
+const refuseAsNode: Refuse = (error, socket) => {
+  const line = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? '408 Request Timeout' : '400 Bad Request';
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else socket.end(`HTTP/1.1 ${line}\r\nConnection: close\r\n\r\n`, () => socket.destroy());
+};
 
 /**
  * An HTTP server that outlives its clients' manners. `connectionsCheckingInterval` matters as much as the timeouts: at its default of 30 s
  * a slowloris connection lives half a minute whatever `headersTimeout` says.
  */
-export function createHttpServer(listener: RequestListener, { requireHostHeader = true } = {}): Server {
+export function createHttpServer(listener: RequestListener, { requireHostHeader = true, refuse = refuseAsNode } = {}): Server {
   const server = createServer(
     {
       headersTimeout: 5_000,
@@ -21,7 +30,30 @@ export function createHttpServer(listener: RequestListener, { requireHostHeader 
   );
   server.maxHeadersCount = 100;
   trackSockets(server);
+  refuseUnparsed(server, refuse);
   return server;
+}
+
+/**
+ * Node counts a client's time until it has read what the client sent, not until that arrived. In a process that is behind with thousands of connections
+ * that is our time: clients whose requests lay in the kernel were answered 408. So who is late is judged once all that has arrived was read, which is when
+ * the next phase of the event loop has passed.
+ */
+function refuseUnparsed(server: Server, refuse: Refuse): void {
+  const newest = new WeakMap<Socket, IncomingMessage>();
+  server.prependListener('request', (request) => void newest.set(request.socket, request));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') {
+      refuse(error, socket);
+      return;
+    }
+    const before = newest.get(socket);
+    const wasComplete = before?.complete;
+    setImmediate(() => {
+      const now = newest.get(socket);
+      if (now === before && now?.complete === wasComplete && !socket.destroyed) refuse(error, socket);
+    });
+  });
 }
 
 /** Resolves with the address once it listens. `port` 0 takes a free one. */

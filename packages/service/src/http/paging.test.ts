@@ -1,9 +1,9 @@
 import { Problem } from '@drydock/contracts/platform/problem';
-import { deriveKey } from '../process/secrets';
+import { deriveKeys } from '../process/secrets';
 import { createPager, type PageBinding } from './paging';
 
 const secret = 'ab'.repeat(32);
-const pager = createPager(deriveKey(secret, 'cursor'));
+const pager = createPager(deriveKeys(secret, 'cursor'));
 const binding: PageBinding = { list: 'listThings', keyId: 'key-1', filter: '' };
 const now = new Date('2026-11-21T00:00:00.000Z');
 const give = { positionOf: (id: number) => String(id), view: (id: number) => ({ id }) };
@@ -33,7 +33,7 @@ test('a cursor is no good for another key, another filter, another list, another
   expect(open(cursor, {}, hours(72.01))).toBe('invalid_cursor');
   for (const changes of [{ keyId: 'key-2' }, { filter: 'org' }, { list: 'listOthers' }])
     expect(open(cursor, changes)).toBe('invalid_cursor');
-  expect(codeOf(() => createPager(deriveKey(secret, 'other')).read({ cursor }, binding, now))).toBe('invalid_cursor');
+  expect(codeOf(() => createPager(deriveKeys(secret, 'other')).read({ cursor }, binding, now))).toBe('invalid_cursor');
 });
 
 test('no cursor with a changed bit or byte is accepted', () => {

@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { PageMeta } from '@drydock/contracts/platform/values';
 import type { Caller } from '../access/internal-token';
+import type { CurrentFirst } from '../process/secrets';
 
 const limitDefault = 50;
 const limitMax = 100;
@@ -52,16 +53,16 @@ export interface Pager {
   ): Page<Item>;
 }
 
-/** `key`: 32 bytes, from `deriveKey(SERVICE_SECRET, 'cursor')`; the same in every process of the service. */
-export function createPager(key: Buffer): Pager {
-  const macOf = (payload: string, binding: PageBinding): Buffer =>
+/** `keys`: 32 bytes each, from `deriveKeys(SERVICE_SECRET, 'cursor')`; the same in every process of the service. */
+export function createPager(keys: CurrentFirst<Buffer>): Pager {
+  const macOf = (key: Buffer, payload: string, binding: PageBinding): Buffer =>
     createHmac('sha256', key)
       .update(JSON.stringify([binding.list, binding.keyId, binding.filter, payload]))
       .digest()
       .subarray(0, macBytes);
   const seal = (position: string, binding: PageBinding, now: Date): string => {
     const payload = Buffer.from(JSON.stringify([Math.floor(now.getTime() / 1000), position])).toString('base64url');
-    return `${payload}.${macOf(payload, binding).toString('base64url')}`;
+    return `${payload}.${macOf(keys[0], payload, binding).toString('base64url')}`;
   };
   const open = (cursor: string, binding: PageBinding, now: Date): string => {
     const [payload = '', mac = '', ...rest] = cursor.length > cursorLengthMax ? [] : cursor.split('.');
@@ -71,7 +72,7 @@ export function createPager(key: Buffer): Pager {
       rest.length === 0 &&
       given.length === macBytes &&
       given.toString('base64url') === mac &&
-      timingSafeEqual(given, macOf(payload, binding));
+      keys.some((key) => timingSafeEqual(given, macOf(key, payload, binding)));
     if (!genuine) throw problem('invalid_cursor');
     const [sealedSeconds, position]: [number, string] = JSON.parse(Buffer.from(payload, 'base64url').toString());
     if (now.getTime() / 1000 - sealedSeconds > cursorHours * 3_600) throw problem('invalid_cursor');

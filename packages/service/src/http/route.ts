@@ -125,7 +125,7 @@ export interface InternalRoute {
   method: 'GET' | 'POST';
   path: `/internal/${string}`;
   /** The callers that are let in, with the key that each signs with. A key that is listed here opens this path only. */
-  issuers: Readonly<Record<string, KeyObject>>;
+  issuers: Readonly<Record<string, readonly KeyObject[]>>;
   body?: z.ZodType;
   handle(request: { body: unknown; issuer: string; requestId: string; now: Date }): Promise<Reply>;
 }
@@ -134,7 +134,7 @@ export interface InternalRoute {
 export function internalRoute<Body extends z.ZodType>(definition: {
   method: 'POST';
   path: `/internal/${string}`;
-  issuers: Readonly<Record<string, KeyObject>>;
+  issuers: Readonly<Record<string, readonly KeyObject[]>>;
   body: Body;
   handle(request: { body: z.output<Body>; issuer: string; requestId: string; now: Date }): Promise<Reply>;
 }): InternalRoute {

@@ -4,7 +4,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process/time-out-scale';
 import express, { type ErrorRequestHandler, type Express } from 'express';
 import { authenticateRequest } from '../access/authenticate';
-import { rememberTokens, tokenKey } from '../access/internal-token';
+import { rememberTokens, tokenKeys } from '../access/internal-token';
 import { createTurns } from '../access/turns';
 import type { Database } from '../database/sql';
 import { type IdempotencyLimits, idempotencyLimits } from '../effects/idempotency';
@@ -59,7 +59,7 @@ export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   const streams = createStreams({ ...streamLimits, ...options.streams });
   const kit: HandleKit<Tx> = {
     service: options.name,
-    key: tokenKey(options.tokenSecret),
+    keys: tokenKeys(options.tokenSecret),
     usedTokens: rememberTokens(),
     database: options.database,
     log: options.log,

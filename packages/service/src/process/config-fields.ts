@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ConfigOf } from './config';
+import { secretsForm } from './secrets';
 
 const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema => schema.meta({ description });
 /** 32 bytes or more as hex; never printed. */
@@ -7,6 +8,12 @@ export const secretField = (description: string) =>
   z
     .string()
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
+    .meta({ description, secret: true });
+/** The same for a secret that can be rotated: several with commas between, of which the first makes what is new and all are accepted. */
+export const secretsField = (description: string) =>
+  z
+    .string()
+    .regex(secretsForm, 'must be at least 32 bytes of hex, or several of these with commas between')
     .meta({ description, secret: true });
 /** Where one of our own processes listens: its host and port, for the paths are ours. Others would be refused only by the HTTP client, and without a name. */
 export const urlField = (description: string) =>
@@ -55,9 +62,9 @@ export const databaseFields = (serviceName: string) => ({
 export const serviceFields = (serviceName: string) => ({
   ...processFields(serviceName),
   ...databaseFields(serviceName),
-  SERVICE_SECRET: secretField(`Source of ${serviceName}'s own keys (cursors, peppers)`),
-  INTERNAL_TOKEN_SECRET: secretField('Verifies the calls of the gateway; shared with it alone'),
-  AUDIT_TOKEN_SECRET: secretField('Signs the delivery of audit entries to keys'),
+  SERVICE_SECRET: secretsField(`Source of ${serviceName}'s own keys (cursors, peppers)`),
+  INTERNAL_TOKEN_SECRET: secretsField('Verifies the calls of the gateway; shared with it alone'),
+  AUDIT_TOKEN_SECRET: secretsField('Signs the delivery of audit entries to keys'),
   KEYS_URL: urlField('Where keys listens, for the delivery of audit entries'),
 });
 

@@ -1,5 +1,23 @@
 import { hkdfSync } from 'node:crypto';
 
+/** One secret as hex, or several while it is rotated, with commas between. */
+export const secretsForm = /^(?:[0-9a-f]{2}){32,}(?:,(?:[0-9a-f]{2}){32,})*$/i;
+
+/** At least one of each. The first makes what is new: it signs, seals and derives. All are accepted. */
+export type CurrentFirst<T> = readonly [T, ...T[]];
+
+/** The secrets of a variable; docs/operating.md says how one takes the place of another. */
+export function secretsIn(text: string): CurrentFirst<string> {
+  const [current = '', ...others] = text.split(',');
+  return [current, ...others];
+}
+
+/** The bytes of each. Throws when one is shorter than 32 bytes or not hex. */
+export function secretBuffers(text: string): CurrentFirst<Buffer> {
+  const [current, ...others] = secretsIn(text);
+  return [secretBytes(current), ...others.map(secretBytes)];
+}
+
 /**
  * A sub-key of a process' secret: HKDF-SHA-256 with `label` as its info, 32 bytes.
  * Labels keep uses apart (`cursor`, `pepper:1`), so that a key that leaks from one use opens no other.
@@ -7,6 +25,24 @@ import { hkdfSync } from 'node:crypto';
  */
 export function deriveKey(secretHex: string, label: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secretBytes(secretHex), '', label, 32));
+}
+
+/** The sub-keys of all secrets of a variable. */
+export function deriveKeys(text: string, label: string): CurrentFirst<Buffer> {
+  const [current, ...others] = secretsIn(text);
+  return [deriveKey(current, label), ...others.map((each) => deriveKey(each, label))];
+}
+
+/** Says which secret is meant without telling anything of it: 8 hex digits. Kept beside what was derived, so that it can be derived again. */
+export const nameOfSecret = (secretHex: string): string => deriveKey(secretHex, 'name').toString('hex', 0, 4);
+
+/** The secret of that name; the first without a name, as before secrets could be rotated. Throws when it is no longer accepted. */
+export function secretNamed(text: string, name: string | undefined): string {
+  const secrets = secretsIn(text);
+  if (name === undefined) return secrets[0];
+  const found = secrets.find((each) => nameOfSecret(each) === name);
+  if (found === undefined) throw new Error(`the secret ${name} is no longer accepted`);
+  return found;
 }
 
 /** The bytes of a secret as the environment carries it. Throws when it is shorter than 32 bytes or not hex; the message never holds it. */

@@ -8,6 +8,7 @@ import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/catalogue';
 import { majorsFor } from '../catalogue/get-catalogue';
@@ -24,7 +25,7 @@ import { databasePath, onDatabase } from './database-names';
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
 /** What a version without metadata has stored has none. */
-const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}) });
+const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}), made_with: z.string().optional() });
 
 export const createDatabase = (context: HandlerContext) =>
   ({
@@ -51,20 +52,22 @@ export const createDatabase = (context: HandlerContext) =>
         metadata: changeMetadata({}, body.metadata),
         createdAt: now,
       });
-      const input = { major: majorOf(body.engine_version), size: body.size, ...names };
+      const { passwords } = context;
+      const passwordOf = passwords.areRotated ? { passwordMadeWith: passwords.madeWith } : {};
+      const input = { major: majorOf(body.engine_version), size: body.size, ...names, ...passwordOf };
       const work =
         from === undefined
           ? { definition: createDatabaseWorkflow, input }
           : { definition: createFromBackupWorkflow, input: { ...input, backupId: from } };
       const workflowId = await acceptWorkflow(context, tx, request, { ...onDatabase(id), ...work, action: 'database.create' });
-      const created = { ...viewDatabase(managed), password: context.passwords(id) };
+      const created = { ...viewDatabase(managed), password: passwords.of(id) };
       return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };
     },
     replaySecret: {
-      remove: ({ password: _password, ...managed }: CreatedDatabase) => managed,
+      remove: ({ password: _password, ...managed }: CreatedDatabase) => ({ ...managed, made_with: context.passwords.madeWith }),
       rehydrate: (stored): CreatedDatabase => {
-        const managed = storedSchema.parse(stored);
-        return { ...managed, password: context.passwords(managed.id) };
+        const { made_with: madeWith, ...managed } = storedSchema.parse(stored);
+        return { ...managed, password: context.passwords.of(managed.id, madeWith) };
       },
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;

@@ -1,13 +1,11 @@
-import { majorSchema } from '@drydock/contracts/databases/major';
 import { fencedCall } from '@drydock/workflow/definition/definition';
-import { z } from 'zod';
-import { endCreation, provision, serve } from './provision-database';
+import { endCreation, newDatabaseSchema, provision, serve } from './provision-database';
 import { defineWorkflow, refOf } from './work';
 
 /** An instance of its own at an address that stays, and the weekly proof of its backups. */
 export const createDatabaseWorkflow = defineWorkflow({
   kind: 'create_database',
-  input: z.strictObject({ major: majorSchema, size: z.string(), databaseName: z.string(), username: z.string() }),
+  input: newDatabaseSchema,
 })
   .step('provision', {
     timeoutSeconds: 120,

@@ -1,13 +1,28 @@
 import { hkdfSync } from 'node:crypto';
-
-/** The password of a database, by the database's id: 32 characters of base64url. */
-export type DatabasePasswords = (databaseId: string) => string;
+import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
 
 /**
- * Passwords are stored nowhere: the service's secret and the id make each again, for the worker that sets it and for the replay of the call that
- * showed it. A stolen record reveals none.
+ * Passwords are stored nowhere: the service's secret and the database's id make each again, for the worker that sets it and for the replay of the call
+ * that showed it. A stolen record reveals none.
  */
-export const databasePasswords =
-  (serviceSecret: string): DatabasePasswords =>
-  (databaseId) =>
-    Buffer.from(hkdfSync('sha256', Buffer.from(serviceSecret, 'hex'), '', `database-password:${databaseId}`, 24)).toString('base64url');
+export interface DatabasePasswords {
+  /** The name of the secret that new passwords come from. */
+  madeWith: string;
+  /** True while the secret is rotated: a worker may then have another current one than the API. */
+  areRotated: boolean;
+  /** 32 characters of base64url, by the secret of that name, the current one without. Throws when it is no longer accepted. */
+  of(databaseId: string, madeWith?: string): string;
+}
+
+/** @param secrets as SERVICE_SECRET has them */
+export function databasePasswords(secrets: string): DatabasePasswords {
+  const accepted = secretsIn(secrets);
+  return {
+    madeWith: nameOfSecret(accepted[0]),
+    areRotated: accepted.length > 1,
+    of: (databaseId, madeWith) => {
+      const secret = Buffer.from(secretNamed(secrets, madeWith), 'hex');
+      return Buffer.from(hkdfSync('sha256', secret, '', `database-password:${databaseId}`, 24)).toString('base64url');
+    },
+  };
+}

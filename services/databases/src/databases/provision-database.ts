@@ -1,7 +1,8 @@
-import type { Major } from '@drydock/contracts/databases/major';
+import { majorSchema } from '@drydock/contracts/databases/major';
 import { type EndHooks, fencedCall, type StepContext, type WorkflowRun } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
+import { z } from 'zod';
 import { verifyRestoreWorkflow, verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { findSize } from '../catalogue/catalogue';
 import type { Tx } from '../database.store';
@@ -10,13 +11,16 @@ import { databaseResourceKey } from './database-names';
 import { definitely } from './definite-failure';
 import { refOf, type WorkContext } from './work';
 
-interface NewDatabase {
-  major: Major;
+export const newDatabaseSchema = z.strictObject({
+  major: majorSchema,
   /** The code of a size of the catalogue. */
-  size: string;
-  databaseName: string;
-  username: string;
-}
+  size: z.string(),
+  databaseName: z.string(),
+  username: z.string(),
+  /** Set while the service's secret is rotated. */
+  passwordMadeWith: z.string().optional(),
+});
+type NewDatabase = z.infer<typeof newDatabaseSchema>;
 
 interface Address {
   host: string;
@@ -25,11 +29,12 @@ interface Address {
 
 /** An instance of its own with an empty database, at an address that stays. */
 export async function provision(context: WorkContext, step: StepContext<NewDatabase, unknown>): Promise<Address> {
-  const { major, databaseName, username, size: code } = step.input;
+  const { major, databaseName, username, size: code, passwordMadeWith } = step.input;
   const size = findSize(code);
   if (size === undefined) throw fail('size_not_offered');
   const { vcpu, ram_gb: ramGb, storage_gb: storageGb } = size;
-  const spec = { major, databaseName, username, password: context.passwords(step.subject.id), size: { vcpu, ramGb, storageGb } };
+  const password = context.passwords.of(step.subject.id, passwordMadeWith);
+  const spec = { major, databaseName, username, password, size: { vcpu, ramGb, storageGb } };
   const { host, port } = await definitely(context.provider.create(refOf(step), spec, fencedCall(step)));
   return { host, port };
 }

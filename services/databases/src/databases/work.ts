@@ -1,3 +1,4 @@
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
 import type { DatabasesDatabase, Tx } from '../database.store';
 import type { BackupStorage } from '../providers/backup-storage';
@@ -11,7 +12,7 @@ export interface WorkContext {
   backupStorage: BackupStorage;
   passwords: DatabasePasswords;
   /** 32 bytes: every archive is sealed with a key derived from it. */
-  archiveKey: Buffer;
+  archiveKey: RootKey;
   /** How long an old instance is kept, and how often a backup is proved. */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
-import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
+import { deriveKeys, encodeKeys, type RootKey } from '@drydock/archive/format/archive-keys';
 import { deriveKeysOf } from '@drydock/archive/read/open-archive';
 import type { Major } from '@drydock/contracts/databases/major';
 import { claimOf } from './claim-of';
@@ -18,7 +18,7 @@ import type {
 
 export interface LocalTools {
   client: DatabaseHostClient;
-  archiveKey: Buffer;
+  archiveKey: RootKey;
 }
 
 const saltBytes = 16;

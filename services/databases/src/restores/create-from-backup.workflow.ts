@@ -1,12 +1,11 @@
 import { describeLoadFindings } from '@drydock/agent/database/load-findings';
-import { majorSchema } from '@drydock/contracts/databases/major';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
 import { definitely } from '../databases/definite-failure';
-import { endCreation, provision, serve } from '../databases/provision-database';
+import { endCreation, newDatabaseSchema, provision, serve } from '../databases/provision-database';
 import { defineWorkflow, refOf } from '../databases/work';
 import { hasSwitched } from '../upgrades/cut-over';
 import { refusePoint } from './restore.rules';
@@ -14,7 +13,7 @@ import { refusePoint } from './restore.rules';
 /** A new database that begins with what a backup holds. Nobody is told its address before. */
 export const createFromBackupWorkflow = defineWorkflow({
   kind: 'create_database_from_backup',
-  input: z.strictObject({ major: majorSchema, size: z.string(), databaseName: z.string(), username: z.string(), backupId: z.uuid() }),
+  input: newDatabaseSchema.extend({ backupId: z.uuid() }),
 })
   .step('provision', {
     timeoutSeconds: 120,

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 /** `example.test` is at the test's own web server; what the guard lets through is the test's to say. */
 const proofsOf = (change: Partial<DomainProofOptions> = {}) =>
-  createDomainProofs({ key: Buffer.alloc(32, 1), isRequired: true, nameServers: [names.address], ...change });
+  createDomainProofs({ keys: [Buffer.alloc(32, 1)], isRequired: true, nameServers: [names.address], ...change });
 const [orgId, domain] = [uuidv7(), 'shop.example.test'];
 
 it('a TXT record of the organisation’s own value proves its domain, and no other organisation’s, no other domain and no part of it', async () => {
@@ -45,9 +45,18 @@ it('a TXT record of the organisation’s own value proves its domain, and no oth
 });
 
 it('the values of two installations differ, and a value tells neither the organisation nor the key', () => {
-  const [one, other] = [proofsOf(), proofsOf({ key: Buffer.alloc(32, 2) })].map((proofs) => proofs.proofOf({ orgId, domain }).dns.value);
+  const [one, other] = [proofsOf(), proofsOf({ keys: [Buffer.alloc(32, 2)] })].map((proofs) => proofs.proofOf({ orgId, domain }).dns.value);
   expect(one).not.toBe(other);
   expect(one).not.toContain(orgId);
+});
+
+it('a record that was put up before a rotation of the secret proves its domain, and what is asked for is the new one', async () => {
+  const [before, after] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const [claim, rotated] = [{ orgId, domain: 'rotated.example.test' }, proofsOf({ keys: [after, before] })];
+  const { dns } = proofsOf().proofOf(claim);
+  names.records.set(dns.name, [dns.value]);
+  expect([await rotated.isShown(claim), await proofsOf({ keys: [after] }).isShown(claim)]).toEqual([true, false]);
+  expect(rotated.proofOf(claim)).toEqual(proofsOf({ keys: [after] }).proofOf(claim));
 });
 
 describe('a file', () => {

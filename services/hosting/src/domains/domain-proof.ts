@@ -3,6 +3,7 @@ import { Resolver } from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
+import type { CurrentFirst } from '@drydock/service/process/secrets';
 
 /** What an organisation puts up to show that it controls a domain. */
 export interface DomainProof {
@@ -26,7 +27,8 @@ export interface DomainProofs {
 }
 
 export interface DomainProofOptions {
-  key: Buffer;
+  /** The first makes the proofs that are asked for; those of the others are accepted. */
+  keys: CurrentFirst<Buffer>;
   isRequired: boolean;
   /** `address:port` of the name servers that are asked; empty: the system's. */
   nameServers: readonly string[];
@@ -40,10 +42,10 @@ const answerMs = 5_000;
 const contentBytesMax = 1_024;
 const filePath = '/.well-known/drydock-verification.txt';
 
-export function createDomainProofs({ key, isRequired, nameServers, ...guard }: DomainProofOptions): DomainProofs {
+export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: DomainProofOptions): DomainProofs {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   if (nameServers.length > 0) resolver.setServers(nameServers);
-  const proofOf = ({ orgId, domain }: DomainClaim): DomainProof => {
+  const proofBy = (key: Buffer, { orgId, domain }: DomainClaim): DomainProof => {
     const mac = createHmac('sha256', key).update(`${orgId}\n${domain}`).digest().subarray(0, valueBytes).toString('base64url');
     const value = `drydock-verification=${mac}`;
     return {
@@ -51,21 +53,22 @@ export function createDomainProofs({ key, isRequired, nameServers, ...guard }: D
       http: { url: `http://${domain}${filePath}`, content: value },
     };
   };
-  const isInDns = async ({ name, value }: DomainProof['dns']): Promise<boolean> => {
+  const isInDns = async ({ name }: DomainProof['dns'], values: ReadonlySet<string>): Promise<boolean> => {
     const records = await resolver.resolveTxt(name).catch(() => []);
-    return records.some((parts) => parts.join('') === value);
+    return records.some((parts) => values.has(parts.join('')));
   };
-  const isInFile = async ({ url, content }: DomainProof['http']): Promise<boolean> => {
+  const isInFile = async ({ url }: DomainProof['http'], values: ReadonlySet<string>): Promise<boolean> => {
     const asked = [url, url.replace(/^http:/, 'https:')].map((address) => readFirstBytes(address, guard).catch(() => ''));
-    return (await Promise.all(asked)).some((text) => text.trim() === content);
+    return (await Promise.all(asked)).some((text) => values.has(text.trim()));
   };
   return {
     isRequired: (mode) => isRequired && mode === 'live',
-    proofOf,
+    proofOf: (claim) => proofBy(keys[0], claim),
     isShown: async (claim) => {
-      const proof = proofOf(claim);
-      const [inDns, inFile] = await Promise.all([isInDns(proof.dns), isInFile(proof.http)]);
-      return inDns || inFile;
+      const { dns, http: file } = proofBy(keys[0], claim);
+      const values = new Set(keys.map((key) => proofBy(key, claim).http.content));
+      const shown = await Promise.all([isInDns(dns, values), isInFile(file, values)]);
+      return shown.includes(true);
     },
   };
 }

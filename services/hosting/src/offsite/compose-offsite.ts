@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { authorityOf, isEndpointAllowed } from '@drydock/service/outbound/public-address';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { deriveKeys, secretsIn } from '@drydock/service/process/secrets';
 import type { ServerConfig, WorkerConfig } from '../config';
 import type { OpenOptions } from '../providers/offsite-storage';
 import { s3OffsiteStorage } from '../providers/offsite-storage.s3';
@@ -14,23 +14,23 @@ type Settings = Pick<ServerConfig, 'SERVICE_SECRET' | 'DRYDOCK_OFFSITE_ALLOW'>;
 const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-const credentialKeyOf = ({ SERVICE_SECRET }: Settings): Buffer => deriveKey(SERVICE_SECRET, 'offsite-credentials');
+export const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) => deriveKeys(SERVICE_SECRET, 'offsite-credentials');
 
 /** Opens a destination with the credentials that are sealed in it. */
 function openerOf(settings: Settings) {
   const open = s3OffsiteStorage({ allowed: allowedIn(settings) });
-  const key = credentialKeyOf(settings);
+  const keys = credentialKeysOf(settings);
   return (destination: Destination, options?: OpenOptions) => {
     const { sealedCredentials } = destination;
     if (sealedCredentials === null) throw new Error('a removed destination was to be opened');
-    return open(destination, openCredentials(key, destination, sealedCredentials), options);
+    return open(destination, openCredentials(keys, destination, sealedCredentials), options);
   };
 }
 
 /** What requests get: they seal credentials, and look at a storage without changing it. */
 export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
-  const key = credentialKeyOf(settings);
+  const [key] = credentialKeysOf(settings);
   return {
     // The sandbox touches emulators only, and those are the ones that are allowed by name.
     allows: (endpoint, mode) => (mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint))),
@@ -43,9 +43,9 @@ export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
 export function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
   return {
     open: openerOf(settings),
-    encryptionKeyId: Buffer.from(hkdfSync('sha256', Buffer.from(settings.ARCHIVE_KEY, 'hex'), '', 'drydock archive key id', 8)).toString(
-      'hex',
-    ),
+    encryptionKeyId: Buffer.from(
+      hkdfSync('sha256', Buffer.from(secretsIn(settings.ARCHIVE_KEY)[0], 'hex'), '', 'drydock archive key id', 8),
+    ).toString('hex'),
     spoolDir: settings.SPOOL_DIR ?? path.join(tmpdir(), 'drydock-spool'),
   };
 }

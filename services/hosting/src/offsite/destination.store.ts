@@ -68,6 +68,28 @@ export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   return count > 0;
 }
 
+/** Credentials of all customers, by the id: for sealing them anew, which looks at none of them. */
+export async function listSealed(tx: Reader, afterId: string, take: number) {
+  const rows = await tx.offsiteDestination.findMany({
+    where: { id: { gt: afterId }, credentials: { not: null } },
+    orderBy: { id: 'asc' },
+    take,
+    select: { id: true, siteId: true, endpoint: true, bucket: true, prefix: true, credentials: true },
+  });
+  return rows.map(({ credentials, ...row }) => ({ ...row, sealed: Buffer.from(credentials ?? '') }));
+}
+
+/** Resolves with 0 when somebody has changed or removed them meanwhile. */
+export async function replaceCredentials(
+  tx: Reader,
+  id: string,
+  { sealed, renewed }: { sealed: Buffer; renewed: Buffer },
+): Promise<number> {
+  const where = { id, credentials: new Uint8Array(sealed) };
+  const { count } = await tx.offsiteDestination.updateMany({ where, data: { credentials: new Uint8Array(renewed) } });
+  return count;
+}
+
 /** '' after something that succeeded. */
 export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode: string): Promise<void> {
   await tx.offsiteDestination.updateMany({ where: { id: destinationId }, data: { lastErrorCode } });

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import type { CurrentFirst } from '@drydock/service/process/secrets';
 import { z } from 'zod';
 import type { OffsiteCredentials } from '../providers/offsite-storage';
 import type { SealedPlace } from './offsite.types';
@@ -20,8 +21,28 @@ export function sealCredentials(key: Buffer, place: SealedPlace, credentials: Of
   return Buffer.concat([version, iv, sealed, cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Throws when they were sealed with another key, for another place, or altered. */
-export function openCredentials(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
+/** Throws when they were sealed with none of the keys, for another place, or altered. */
+export function openCredentials(keys: CurrentFirst<Buffer>, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
+  const [key, ...others] = keys;
+  try {
+    return openWith(key, place, sealed);
+  } catch (error) {
+    const [next, ...rest] = others;
+    if (next === undefined) throw error;
+    return openCredentials([next, ...rest], place, sealed);
+  }
+}
+
+/** Whether this key has sealed them, for this place. */
+export function isSealedWith(key: Buffer, place: SealedPlace, sealed: Buffer): boolean {
+  try {
+    return openWith(key, place, sealed).accessKeyId !== '';
+  } catch {
+    return false;
+  }
+}
+
+function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
   if (sealed.length < 1 + ivBytes + tagBytes || sealed[0] !== version[0]) throw new Error('sealed credentials of an unknown form');
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + ivBytes), { authTagLength: tagBytes }).setAAD(
     boundTo(place),

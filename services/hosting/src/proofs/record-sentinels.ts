@@ -1,4 +1,5 @@
 import { archiveRoots } from '@drydock/agent/site/site-jobs.protocol';
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import { completeLimits } from '@drydock/archive/format/archive-limits';
 import { textOfBytes } from '@drydock/archive/format/path-bytes';
 import { type ArchiveLink, openArchive } from '@drydock/archive/read/open-archive';
@@ -13,11 +14,11 @@ import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } 
  * archive's own MACs, so nothing that happened since can have changed it.
  * @throws ArchiveError, TransferError
  */
-export async function recordSentinels(link: ArchiveLink, key: Buffer, signal: AbortSignal): Promise<Sentinels> {
+export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {
   return { files: await sampleFiles(link, key, signal), tables: await sampleTables(link, key, signal) };
 }
 
-async function sampleFiles(link: ArchiveLink, key: Buffer, signal: AbortSignal): Promise<Sentinels['files']> {
+async function sampleFiles(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels['files']> {
   const archive = await openArchive(link, key, completeLimits());
   const sample = createSample<Sentinels['files'][number]>(sentinelsMax, Math.random);
   let isApp = false;
@@ -32,7 +33,7 @@ async function sampleFiles(link: ArchiveLink, key: Buffer, signal: AbortSignal):
   return isApp ? [] : sample.items;
 }
 
-async function sampleTables(link: ArchiveLink, key: Buffer, signal: AbortSignal): Promise<Sentinels['tables']> {
+async function sampleTables(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels['tables']> {
   const sample = createSample<Sentinels['tables'][number]>(sentinelsMax, Math.random);
   for await (const section of openEntries({ chain: [link], key, root: archiveRoots.database, signal })) {
     if (section.path !== sectionPaths.manifest) continue;

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { SiteHostClient } from '@drydock/agent/site/client';
 import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
-import { deriveKeys, encodeKeys, saltBytes } from '@drydock/archive/format/archive-keys';
+import { deriveKeys, encodeKeys, type RootKey, saltBytes } from '@drydock/archive/format/archive-keys';
 import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
 import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from './site-host';
 
 export interface LocalTools {
   client: SiteHostClient;
-  archiveKey: Buffer;
+  archiveKey: RootKey;
 }
 
 /** An archive as a job of the host is told of it: what our records say, and the keys that open it and no other. */
-export async function describeArchive(link: ArchiveLink, archiveKey: Buffer): Promise<PackSpec['parents'][number]> {
+export async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<PackSpec['parents'][number]> {
   const { archiveId, manifestMac } = link.expected;
   return { archive_id: archiveId, manifest_mac: manifestMac, keys: encodeKeys(await deriveKeysOf(link, archiveKey)) };
 }

@@ -1,5 +1,6 @@
 import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
 import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import { withSpan } from './driver-span';
 import { translated, unknownAsNull } from './local-errors';
 import { packRelease } from './local-pack';
@@ -39,7 +40,7 @@ export function localSiteHostReader(client: Pick<SiteHostReaderClient, 'readSite
 }
 
 /** Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the process. */
-export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: Buffer }): SiteHost {
+export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
   return {
     ...localSiteHostReader(client),

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import { withSpan } from './driver-span';
 import { translated } from './local-errors';
 import type { AppRestarted, FencedCall, HostedApp, HostedSite, SiteHost, SiteHostReader, SiteRef } from './site-host';
@@ -82,7 +83,7 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
  * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens there, under the site's lock and
  * after its fence; its web server serves `current` and honours `maintenance`.
  */
-export function sshSiteHost(hosts: SshHosts, archiveKey: Buffer): SiteHost {
+export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   const steer = async (site: SiteRef, { fence, signal }: FencedCall, call: Omit<SiteCall, 'site' | 'fence' | 'signal'>): Promise<void> => {
     await runOnSite(toolsOf(hosts, site), { site, fence, signal, ...call });
   };

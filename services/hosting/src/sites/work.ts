@@ -1,3 +1,4 @@
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
 import type { HostingDatabase, Tx } from '../database.store';
 import type { OffsiteDrivers } from '../offsite/offsite.types';
@@ -18,7 +19,7 @@ export interface WorkContext {
   vendorPollMs: number;
   vendorWatchMs: number;
   /** 32 bytes: every archive is sealed with a key derived from it. */
-  archiveKey: Buffer;
+  archiveKey: RootKey;
   /** How long a sandbox site called slow takes over a restore. */
   slowMs: number;
   /** When the lock of an immutability check's positive control ends, if it is written now. */

@@ -45,3 +45,18 @@ test('random secrets and prefixes use every letter about equally', () => {
   expect(counts.size).toBe(62);
   expect([...counts.values()].every((count) => Math.abs(count - mean) < 6 * Math.sqrt(mean))).toBe(true);
 });
+
+test('while the service’s secret is rotated, keys of both open, a replay derives what was shown, and a used key gets the current pepper', () => {
+  const [before, after] = ['a1'.repeat(32), 'b2'.repeat(32)];
+  const [old, both, renewed] = [createKeySecrets(before), createKeySecrets(`${after},${before}`), createKeySecrets(after)];
+  const origin = { callerKeyId: uuidv7(), rawIdempotencyKey: 'retry', recordId: uuidv7() };
+  const shown = old.newSecret(origin);
+  const stored = old.hash(shown);
+  expect([both.matches(shown, stored), renewed.matches(shown, stored), both.matches('x', stored)]).toEqual([true, false, false]);
+  expect([both.newSecret(origin) === shown, both.deriveAgain(origin, old.madeWith)]).toEqual([false, shown]);
+  expect(() => renewed.deriveAgain(origin, old.madeWith)).toThrow('no longer accepted');
+  const again = both.renew(shown, stored);
+  expect(again !== null && renewed.matches(shown, again)).toBe(true);
+  expect([again && both.renew(shown, again), old.renew(shown, stored)]).toEqual([null, null]);
+  expect(createKeySecrets(before, { 2: after }).renew(shown, stored)?.pepperVersion).toBe(2);
+});

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { base62Alphabet } from '@drydock/contracts/platform/base62';
-import { deriveKey } from '@drydock/service/process/secrets';
+import { type CurrentFirst, deriveKey, deriveKeys, nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
 
 const prefixLength = 12;
 const secretLength = 43;
@@ -23,9 +23,15 @@ export interface KeySecrets {
   newPrefix(): string;
   /** Random; or derived, so that a replay can show it again although only its hash is stored. */
   newSecret(origin: SecretOrigin | null): string;
+  /** A derived secret once more, by the service's secret of that name. Throws when it is no longer accepted. */
+  deriveAgain(origin: SecretOrigin, madeWith: string | undefined): string;
   hash(secret: string): HashedSecret;
   /** Takes the same time for a wrong secret, for no key at all (null) and for a pepper that is not known. */
   matches(secret: string, stored: HashedSecret | null): boolean;
+  /** The hash of a secret that matches, when it was made with another pepper than the current one; null for the current one. */
+  renew(secret: string, stored: HashedSecret): HashedSecret | null;
+  /** Names the service's secret that derived secrets come from now. */
+  madeWith: string;
 }
 
 /** `length` base62 characters out of `bytes`; throws when too few of them are fair. */
@@ -39,32 +45,43 @@ function letters(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-/** Peppers by their version, hex. Version 1 is derived from the service's secret unless it is among them. */
+/** Peppers by their version, hex. Version 1 is derived from the service's secret, or each of them while it is rotated, unless it is among these. */
 export type Peppers = Readonly<Record<string, string>>;
 
-/** @param serviceSecret hex; never stored beside the hashes, so that a stolen database opens nothing */
-export function createKeySecrets(serviceSecret: string, givenPeppers: Peppers = {}): KeySecrets {
-  const peppers = new Map([[1, deriveKey(serviceSecret, 'pepper:1')]]);
-  for (const [version, secretHex] of Object.entries(givenPeppers)) peppers.set(Number(version), deriveKey(secretHex, 'pepper'));
+/** @param serviceSecrets as SERVICE_SECRET has them; never stored beside the hashes, so that a stolen database opens nothing */
+export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers = {}): KeySecrets {
+  const peppers = new Map<number, CurrentFirst<Buffer>>([[1, deriveKeys(serviceSecrets, 'pepper:1')]]);
+  for (const [version, secretHex] of Object.entries(givenPeppers)) peppers.set(Number(version), [deriveKey(secretHex, 'pepper')]);
   const pepperVersion = Math.max(...peppers.keys());
-  const derivationKey = deriveKey(serviceSecret, 'minted-secret');
+  const currentSecret = secretsIn(serviceSecrets)[0];
+  const madeWith = nameOfSecret(currentSecret);
   const nobody: HashedSecret = { secretHash: new Uint8Array(randomBytes(32)), pepperVersion };
-  const nobodysPepper = randomBytes(32);
-  const hashWith = (version: number, secret: string): Buffer =>
-    createHmac('sha256', peppers.get(version) ?? nobodysPepper)
-      .update(secret)
-      .digest();
-  const derived = ({ callerKeyId, rawIdempotencyKey, recordId }: SecretOrigin): string => {
+  const hashWith = (pepper: Buffer, secret: string): Buffer => createHmac('sha256', pepper).update(secret).digest();
+  const currentPepper = peppers.get(pepperVersion)?.[0] ?? randomBytes(32);
+  /** As many for each version and for an unknown one: how long a comparison takes tells nothing. */
+  const most = Math.max(...[...peppers.values()].map(({ length }) => length));
+  const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
+  const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);
+  const hash = (secret: string): HashedSecret => ({ secretHash: new Uint8Array(hashWith(currentPepper, secret)), pepperVersion });
+  const derived = (serviceSecret: string, { callerKeyId, rawIdempotencyKey, recordId }: SecretOrigin): string => {
+    const derivationKey = deriveKey(serviceSecret, 'minted-secret');
     const info = JSON.stringify([callerKeyId, rawIdempotencyKey, recordId]);
     return letters(new Uint8Array(hkdfSync('sha256', derivationKey, recordId, hashOf(info), 128)), secretLength);
   };
   return {
     newPrefix: () => letters(randomBytes(64), prefixLength),
-    newSecret: (origin) => (origin === null ? letters(randomBytes(128), secretLength) : derived(origin)),
-    hash: (secret) => ({ secretHash: new Uint8Array(hashWith(pepperVersion, secret)), pepperVersion }),
+    newSecret: (origin) => (origin === null ? letters(randomBytes(128), secretLength) : derived(currentSecret, origin)),
+    deriveAgain: (origin, name) => derived(secretNamed(serviceSecrets, name), origin),
+    madeWith,
+    hash,
     matches: (secret, stored) => {
       const expected = stored ?? nobody;
-      return timingSafeEqual(hashWith(expected.pepperVersion, secret), expected.secretHash) && stored !== null;
+      const equal = peppersOf(expected.pepperVersion).map((pepper) => timingSafeEqual(hashWith(pepper, secret), expected.secretHash));
+      return equal.includes(true) && stored !== null;
+    },
+    renew: (secret, stored) => {
+      const current = hash(secret);
+      return stored.pepperVersion === pepperVersion && timingSafeEqual(current.secretHash, stored.secretHash) ? null : current;
     },
   };
 }

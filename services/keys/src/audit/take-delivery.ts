@@ -1,7 +1,7 @@
 import { auditDeliverySchema } from '@drydock/contracts/keys/audit-log';
 import { eventDeliverySchema } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
-import { tokenKey } from '@drydock/service/access/internal-token';
+import { tokenKeys } from '@drydock/service/access/internal-token';
 import { type InternalRoute, internalRoute } from '@drydock/service/http/route';
 import type { KeysDatabase } from '../database.store';
 import { storeEvents } from '../events/event.store';
@@ -9,7 +9,7 @@ import { storeDelivery } from './audit.store';
 
 /** Where the other services' outboxes deliver. Each signs with its own secret and may write entries of its own only. */
 export function takeDeliveries(database: KeysDatabase, secrets: Readonly<Record<string, string>>): InternalRoute[] {
-  const issuers = Object.fromEntries(Object.entries(secrets).map(([service, secret]) => [service, tokenKey(secret)]));
+  const issuers = Object.fromEntries(Object.entries(secrets).map(([service, secret]) => [service, tokenKeys(secret)]));
   const assertOwn = (service: string, issuer: string): void => {
     if (service !== issuer) throw problem('invalid_request', { internal: `${issuer} delivered entries of ${service}` });
   };

@@ -1,10 +1,10 @@
 import type { Sql } from '@drydock/service/database/sql';
 import type { Log } from '@drydock/service/telemetry/log';
-import { noteUses } from './verify.store';
+import { type KeyUse, noteUses } from './verify.store';
 
 export interface LastUses {
   /** Remembers it; costs no query. */
-  note(keyId: string, at: Date): void;
+  note(keyId: string, use: KeyUse): void;
   start(): void;
   /** Writes what is left. */
   stop(): Promise<void>;
@@ -12,7 +12,7 @@ export interface LastUses {
 
 /** Collects the last use of each key and writes them together, outside any request. A lost write is worth nobody's wait. */
 export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
-  let uses = new Map<string, Date>();
+  let uses = new Map<string, KeyUse>();
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   const write = async (): Promise<void> => {
@@ -27,7 +27,7 @@ export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
     timer?.refresh();
   };
   return {
-    note: (keyId, at) => void uses.set(keyId, at),
+    note: (keyId, use) => void uses.set(keyId, use),
     start: () => {
       timer = setTimeout(() => void turn(), everyMs).unref();
     },

@@ -1,6 +1,6 @@
 import { type Verification, verificationRequestSchema } from '@drydock/contracts/hosting/verification';
 import { parseToken } from '@drydock/contracts/platform/api-token';
-import { tokenKey } from '@drydock/service/access/internal-token';
+import { tokenKeys } from '@drydock/service/access/internal-token';
 import { internalRoute } from '@drydock/service/http/route';
 import { effectiveScopes } from '../api-keys/api-key.rules';
 import type { KeySecrets } from '../api-keys/api-key.secret';
@@ -24,7 +24,7 @@ export async function verifyToken({ database, secrets, lastUses }: VerifyContext
   // Computed before anything is decided: an unknown prefix costs what a wrong secret does.
   const isSecret = secrets.matches(parsed.secret, key);
   if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return refused;
-  lastUses.note(key.id, now);
+  lastUses.note(key.id, { at: now, newHash: secrets.renew(parsed.secret, key) });
   const limits = key.allowedIps.length === 0 ? {} : { allowed_ips: key.allowedIps };
   return { valid: true, key_id: key.id, org_id: key.orgId, mode: key.mode, scopes: effectiveScopes(key), ...limits };
 }
@@ -34,7 +34,7 @@ export const verifyRoute = (context: VerifyContext, tokenSecret: string) =>
   internalRoute({
     method: 'POST',
     path: '/internal/verify',
-    issuers: { gateway: tokenKey(tokenSecret) },
+    issuers: { gateway: tokenKeys(tokenSecret) },
     body: verificationRequestSchema,
     handle: async ({ body, now }) => ({ status: 200, body: await verifyToken(context, body.token, now) }),
   });

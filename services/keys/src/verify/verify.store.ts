@@ -29,18 +29,33 @@ export async function findVerifiableKey(sql: Sql, prefix: string): Promise<Verif
   return row === undefined || row.id === null ? null : row;
 }
 
+/** One use of a key, and the hash by which it is known from now on where its pepper is not the current one. */
+export interface KeyUse {
+  at: Date;
+  newHash: HashedSecret | null;
+}
+
 /**
- * Notes the last use of keys, unless one of the minute before is noted already. A key that somebody else holds is left out: its next use
- * will be noted instead.
+ * Notes the last use of keys, unless one of the minute before is noted already, and their new hashes. A key that somebody else holds is left out:
+ * its next use will be noted instead. A key whose last use is noted after a change of the pepper has the new one, since one statement writes both.
  */
-export async function noteUses(sql: Sql, uses: ReadonlyMap<string, Date>): Promise<void> {
+export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
+  const all = [...uses.values()];
   await sql.query(
     `WITH due AS (
-       SELECT k.id, u.used_at FROM api_keys k JOIN unnest($1::uuid[], $2::timestamptz[]) AS u(id, used_at) ON u.id = k.id
-       WHERE k.last_used_at IS NULL OR k.last_used_at <= u.used_at - interval '1 minute'
+       SELECT k.id, u.used_at, u.hash, u.pepper FROM api_keys k
+       JOIN unnest($1::uuid[], $2::timestamptz[], $3::bytea[], $4::int[]) AS u(id, used_at, hash, pepper) ON u.id = k.id
+       WHERE k.last_used_at IS NULL OR k.last_used_at <= u.used_at - interval '1 minute' OR u.hash IS NOT NULL
        ORDER BY k.id FOR UPDATE OF k SKIP LOCKED
      )
-     UPDATE api_keys k SET last_used_at = due.used_at FROM due WHERE k.id = due.id`,
-    [[...uses.keys()], [...uses.values()].map((at) => at.toISOString())],
+     UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, due.used_at), secret_hash = coalesce(due.hash, k.secret_hash),
+       pepper_version = coalesce(due.pepper, k.pepper_version)
+     FROM due WHERE k.id = due.id`,
+    [
+      [...uses.keys()],
+      all.map(({ at }) => at.toISOString()),
+      all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash)),
+      all.map(({ newHash }) => newHash?.pepperVersion ?? null),
+    ],
   );
 }

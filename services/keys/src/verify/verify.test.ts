@@ -68,6 +68,20 @@ test('only the gateway may ask, and only with a token for this very question', a
   }
 });
 
+test('a new hash is written with the use that it was made at, even within the minute of another', async () => {
+  const used = await api.mint(root.caller);
+  const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
+  const uses = createLastUses(database.sql(), createLog({ service: 'test', level: 'silent' }));
+  const at = new Date();
+  uses.note(used.id, { at, newHash: null });
+  await uses.stop();
+  uses.note(used.id, { at, newHash: { secretHash: new Uint8Array(32).fill(7), pepperVersion: 3 } });
+  await uses.stop();
+  const [row] = await api.rows('SELECT secret_hash, pepper_version, last_used_at FROM api_keys WHERE id = $1', [used.id]);
+  expect(row).toEqual({ secret_hash: Buffer.alloc(32, 7), pepper_version: 3, last_used_at: at });
+  await database.close();
+});
+
 test('the last use is written soon, at most once a minute, and never for a refused call', async () => {
   const used = await api.mint(root.caller);
   const refused = (await api.call(root.caller, 'POST', '/v1/api-keys', { body: { name: 'never used' } })).json as MintedApiKey;
@@ -79,10 +93,10 @@ test('the last use is written soon, at most once a minute, and never for a refus
   expect(await lastUsedOf(refused.id)).toBeNull();
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   const uses = createLastUses(database.sql(), createLog({ service: 'test', level: 'silent' }));
-  uses.note(used.id, new Date(first.getTime() + 59_000));
+  uses.note(used.id, { at: new Date(first.getTime() + 59_000), newHash: null });
   await uses.stop();
   expect(await lastUsedOf(used.id)).toEqual(first);
-  uses.note(used.id, new Date(first.getTime() + 61_000));
+  uses.note(used.id, { at: new Date(first.getTime() + 61_000), newHash: null });
   await uses.stop();
   expect(await lastUsedOf(used.id)).toEqual(new Date(first.getTime() + 61_000));
   await database.close();

@@ -5,6 +5,7 @@ import type { Caller } from '@drydock/service/access/internal-token';
 import type { ExecuteHandlers, ReadHandlers, ReplaySecret } from '@drydock/service/http/route';
 import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
 import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
 import { recordAudit } from '../audit/audit.store';
 import type { HandlerContext } from '../context';
 import type { Reader, Tx } from '../database.store';
@@ -32,14 +33,16 @@ function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | und
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
 }
 
+const storedSchema = webhookSchema.extend({ made_with: z.string().optional() });
+
 /** The secret stands in no row, nor in the stored answer: it is derived again. */
 const replaySecret = ({
   webhookSecrets,
 }: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> & ReplaySecret<typeof endpoints.rotateWebhookSecret> => ({
-  remove: ({ secret: _secret, ...webhook }: WebhookWithSecret) => webhook,
+  remove: ({ secret: _secret, ...webhook }: WebhookWithSecret) => ({ ...webhook, made_with: webhookSecrets.madeWith }),
   rehydrate: (stored) => {
-    const webhook = webhookSchema.parse(stored);
-    return { ...webhook, secret: webhookSecrets.of(webhook.id, webhook.secret_version) };
+    const { made_with: madeWith, ...webhook } = storedSchema.parse(stored);
+    return { ...webhook, secret: webhookSecrets.ofAgain(webhook.id, webhook.secret_version, madeWith) };
   },
 });
 

@@ -1,5 +1,6 @@
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
@@ -10,7 +11,7 @@ import { databaseOf, runOnSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
 /** Raw bytes of the newest archive, after every byte of the chain has been checked. @throws ArchiveError */
-async function verifyAll(chain: readonly ArchiveLink[], key: Buffer, signal: AbortSignal): Promise<number> {
+async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;
   if (only !== undefined && chain.length === 1) {
@@ -23,7 +24,7 @@ async function verifyAll(chain: readonly ArchiveLink[], key: Buffer, signal: Abo
 
 interface Content {
   chain: readonly ArchiveLink[];
-  key: Buffer;
+  key: RootKey;
   signal: AbortSignal;
   onBytes(count: number): void;
 }

@@ -1,3 +1,4 @@
+import type { RootKey } from '@drydock/archive/format/archive-keys';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { SiteRef } from '../site-host';
 import type { SshHostConfig } from './ssh-config';
@@ -13,7 +14,7 @@ export interface SshTools {
 
 /** Also packs and stages. */
 export interface SshArchiveTools extends SshTools {
-  archiveKey: Buffer;
+  archiveKey: RootKey;
 }
 
 /** The host of each world that one is configured for: a sandbox site never touches the live one. */

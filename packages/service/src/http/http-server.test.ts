@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import type { Server } from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { closeServer, createHttpServer, listen } from './http-server';
+
+let folder: string;
+let server: Server;
+let port: number;
+beforeEach(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-http-'));
+  server = createHttpServer((request, response) => {
+    request.resume().once('end', () => response.end('answered'));
+  });
+  server.headersTimeout = 200;
+  server.requestTimeout = 400;
+  ({ port } = await listen(server, 0));
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  await closeServer(server);
+  fs.rmSync(folder, { recursive: true });
+});
+
+const blockFor = (milliseconds: number): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+
+/**
+ * Sends each text over a connection of its own, from another process, and blocks this one until the kernel has all of them, and then, with the first
+ * connection taken and nothing of it read, for longer than Node gives it. Resolves with the first line of each answer.
+ */
+async function answersTo(texts: readonly string[]): Promise<string[]> {
+  const sent = path.join(folder, 'sent');
+  const client = spawn(process.execPath, ['-e', clientScript, String(port), sent, ...texts], { stdio: ['ignore', 'pipe', 'inherit'] });
+  // More than a time-out and the pause between Node's checks, so that a check is due before anything is read.
+  server.once('connection', () => blockFor(1_300));
+  while (!fs.existsSync(sent)) blockFor(10);
+  return JSON.parse(await text(client.stdout));
+}
+
+const clientScript = `
+  const [port, sent, ...texts] = process.argv.slice(1);
+  const { once } = require('node:events');
+  const answerOn = async (socket) => {
+    let answer = '';
+    for await (const piece of socket) {
+      answer += piece;
+      if (answer.includes('answered')) break;
+    }
+    return answer.split('\\r\\n')[0];
+  };
+  (async () => {
+    const answers = [];
+    for (const text of texts) {
+      const socket = require('node:net').connect(Number(port), '127.0.0.1');
+      await once(socket, 'connect');
+      await new Promise((resolve) => socket.write(text, resolve));
+      answers.push(answerOn(socket));
+    }
+    require('node:fs').writeFileSync(sent, '');
+    console.log(JSON.stringify(await Promise.all(answers)));
+  })();`;
+
+test('a request that arrived in time is answered, however long this process did not come to read it; one that did not is answered 408', async () => {
+  const [head, ofBody] = [
+    'GET / HTTP/1.1\r\nHost: a\r\n',
+    (bytes: number) => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n{}`,
+  ];
+  expect(await answersTo([ofBody(2), head, ofBody(20)])).toEqual([
+    'HTTP/1.1 200 OK',
+    'HTTP/1.1 408 Request Timeout',
+    'HTTP/1.1 408 Request Timeout',
+  ]);
+});
