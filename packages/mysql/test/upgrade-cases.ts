@@ -96,13 +96,16 @@ export function followCases(from: Engine, to: Engine): void {
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
-  test('a difference of one value, one row, one type or one view is found', async () => {
+  test('a difference of one value, one row, one type, one key, one view or one line of code is found', async () => {
     const { old, target, move } = rig;
     await asOwner(
       old,
       'CREATE TABLE shop.a (n INT, t TEXT)',
       "INSERT INTO shop.a VALUES (1, 'x'), (2, NULL)",
       'CREATE VIEW shop.v AS SELECT 1',
+      'CREATE PROCEDURE shop.p (n INT) SQL SECURITY INVOKER SELECT n',
+      'CREATE TRIGGER shop.g BEFORE INSERT ON shop.a FOR EACH ROW SET @seen = 1',
+      'CREATE EVENT shop.e ON SCHEDULE EVERY 1 HOUR DO DO 1',
     );
     await copyServer(move);
     await catchUpServer(move);
@@ -123,11 +126,34 @@ export function upgradeCases(from: Engine, to: Engine): void {
       'different',
       'table `shop`.`a`',
     ]);
-    expect(await changed('DROP VIEW shop.v', 'CREATE VIEW shop.v AS SELECT 1')).toEqual(['different', 'view `shop`.`v`']);
+    const owner = 'CREATE OR REPLACE DEFINER = owner';
+    expect(await changed('DROP VIEW shop.v', `${owner} VIEW shop.v AS SELECT 1`)).toEqual(['different', 'view `shop`.`v`']);
     expect(await changed('ALTER TABLE shop.a MODIFY t LONGTEXT', 'ALTER TABLE shop.a MODIFY t TEXT')).toEqual([
       'different',
       'table `shop`.`a`',
     ]);
+    for (const [object, there, back] of [
+      ['table `shop`.`a`', 'CREATE INDEX i ON shop.a (n)', 'DROP INDEX i ON shop.a'],
+      ['table `shop`.`a`', 'ALTER TABLE shop.a ALTER n SET DEFAULT 7', 'ALTER TABLE shop.a ALTER n SET DEFAULT NULL'],
+      ['view `shop`.`v`', `${owner} SQL SECURITY INVOKER VIEW shop.v AS SELECT 1`, `${owner} VIEW shop.v AS SELECT 1`],
+      ['procedure `shop`.`p`', 'ALTER PROCEDURE shop.p SQL SECURITY DEFINER', 'ALTER PROCEDURE shop.p SQL SECURITY INVOKER'],
+      [
+        'procedure `shop`.`p`',
+        `${owner} PROCEDURE shop.p (n INT) SQL SECURITY INVOKER SELECT n + 1`,
+        `${owner} PROCEDURE shop.p (n INT) SQL SECURITY INVOKER SELECT n`,
+      ],
+      [
+        'trigger `shop`.`g` of a',
+        `${owner} TRIGGER shop.g BEFORE INSERT ON shop.a FOR EACH ROW SET @seen = 2`,
+        `${owner} TRIGGER shop.g BEFORE INSERT ON shop.a FOR EACH ROW SET @seen = 1`,
+      ],
+      [
+        'event `shop`.`e`',
+        'ALTER DEFINER = owner EVENT shop.e ON SCHEDULE EVERY 2 HOUR',
+        'ALTER DEFINER = owner EVENT shop.e ON SCHEDULE EVERY 1 HOUR',
+      ],
+    ] as const)
+      expect(await changed(there, back)).toEqual(['different', object]);
     expect(await changed('DO 1', 'DO 1')).toEqual(['equal']);
   });
 

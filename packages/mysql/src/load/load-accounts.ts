@@ -1,13 +1,14 @@
 import { isOwnUser } from '../dump/list-accounts';
 import type { Content, DumpedAccount, DumpedGrant, Finding } from '../dump/manifest';
 import { reachesSystem } from '../dump/transfer-account';
+import { compareVersions } from '../engines/version';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
 /** Ways to prove a password that both sides keep as a verifier. What asks the machine who somebody is (a socket, PAM) is not the customer's to choose. */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
-/** Rights that end at the schema they are on. Every other one is the platform's. */
-const rights = new Set([
+/** Rights that end at the schema they are on, as 10.5 has them. Every other one is the platform's. */
+const everyRight = new Set([
   ...[
     'SELECT',
     'INSERT',
@@ -22,18 +23,17 @@ const rights = new Set([
     'LOCK TABLES',
     'EXECUTE',
   ],
-  ...[
-    'CREATE VIEW',
-    'SHOW VIEW',
-    'CREATE ROUTINE',
-    'ALTER ROUTINE',
-    'EVENT',
-    'TRIGGER',
-    'DELETE HISTORY',
-    'SHOW CREATE ROUTINE',
-    'DELETE VERSIONING ROWS',
-  ],
+  ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
+/** Not known to MariaDB before 11.3, and the only one that 10.5 does not have. */
+const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
+const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
+
+/** Who held every right on a schema holds every one that there is now. */
+const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
+  on === 'schema' &&
+  [...everyRight].every((right) => privileges.includes(right)) &&
+  (compareVersions(release, newestRight.since) < 0 || privileges.includes(newestRight.name));
 
 const nameOf = ({ user, host }: { user: string; host: string }): string => (host === '' ? quoteName(user) : quoteAccount({ user, host }));
 
@@ -80,10 +80,10 @@ export interface LeftGrant {
 }
 
 /** Gives the rights that end at the customer's schemas, as far as what they are on is there; gives back the others. */
-export async function loadGrants(admin: Session, grants: readonly DumpedGrant[]): Promise<LeftGrant[]> {
+export async function loadGrants(admin: Session, grants: readonly DumpedGrant[], release: string): Promise<LeftGrant[]> {
   const left: LeftGrant[] = [];
   for (const grant of grants) {
-    const statement = statementOf(grant);
+    const statement = statementOf(grant, release);
     await (statement === null
       ? undefined
       : admin.run(statement).catch((error: unknown) => {
@@ -109,7 +109,7 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
 }
 
 /** Built here: no text of the dump. Null where nothing is left to give. */
-function statementOf(grant: DumpedGrant): string | null {
+function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;
   if (isOwnUser(grant.user) || reachesSystem(grant)) return null;
@@ -120,7 +120,7 @@ function statementOf(grant: DumpedGrant): string | null {
   }
   const allowed = (list: readonly string[]): string[] => list.filter((right) => rights.has(right));
   const columns = grant.columns.flatMap((column) => allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`));
-  const list = [...allowed(grant.privileges), ...columns];
+  const list = heldAll(grant, release) ? ['ALL PRIVILEGES'] : [...allowed(grant.privileges), ...columns];
   if (list.length === 0 && !isGrantable) return null;
   const thing =
     on === 'schema' ? `${quoteName(schema)}.*` : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;

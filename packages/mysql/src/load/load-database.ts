@@ -187,9 +187,9 @@ const order: readonly DumpedProgram['kind'][] = ['PACKAGE', 'PACKAGE BODY', 'FUN
  * Views need views, functions and rights of their definers, and rights need what they are on: what fails is tried again for as long as something else could be made.
  * Gives what is left.
  */
-async function loadPrograms(session: Session, admin: Session, { programs, grants }: Content): Promise<Finding[]> {
+async function loadPrograms(session: Session, admin: Session, { programs, grants, release }: Content): Promise<Finding[]> {
   let left = order.flatMap((kind) => programs.filter((program) => program.kind === kind));
-  let rights: LeftGrant[] = await loadGrants(admin, grants);
+  let rights: LeftGrant[] = await loadGrants(admin, grants, release);
   for (;;) {
     const failed: { program: DumpedProgram; error: TransferError }[] = [];
     for (const program of left) {
@@ -200,6 +200,7 @@ async function loadPrograms(session: Session, admin: Session, { programs, grants
     const rightsLeft = await loadGrants(
       admin,
       rights.map(({ grant }) => grant),
+      release,
     );
     const isDone = failed.length === left.length && rightsLeft.length === rights.length;
     left = failed.map(({ program }) => program);

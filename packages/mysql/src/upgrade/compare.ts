@@ -11,8 +11,8 @@ export interface Comparison {
   names: string[];
 }
 
-/** The names of all that a server holds of a customer's, each with its kind. */
-type Names = ReadonlySet<string>;
+/** All that a server holds of a customer's: by kind and name, a digest of its definition that every version writes alike. */
+type Objects = ReadonlyMap<string, string>;
 
 /**
  * One moment of a server, read by an account that may only read. It is taken at the switch and compared later, while customers write. The sums of its rows are made by the
@@ -22,7 +22,7 @@ export class Moment {
   private readonly admin: Session;
   private readonly reader: Session;
   private readonly user: string;
-  names: Names = new Set();
+  objects: Objects = new Map();
 
   private constructor(admin: Session, reader: Session, user: string) {
     this.admin = admin;
@@ -47,7 +47,9 @@ export class Moment {
   /** The moment of now. */
   async take(): Promise<void> {
     await this.reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
-    this.names = new Set((await this.reader.texts(namesSql)).map(([name]) => name ?? ''));
+    // The reader may not see the text of a routine.
+    await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
+    this.objects = new Map((await this.admin.texts(objectsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
   }
 
   async isAlive(): Promise<boolean> {
@@ -109,14 +111,31 @@ interface Column {
 const isTheirs = (column: string): string => `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
-const namesSql = [
-  `SELECT CONCAT(IF(TABLE_TYPE IN ('VIEW', 'SEQUENCE'), LOWER(TABLE_TYPE), 'table'), ' ', ${quotedSql('TABLE_SCHEMA', 'TABLE_NAME')})
-     FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`,
-  `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}) FROM information_schema.ROUTINES WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
-  `SELECT CONCAT('trigger ', ${quotedSql('TRIGGER_SCHEMA', 'TRIGGER_NAME')}, ' of ', EVENT_OBJECT_TABLE) FROM information_schema.TRIGGERS
-     WHERE ${isTheirs('TRIGGER_SCHEMA')}`,
-  `SELECT CONCAT('event ', ${quotedSql('EVENT_SCHEMA', 'EVENT_NAME')}, ' ', STATUS, ' of ', DEFINER) FROM information_schema.EVENTS
-     WHERE ${isTheirs('EVENT_SCHEMA')}`,
+/** Names of character sets are left out, and with them what they are written in: 10.6 calls `utf8` `utf8mb3`. So are the texts of views, which each version writes anew. */
+const objectsSql = [
+  `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA) ORDER BY ORDINAL_POSITION)
+        FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME),
+      (SELECT GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX)
+        FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME),
+      (SELECT GROUP_CONCAT(JSON_ARRAY(CONSTRAINT_NAME, REFERENCED_TABLE_NAME, UPDATE_RULE, DELETE_RULE) ORDER BY CONSTRAINT_NAME)
+        FROM information_schema.REFERENTIAL_CONSTRAINTS r WHERE r.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND r.TABLE_NAME = t.TABLE_NAME),
+      (SELECT GROUP_CONCAT(CONSTRAINT_NAME ORDER BY CONSTRAINT_NAME)
+        FROM information_schema.CHECK_CONSTRAINTS k WHERE k.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)))
+     FROM information_schema.TABLES t WHERE ${isTheirs('t.TABLE_SCHEMA')} AND TABLE_TYPE <> 'VIEW'`,
+  `SELECT CONCAT('view ', ${quotedSql('v.TABLE_SCHEMA', 'v.TABLE_NAME')}), MD5(JSON_ARRAY(v.DEFINER, v.SECURITY_TYPE, v.CHECK_OPTION,
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE) ORDER BY ORDINAL_POSITION)
+        FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = v.TABLE_SCHEMA AND c.TABLE_NAME = v.TABLE_NAME)))
+     FROM information_schema.VIEWS v WHERE ${isTheirs('v.TABLE_SCHEMA')}`,
+  `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}),
+      MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE))
+     FROM information_schema.ROUTINES WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
+  `SELECT CONCAT('trigger ', ${quotedSql('TRIGGER_SCHEMA', 'TRIGGER_NAME')}, ' of ', EVENT_OBJECT_TABLE),
+      MD5(JSON_ARRAY(ACTION_STATEMENT, DEFINER, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER, SQL_MODE))
+     FROM information_schema.TRIGGERS WHERE ${isTheirs('TRIGGER_SCHEMA')}`,
+  `SELECT CONCAT('event ', ${quotedSql('EVENT_SCHEMA', 'EVENT_NAME')}),
+      MD5(JSON_ARRAY(EVENT_DEFINITION, DEFINER, STATUS, EVENT_TYPE, INTERVAL_VALUE, INTERVAL_FIELD, EXECUTE_AT, ON_COMPLETION, TIME_ZONE, SQL_MODE))
+     FROM information_schema.EVENTS WHERE ${isTheirs('EVENT_SCHEMA')}`,
 ].join(' UNION ALL ');
 const columnsSql = `SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
@@ -142,7 +161,7 @@ function bytesOf(name: string, type: string): string {
 }
 
 /**
- * Compares the frozen old server with a moment of the new one: every row of every table, the names of all else, and that no sequence has gone back. `moment` is null when it was
+ * Compares the frozen old server with a moment of the new one: every row of every table, the definition of all else, and that no sequence has gone back. `moment` is null when it was
  * lost; what was written since then cannot be decided.
  */
 export async function compareServers(
@@ -169,20 +188,20 @@ async function compareMoments(
   target: Moment,
   { isOfTheSwitch, progress }: { isOfTheSwitch: boolean; progress: (share: number) => void },
 ): Promise<Comparison> {
-  const differing = [...old.names].filter((name) => !target.names.has(name));
-  differing.push(...[...target.names].filter((name) => !old.names.has(name)));
+  const differing = [...old.objects].filter(([name, digest]) => target.objects.get(name) !== digest).map(([name]) => name);
+  differing.push(...[...target.objects.keys()].filter((name) => !old.objects.has(name)));
   const undecided: string[] = [];
   const [columns, columnsNow] = [[...(await old.columns())], await target.columns()];
   for (const [at, [name, written]] of columns.entries()) {
     const object = `table ${name}`;
-    if (!target.names.has(object)) continue;
+    if (!target.objects.has(object) || differing.includes(object)) continue;
     const [left, right] = await Promise.all([old.sum(written), target.sum(written)]);
     if (right === null) undecided.push(object);
     else if (left !== right || shapeOf(written) !== shapeOf(columnsNow.get(name) ?? [])) differing.push(object);
     progress((at + 1) / columns.length);
   }
-  for (const object of old.names) {
-    if (!object.startsWith('sequence ') || !target.names.has(object)) continue;
+  for (const object of old.objects.keys()) {
+    if (!object.startsWith('sequence ') || !target.objects.has(object)) continue;
     const name = object.slice('sequence '.length);
     const [left, right] = await Promise.all([old.sequence(name), target.sequence(name)]);
     if (left === null || right === null) undecided.push(object);
