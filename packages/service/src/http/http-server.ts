@@ -6,8 +6,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** Answers what never became a request, and closes the connection. */
 type Refuse = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
+const statusLines: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+};
+
 const refuseAsNode: Refuse = (error, socket) => {
-  const line = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? '408 Request Timeout' : '400 Bad Request';
+  const line = statusLines[error.code ?? ''] ?? '400 Bad Request';
   if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
   else socket.end(`HTTP/1.1 ${line}\r\nConnection: close\r\n\r\n`, () => socket.destroy());
 };
