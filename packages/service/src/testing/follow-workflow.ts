@@ -47,10 +47,15 @@ export const persist = <Answer extends { status: number }>(call: () => Promise<A
   );
 
 /**
- * Accepts, waits, and insists on success. Resolves with the answer of the 202. All its calls have one Idempotency-Key, as those of a client: one that was answered 503 may
- * have begun the work all the same.
+ * Accepts, waits, and insists on success. Resolves with the answer of the 202 and the workflow. All its calls have one Idempotency-Key, as those of a client: one that was
+ * answered 503 may have begun the work all the same.
  */
-export async function succeed<Body>(world: Followed, method: string, target: string, options: CallOptions = {}): Promise<Body> {
+export async function carryOut<Body>(
+  world: Followed,
+  method: string,
+  target: string,
+  options: CallOptions = {},
+): Promise<{ accepted: Body; workflow: WorkflowView }> {
   const once = method === 'POST' ? { idempotencyKey: uuidv7() } : {};
   const accepted = await persist(() => world.api.call(method, target, { ...once, ...options }));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
@@ -59,5 +64,9 @@ export async function succeed<Body>(world: Followed, method: string, target: str
     const [cause] = await world.api.rows<{ error_internal: string | null }>('SELECT error_internal FROM workflow WHERE id = $1', [view.id]);
     throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)}, ${cause?.error_internal}, ${JSON.stringify(view.steps)}`);
   }
-  return accepted.json as Body;
+  return { accepted: accepted.json as Body, workflow: view };
 }
+
+/** The same for its answer alone. */
+export const succeed = async <Body>(world: Followed, method: string, target: string, options?: CallOptions): Promise<Body> =>
+  (await carryOut<Body>(world, method, target, options)).accepted;

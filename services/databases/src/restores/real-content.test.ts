@@ -8,7 +8,7 @@ import type { DatabaseBackup } from '@drydock/contracts/databases/database-backu
 import { type FilledTables, fillTables } from '@drydock/postgres/testing/fill-tables';
 import { withClient } from '@drydock/postgres/testing/run-sql';
 import { asReadAgain, listRealSchemas, missingSchema } from '@drydock/postgres/testing/schema-corpus';
-import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { carryOut, ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { isChaos, serviceBackends } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
@@ -66,13 +66,7 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
   });
   afterAll(() => world.close());
 
-  /** The findings of a workflow that has to succeed. */
-  const carry = async (target: string, body: object) => {
-    const accepted = await world.api.call('POST', target, { body });
-    const { status, error, findings } = await ended(world, accepted.headers['location']);
-    expect({ status, error }).toEqual({ status: 'succeeded', error: null });
-    return findings;
-  };
+  const findingsOf = async (target: string, body: object) => (await carryOut(world, 'POST', target, { body })).workflow.findings;
 
   test.each(isHere ? schemas : [missingSchema])(
     'with the schema of $name is restored and moved from 16 to 17 and 18 as the preflights say, every object and row is there, and its owner writes on',
@@ -91,7 +85,7 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
       expect(await contentOf(made)).not.toEqual(before);
       const [restore, upgrade] = [`/v1/databases/${made.id}/backups/${backupId}/restore`, `/v1/databases/${made.id}/upgrade`];
       expect(await preflightOf(world, restore)).toMatchObject({ refusal: null, findings: [{ code: 'backup_proven' }] });
-      expect(await carry(restore, {})).toEqual([]);
+      expect(await findingsOf(restore, {})).toEqual([]);
       expect(await contentOf(made)).toEqual(before);
       for (const version of ['17', '18']) {
         expect((await write(made)).rows > 0).toBe(filled.rows > 0);
@@ -106,7 +100,7 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         expect(Object.fromEntries(told.map(({ code, detail }) => [code, detail]))).toEqual(
           Object.fromEntries(warnings.map(([code, names]) => [code, expect.stringContaining(names.slice(0, 5).join(', '))])),
         );
-        expect(await carry(upgrade, { engine_version: version })).toEqual([]);
+        expect(await findingsOf(upgrade, { engine_version: version })).toEqual([]);
         expect(await majorOf(made.url)).toBe(version);
         expect(await contentOf(made)).toEqual(present);
       }

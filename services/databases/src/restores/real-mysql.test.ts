@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseBackup } from '@drydock/contracts/databases/database-backups';
 import type { CreatedDatabase, ManagedDatabase } from '@drydock/contracts/databases/databases';
-import { ended, succeed } from '@drydock/service/testing/follow-workflow';
+import { carryOut, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { isChaos, serviceBackends } from '@drydock/testing/scope';
 import { describeWith } from '@drydock/testing/skipped';
@@ -63,13 +63,7 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
   });
   afterAll(() => world.close());
 
-  /** The findings of a workflow that has to succeed. */
-  const carry = async (target: string, body: object) => {
-    const accepted = await world.api.call('POST', target, { body });
-    const { status, error, findings } = await ended(world, accepted.headers['location']);
-    expect({ status, error }).toEqual({ status: 'succeeded', error: null });
-    return findings;
-  };
+  const findingsOf = async (target: string, body: object) => (await carryOut(world, 'POST', target, { body })).workflow.findings;
 
   test.each(schemas)(
     'with the schema of $name is restored and moved to 10.11 and 11.8 as the preflights say: every object, row and right',
@@ -97,7 +91,7 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
       const told = others.map(() => 'not_transactional');
       const plan = await preflightOf(world, restore);
       expect([plan.refusal, plan.findings.map(({ code }) => code)]).toEqual([null, ['backup_proven', ...told]]);
-      expect((await carry(restore, {})).map(({ code }) => code)).toEqual(told);
+      expect((await findingsOf(restore, {})).map(({ code }) => code)).toEqual(told);
       expect(await readMysqlContent(address)).toEqual(before);
       const upgrade = `/v1/databases/${id}/upgrade`;
       const refused = await preflightOf(world, upgrade, { engine_version: versions[1] });
@@ -110,7 +104,7 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
         const present = await readMysqlContent(address);
         const { refusal, findings } = await preflightOf(world, upgrade, { engine_version: version });
         expect([refusal, findings.filter(({ level }) => level !== 'INFO')]).toEqual([null, []]);
-        expect(await carry(upgrade, { engine_version: version })).toEqual([]);
+        expect(await findingsOf(upgrade, { engine_version: version })).toEqual([]);
         const [served] = await askMysql(address, 'SELECT version() AS version');
         expect(String(served?.['version']).startsWith(`${version}.`)).toBe(true);
         expect(await readMysqlContent(address)).toEqual(present);
