@@ -65,8 +65,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'audit-entry-lost',
     file: 'packages/workflow/src/http/accept-workflow.ts',
-    replace: 'if (action !== null) await audit(',
-    with: "if (action === '') await audit(",
+    replace: '(action === null ? {} : { audit: ',
+    with: "(action !== '' ? {} : { audit: ",
     suites: ['services/hosting/src/backups/backups.test.ts'],
   },
   {

@@ -3,7 +3,7 @@ import type { EventType } from '@drydock/contracts/keys/events';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { metrics } from '@opentelemetry/api';
 import { uuidv7 } from 'uuidv7';
-import type { Sql } from '../database/sql';
+import { type Sql, uuidv7Sql } from '../database/sql';
 import type { Outbox, OutboxRow } from './outbox-delivery';
 
 export type AuditRecord = Acting & (AtOnce | OfWorkflow);
@@ -33,12 +33,16 @@ interface OfWorkflow {
 /** Notes what was accepted, in the transaction that accepts it: never for a refusal, never lost. Delivered to keys afterwards. */
 export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
   const { orgId, mode, actorKeyId, action, target, workflowId } = record;
-  await sql.query(
-    `INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target, workflow_id)
-     VALUES ($1::uuid, $2::uuid, $3, $4::uuid, $5, $6, $7::uuid)`,
-    [uuidv7(), orgId, mode, actorKeyId, action, target, workflowId],
-  );
+  await sql.query(`${insertSql} VALUES ($1::uuid, $2::uuid, $3, $4::uuid, $5, $6, $7::uuid)`, [
+    ...[uuidv7(), orgId, mode, actorKeyId, action, target, workflowId],
+  ]);
 }
+
+/** The same within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`, `mode` and `actor_key_id`; `action` and `target`: SQL. */
+export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
+  `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ${target}, id FROM ${accepted})`;
+
+const insertSql = 'INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target, workflow_id)';
 
 let oldestAt: string | null = null;
 metrics

@@ -24,7 +24,7 @@ export const importRules: ImportRule[] = [
     forbids: (file, imported) =>
       (inPackage(file, 'service') && isFrom(imported, 'workflow')) ||
       (inPackage(file, 'workflow') &&
-        /^@drydock\/service\/(?!database|redis|testing|telemetry\/spans)/.test(imported) &&
+        /^@drydock\/service\/(?!database|redis|testing|effects\/audit|telemetry\/spans)/.test(imported) &&
         !isTest(file) &&
         !file.path.startsWith('packages/workflow/src/http/')),
   },

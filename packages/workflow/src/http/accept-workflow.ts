@@ -1,9 +1,8 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { Sql } from '@drydock/service/database/sql';
-import { audit } from '@drydock/service/effects/audit';
 import type { StartableWorkflow } from '../definition/definition';
-import { type Refusal, refusalByWorkflow } from '../definition/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '../definition/refusal.rules';
 import { findUnfinished, startWorkflow, type WorkflowStart } from '../store/start-workflow';
 import type { WorkflowContext } from './workflow-context';
 
@@ -53,10 +52,10 @@ export async function acceptWorkflow<Tx, Input>(
     actorKeyId,
     requestId,
     ...(traceparent === undefined ? {} : { traceparent }),
+    ...(action === null ? {} : { audit: { action, target: path } }),
   });
   const { workflowId } = started;
   if (!started.started) assertAllowed(refusalByWorkflow({ id: workflowId, status: started.status }));
-  if (action !== null) await audit(sql, { orgId, mode, actorKeyId, action, target: path, workflowId });
   afterCommit(() => context.enqueue({ workflowId, orgId }, start.startBy === undefined ? 'default' : 'interactive'));
   return workflowId;
 }
@@ -89,6 +88,18 @@ export const problemOf = ({ code, extra, retryAfterSeconds }: Refusal): Problem 
 
 export function assertAllowed(refusal: Refusal | null): void {
   if (refusal !== null) throw problemOf(refusal);
+}
+
+/**
+ * Throws what `refuse` says. It is asked first with nobody at work, as it mostly is: then {@link acceptWorkflow} itself refuses what would be in the way.
+ * Only for another refusal, which somebody at work may come before, does this read who is.
+ */
+export async function assertAllowedOn(
+  sql: Sql,
+  resourceKey: string,
+  refuse: (unfinished: UnfinishedWorkflow | null) => Refusal | null,
+): Promise<void> {
+  if (refuse(null) !== null) assertAllowed(refuse(await findUnfinished(sql, resourceKey)));
 }
 
 /** Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while one holds the resource. */

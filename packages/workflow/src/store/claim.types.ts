@@ -83,6 +83,7 @@ export interface NewWorkflow {
   requestId: string;
   traceparent?: string | undefined;
   startBy?: Date | undefined;
+  audit?: { action: string; target: string } | undefined;
 }
 
 /** As much of a cancelled workflow as its hook is told. */

@@ -24,6 +24,8 @@ const startSchema = z.object({
   actorKeyId: z.uuid().nullable(),
   requestId: z.string(),
   traceparent: z.string().optional(),
+  /** Its entry in the audit log, in the service's outbox. `action`: resource and verb, such as `backup.restore`; `target`: `/v1/sites/…`. */
+  audit: z.object({ action: z.string().min(1), target: z.string().min(1) }).optional(),
 });
 
 export interface WorkflowStart<Input = unknown> extends Omit<z.input<typeof startSchema>, 'input'> {

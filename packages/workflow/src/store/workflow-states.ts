@@ -1,5 +1,6 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Sql } from '@drydock/service/database/sql';
+import { auditing } from '@drydock/service/effects/audit';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type {
   CancelledRow,
@@ -99,15 +100,17 @@ export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`
 /** The accepting process enqueues within milliseconds; the sweep steps in only when it did not. */
 const enqueueGraceSeconds = 0.3;
 
-/** Accepts a workflow whose steps are still to come. False when another one holds the resource. */
+/** Accepts a workflow whose steps are still to come, with its audit entry. False when another one holds the resource. */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
-  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy } = row;
+  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } = row;
   const asked = [id, kind, resourceKey, subject.type, subject.id, orgId, mode, JSON.stringify(input), actorKeyId, requestId];
   const handling = [traceparent ?? null, startBy?.toISOString() ?? null, JSON.stringify(stepNames), enqueueGraceSeconds];
-  return (await sql.query(insertSql, [...asked, ...handling])).length > 0;
+  const audited = audit === undefined ? [] : [audit.action, audit.target];
+  const text = audit === undefined ? insertSql('') : insertSql(`, ${auditing('accepted', { action: '$15', target: '$16' })}`);
+  return (await sql.query(text, [...asked, ...handling, ...audited])).length > 0;
 }
 
-const insertSql = `
+const insertSql = (audited: string): string => `
   WITH accepted AS (
     INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, actor_key_id, request_id, traceparent, start_by, dispatch_after)
     VALUES ($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::uuid, $10, $11, $12::timestamptz, clock_timestamp() + make_interval(secs => $14::float8))
@@ -116,7 +119,7 @@ const insertSql = `
   ), ${telling('workflow.accepted', 'accepted')}, listed AS (
     INSERT INTO workflow_step (workflow_id, name, position)
     SELECT accepted.id, step.name, step.ordinality - 1 FROM accepted, jsonb_array_elements_text($13::jsonb) WITH ORDINALITY AS step(name, ordinality)
-  )
+  )${audited}
   SELECT id FROM accepted`;
 
 /**

@@ -1,7 +1,7 @@
 import type { restoreDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { findBackup } from '../backups/backup.store';
 import type { HandlerContext } from '../context';
@@ -20,8 +20,8 @@ export const restoreDatabase = (context: HandlerContext) =>
       const { backupId } = request.params;
       const managed = await holdDatabase(tx, request);
       const backup = backupId === '' ? null : await findBackup(tx, managed.id, backupId);
-      const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
-      assertAllowed(refuseRestore({ managed, unfinished }, backup));
+      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ managed, unfinished }, backup);
+      await assertAllowedOn(context.database.sql(tx), databaseResourceKey(managed.id), refuse);
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onDatabase(managed.id),
         definition: restoreDatabaseWorkflow,

@@ -1,8 +1,8 @@
 import type { upgradeDatabase as endpoint } from '@drydock/contracts/databases/database-upgrades';
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import { insertBackup } from '../backups/backup.store';
 import { versionsOf } from '../catalogue/catalogue';
@@ -23,8 +23,9 @@ export const upgradeDatabase = (context: HandlerContext) =>
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
-      const unfinished = await findUnfinished(context.database.sql(tx), databaseResourceKey(managed.id));
-      assertAllowed(refuseUpgrade({ managed, unfinished, versions: versionsOf(managed.engine, majors) }, asked.engine_version));
+      const world = { managed, versions: versionsOf(managed.engine, majors) };
+      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseUpgrade({ ...world, unfinished }, asked.engine_version);
+      await assertAllowedOn(context.database.sql(tx), databaseResourceKey(managed.id), refuse);
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
       const workflowId = await acceptWorkflow(context, tx, request, {
         ...onDatabase(managed.id),

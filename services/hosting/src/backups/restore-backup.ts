@@ -1,7 +1,7 @@
 import type { restoreSiteBackup as endpoint } from '@drydock/contracts/hosting/backups';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -21,13 +21,11 @@ export const restoreBackup = (context: HandlerContext) =>
       const { now, body } = request;
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, { ...request, query: {} });
-      const [rows, unfinished] = await Promise.all([
-        readSurfaceRows(tx, site, page),
-        findUnfinished(context.database.sql(tx), siteResourceKey(site.id)),
-      ]);
+      const rows = await readSurfaceRows(tx, site, page);
       // The backup to restore is mostly on the page that the answer needs anyway, which saves a query.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
-      assertAllowed(refuseRestore({ site, unfinished }, backup, now));
+      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ site, unfinished }, backup, now);
+      await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
       const input = {
         backupId: body.backup_id,
         safetyCopyId: uuidv7(),

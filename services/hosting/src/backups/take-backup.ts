@@ -1,7 +1,7 @@
 import type { takeSiteBackup as endpoint } from '@drydock/contracts/hosting/backups';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
@@ -18,9 +18,9 @@ export const takeBackup = (context: HandlerContext) =>
     execute: async (tx: Tx, request) => {
       const { now } = request;
       const site = await holdSite(tx, request);
-      const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
       const allowance = allowanceOf(await listOnDemand(tx, site.id, allowanceWindowStart(now)), now);
-      assertAllowed(refuseBackup({ site, unfinished }, allowance, now));
+      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseBackup({ site, unfinished }, allowance, now);
+      await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
       const backupId = uuidv7();
       const input = { backupId, platform: site.platform };
       const acceptance = { ...onSite(site.id), definition: takeBackupWorkflow, input, action: 'backup.take' };

@@ -34,6 +34,7 @@ export function staffActions(database: HostingDatabase): StaffActions {
         if (record === null || record.restoredAt !== null || record.purgedAt !== null) {
           throw new Error(`${id} is no deleted site that waits to be brought back`);
         }
+        const { actorKeyId, target } = entryOf(record);
         const { workflowId } = await startWorkflow(database.sql(tx), {
           kind: purgeDeletedSitesWorkflow.kind,
           definition: purgeDeletedSitesWorkflow,
@@ -42,10 +43,10 @@ export function staffActions(database: HostingDatabase): StaffActions {
           orgId: record.orgId,
           mode: record.mode,
           input: { deletedSiteId: id },
-          actorKeyId: null,
+          actorKeyId,
           requestId: 'staff-command',
+          audit: { action: 'deleted_site.purge', target },
         });
-        await audit(database.sql(tx), { ...entryOf(record), action: 'deleted_site.purge', workflowId });
         return workflowId;
       }),
   };

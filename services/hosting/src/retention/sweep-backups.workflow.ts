@@ -1,4 +1,3 @@
-import { audit } from '@drydock/service/effects/audit';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { startWorkflow } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -63,10 +62,10 @@ async function startBackup(
   const { kind } = takeBackupWorkflow;
   const work = { kind, definition: takeBackupWorkflow, resourceKey: siteResourceKey(siteId), subject: siteSubject(siteId) };
   const input = { backupId, platform };
-  const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId });
+  const audit = { action: 'backup.take', target: sitePath(siteId) };
+  const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId, audit });
   if (!started) return false;
   const location = context.backupStorage.locationIn(mode);
   await insertBackup(tx, { orgId, mode }, { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now(), location });
-  await audit(sql, { orgId, mode, actorKeyId: null, action: 'backup.take', target: sitePath(siteId), workflowId });
   return true;
 }

@@ -1,7 +1,7 @@
 import type { restoreSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { AwaitHandlers } from '@drydock/service/http/route';
-import { assertAllowed } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { assertAllowedOn } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';
@@ -19,8 +19,9 @@ export const restoreVendorSnapshot = (context: HandlerContext) =>
     execute: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);
-      const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
-      assertAllowed(refuseVendorRestore({ listing: timelines.listing, unfinished }, { scope, itemId, handle, isBeside }));
+      const asked = { scope, itemId, handle, isBeside };
+      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseVendorRestore({ listing: timelines.listing, unfinished }, asked);
+      await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
       const order = { definition: vendorRestoreWorkflow, scope, itemId, more: { handle, isBeside } };
       return acceptOrder(context, tx, request, site, timelines, order);
     },

@@ -1,7 +1,7 @@
 import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
 import type { AwaitHandlers } from '@drydock/service/http/route';
-import { assertAllowed } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { assertAllowedOn } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
 import { holdSite, readSite } from '../sites/find-site';
@@ -18,8 +18,9 @@ export const takeVendorSnapshot = (context: HandlerContext) =>
     execute: async (tx: Tx, request, timelines) => {
       const { scope, item_id: itemId = '' } = request.body;
       const site = await holdSite(tx, request);
-      const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(site.id));
-      assertAllowed(refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId }));
+      const refuse = (unfinished: UnfinishedWorkflow | null) =>
+        refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId });
+      await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
       return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotWorkflow, scope, itemId, more: {} });
     },
     awaitOutcome: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
