@@ -10,7 +10,7 @@ import { describeWith } from '@drydock/testing/skipped';
 import { SteadyWriter } from '@drydock/testing/steady-writer';
 import { until } from '@drydock/testing/wait';
 import { claim, clearHost, codeOf, createDatabase, newDatabaseId, newHostFolder, readRecord, spawnHost, type TestHost } from '../test/host';
-import { compare, expectNothingLost, killInCutover, prepareMove, runStage, upgradeId } from '../test/move';
+import { compare, cutOverWhileKilling, expectNothingLost, killInCutover, prepareMove, runStage, upgradeId } from '../test/move';
 import { askCustomer, connectCustomer, killMariadb } from '../test/mysql-customer';
 
 const [from, to] = ['10.5', '11.8'];
@@ -126,6 +126,18 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     }
     await until(() => host.client.cutover(databaseId, upgradeId, claim(1)).then(() => true), { timeoutMs: 60_000, everyMs: 200 });
     expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal' });
+    await expectAllThere(writer);
+  });
+
+  test('an instance killed with -9 within the pause, the new one and then the old one, costs nothing that was acknowledged', async () => {
+    const writer = await startWriter();
+    await prepareMove(host.client, databaseId, 'logical', { id: upgradeId, major: to });
+    expect(await cutOverWhileKilling(host, databaseId, () => killMariadb(host, databaseId, to, 'target'))).toBe('refused');
+    expect(await versionAt()).toBe(from);
+    await cutOverWhileKilling(host, databaseId, () => killMariadb(host, databaseId, from, 'old'));
+    await until(() => host.client.cutover(databaseId, upgradeId, claim(1)).then(() => true), { timeoutMs: 60_000, everyMs: 200 });
+    expect(await versionAt()).toBe(to);
+    expect([await canWrite('old'), await canWrite('target')]).toEqual([false, true]);
     await expectAllThere(writer);
   });
 

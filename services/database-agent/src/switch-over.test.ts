@@ -4,10 +4,8 @@
  * @tier long
  * @processes
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
 import { runSql } from '@drydock/postgres/testing/run-sql';
@@ -25,7 +23,17 @@ import {
   spawnHost,
   type TestHost,
 } from '../test/host';
-import { compare, createFilled, expectNothingLost, killInCutover, prepareMove, runStage, upgradeId, writerPassword } from '../test/move';
+import {
+  compare,
+  createFilled,
+  cutOverWhileKilling,
+  expectNothingLost,
+  killInCutover,
+  prepareMove,
+  runStage,
+  upgradeId,
+  writerPassword,
+} from '../test/move';
 
 let host: TestHost;
 let databaseId: string;
@@ -103,31 +111,15 @@ test('killed with -9 before, at and after the switch, the host finds the instanc
   await expectNothingLost(writer, readIds);
 });
 
-/** Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host stands still there, kills an instance. */
-async function cutOverWhileKilling(which: 'old' | 'target'): Promise<string> {
-  const token = path.join(host.folder.faultsDir, 'database_host.cutover.sealed@delay');
-  await writeFile(token, '');
-  const cutOver = async (): Promise<string> => {
-    const outcome = await host.client.cutover(databaseId, upgradeId, claim(1)).then(
-      () => 'done',
-      () => 'refused',
-    );
-    if (outcome === 'done' || !existsSync(token)) return outcome;
-    await wait(100);
-    return cutOver();
-  };
-  const attempt = cutOver();
-  await until(() => !existsSync(token), { timeoutMs: 60_000 });
+const killPostgres = (which: 'old' | 'target') => () =>
   process.kill(findPostmaster(findInstance(host, databaseId, which).dataDir)?.pid ?? 0, 'SIGKILL');
-  return attempt;
-}
 
 test('an instance killed with -9 within the pause, the new one and then the old one, costs nothing that was acknowledged', async () => {
   const writer = await startWriter();
   await prepareMove(host.client, databaseId);
-  expect(await cutOverWhileKilling('target')).toBe('refused');
+  expect(await cutOverWhileKilling(host, databaseId, killPostgres('target'))).toBe('refused');
   expect(await majorAt()).toBe(16);
-  await cutOverWhileKilling('old');
+  await cutOverWhileKilling(host, databaseId, killPostgres('old'));
   await until(() => host.client.cutover(databaseId, upgradeId, claim(1)), { timeoutMs: 60_000, everyMs: 200 });
   expect(await majorAt()).toBe(18);
   await expectNothingLost(writer, readIds);

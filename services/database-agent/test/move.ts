@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
@@ -54,6 +56,28 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
   expect(await exited).toEqual([null, 'SIGKILL']);
   await host.client.close();
   return spawnHost(host.folder);
+}
+
+/**
+ * Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host stands still there, kills an instance.
+ * Resolves with what became of that cutover.
+ */
+export async function cutOverWhileKilling(host: TestHost, databaseId: string, kill: () => void): Promise<'done' | 'refused'> {
+  const token = path.join(host.folder.faultsDir, 'database_host.cutover.sealed@delay');
+  await writeFile(token, '');
+  const cutOver = async (): Promise<'done' | 'refused'> => {
+    const outcome = await host.client.cutover(databaseId, upgradeId, claim(1)).then(
+      () => 'done' as const,
+      () => 'refused' as const,
+    );
+    if (outcome === 'done' || !existsSync(token)) return outcome;
+    await wait(100);
+    return cutOver();
+  };
+  const attempt = cutOver();
+  await until(() => !existsSync(token), { timeoutMs: 60_000 });
+  kill();
+  return attempt;
 }
 
 /** Ends a writer once it has gone on for a while; `readIds` asks for its rows in the database. */
