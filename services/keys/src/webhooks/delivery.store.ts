@@ -114,22 +114,24 @@ export interface Settlement extends Outcome {
 /** Failing for so long, a webhook is switched off. */
 const failingDays = 5;
 
+/** The end of the attempt that {@link Claimed} tells of. */
+export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
+
 /**
- * Writes the end of an attempt, and lets the next event of the resource go where this one is over. Nothing is written for a claim that another process has taken over.
- * Resolves with the reason why the webhook was switched off by it, else with null.
+ * Writes the ends of attempts of one webhook, and lets the next event of a resource go where one is over. Nothing is written for a claim that another process has
+ * taken over. Resolves with the reason why the webhook was switched off by it, else with null.
  */
-export const settleDelivery = (
-  database: KeysDatabase,
-  { id, webhookId, attempts }: Pick<Claimed, 'id' | 'webhookId' | 'attempts'>,
-  { status, error, isGone, retrySeconds }: Settlement,
-): Promise<'failures' | 'gone' | null> =>
+export const settleDeliveries = (database: KeysDatabase, webhookId: string, ended: readonly Ended[]): Promise<'failures' | 'gone' | null> =>
   database.transaction(async (tx) => {
     const sql = database.sql(tx);
     await sql.query('SELECT id::text FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE', [webhookId]);
-    const [ours] = await sql.query<{ resource: string }>(settleSql, [id, attempts, status, error, retrySeconds]);
-    if (ours === undefined) return null;
-    if (error === null || retrySeconds === null) await sql.query(releaseSql, [webhookId, ours.resource]);
-    if (error === null) {
+    const settled = await sql.query<SettledRow>(settleSql, [JSON.stringify(ended)]);
+    const over = settled.filter(({ is_over }) => is_over).map(({ resource }) => resource);
+    if (over.length > 0) await sql.query(releaseSql, [webhookId, over]);
+    const isGone = settled.some(({ is_gone }) => is_gone);
+    if (settled.length === 0) return null;
+    // A webhook that took one of them does not fail.
+    if (!isGone && settled.some(({ error }) => error === null)) {
       await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [webhookId]);
       return null;
     }
@@ -144,15 +146,25 @@ export const settleDelivery = (
     return webhook.disabled_reason;
   });
 
+interface SettledRow {
+  resource: string;
+  error: string | null;
+  is_gone: boolean;
+  is_over: boolean;
+}
+
 const settleSql = `
-  UPDATE webhook_deliveries SET last_status = $3::int, last_error = $4,
-    status = CASE WHEN $4::text IS NULL THEN 'delivered' WHEN $5::float8 IS NULL THEN 'failed' ELSE 'pending' END::webhook_delivery_status,
-    due_at = CASE WHEN $4::text IS NOT NULL AND $5::float8 IS NOT NULL THEN clock_timestamp() + make_interval(secs => $5::float8) ELSE 'infinity' END
-  WHERE id = $1::uuid AND attempts = $2::int AND status = 'pending' RETURNING resource`;
+  UPDATE webhook_deliveries SET last_status = ended.status, last_error = ended.error,
+    status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending' END::webhook_delivery_status,
+    due_at = CASE WHEN error IS NOT NULL AND "retrySeconds" IS NOT NULL THEN clock_timestamp() + make_interval(secs => "retrySeconds") ELSE 'infinity' END
+  FROM jsonb_to_recordset($1::jsonb) AS ended(id uuid, attempts int, status int, error text, "isGone" boolean, "retrySeconds" float8)
+  WHERE webhook_deliveries.id = ended.id AND webhook_deliveries.attempts = ended.attempts AND webhook_deliveries.status = 'pending'
+  RETURNING resource, error, "isGone" AS is_gone, webhook_deliveries.status <> 'pending' AS is_over`;
 
 const releaseSql = `
-  UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE due_at = 'infinity' AND id = (
-    SELECT id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND resource = $2 AND status = 'pending' ORDER BY event_seq LIMIT 1)`;
+  UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE due_at = 'infinity' AND id IN (
+    SELECT (SELECT id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND resource = over.resource AND status = 'pending' ORDER BY event_seq LIMIT 1)
+    FROM unnest($2::text[]) AS over(resource))`;
 
 const failingSql = `
   UPDATE webhooks SET failing_since = coalesce(failing_since, clock_timestamp()),
@@ -208,9 +220,9 @@ export const purgeEvents = (database: KeysDatabase, max: number): Promise<number
     const old = await sql.query<{ id: string }>(oldSql, [max]);
     if (old.length === 0) return 0;
     const ids = old.map(({ id }) => id);
-    const heads = await sql.query<{ webhook_id: string; resource: string }>(oldHeadsSql, [ids]);
+    const heads = await sql.query<{ webhook_id: string; resources: string[] }>(oldHeadsSql, [ids]);
     await sql.query('DELETE FROM events WHERE id = ANY ($1::uuid[])', [ids]);
-    for (const { webhook_id, resource } of heads) await sql.query(releaseSql, [webhook_id, resource]);
+    for (const { webhook_id, resources } of heads) await sql.query(releaseSql, [webhook_id, resources]);
     return old.length;
   });
 
@@ -218,6 +230,7 @@ const oldSql = `
   SELECT id::text FROM events WHERE at < statement_timestamp() - interval '${eventDays} days' ORDER BY at LIMIT $1::int FOR UPDATE SKIP LOCKED`;
 
 const oldHeadsSql = `
-  SELECT webhooks.id::text AS webhook_id, resource FROM webhooks
-  JOIN (SELECT DISTINCT webhook_id, resource FROM webhook_deliveries WHERE event_id = ANY ($1::uuid[]) AND status = 'pending') old ON webhook_id = webhooks.id
+  SELECT webhooks.id::text AS webhook_id, resources FROM webhooks JOIN (
+    SELECT webhook_id, array_agg(DISTINCT resource) AS resources FROM webhook_deliveries WHERE event_id = ANY ($1::uuid[]) AND status = 'pending' GROUP BY webhook_id
+  ) old ON webhook_id = webhooks.id
   WHERE disabled_at IS NULL ORDER BY webhooks.id FOR NO KEY UPDATE OF webhooks`;

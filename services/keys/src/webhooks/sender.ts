@@ -7,7 +7,7 @@ import type { Log } from '@drydock/service/telemetry/log';
 import { context, metrics } from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
 import type { KeysDatabase } from '../database.store';
-import { type Claimed, claimDeliveries, type Outcome, settleDelivery } from './delivery.store';
+import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveries } from './delivery.store';
 import type { WebhookSecrets } from './webhook.secret';
 
 const meter = metrics.getMeter('@drydock/keys');
@@ -44,12 +44,13 @@ export interface WebhookSender {
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { database, log, leaseSeconds, everyMs = 500, most = 48, mostOfOrg = 12 } = options;
   const stopping = new AbortController();
+  const settle = settlerOf(options);
   const underWay = new Map<Promise<void>, string>();
   let running: Promise<void> = Promise.resolve();
   let afterOrg = '00000000-0000-0000-0000-000000000000';
 
   const begin = (claimed: Claimed): void => {
-    const work = deliver(options, claimed)
+    const work = deliver(options, claimed, settle)
       .catch((error: unknown) =>
         log.warn({ err: error, delivery: claimed.id }, 'the end of an attempt to deliver could not be written; it is sent again'),
       )
@@ -98,16 +99,44 @@ function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
   return ids.findLast((id) => id <= afterOrg) ?? ids.at(-1) ?? afterOrg;
 }
 
-async function deliver(options: SenderOptions, claimed: Claimed): Promise<void> {
-  const { database, log, pauses = pausesSeconds } = options;
+type Settle = (webhookId: string, ended: Ended) => Promise<void>;
+
+/**
+ * Writes the ends of attempts, of each webhook one lot after the other, as its row is locked for each. What ends while a lot is written is in the next one, so that
+ * a busy webhook costs one transaction for many deliveries.
+ */
+function settlerOf({ database, log }: SenderOptions): Settle {
+  const next = new Map<string, { ended: Ended[]; written: Promise<void> }>();
+  const last = new Map<string, Promise<void>>();
+  const write = async (webhookId: string, ended: Ended[], before: Promise<void> | undefined): Promise<void> => {
+    await before?.catch(() => undefined);
+    next.delete(webhookId);
+    const off = await settleDeliveries(database, webhookId, ended);
+    if (off !== null) log.info({ webhook: webhookId, reason: off }, 'a webhook was switched off');
+  };
+  return (webhookId, one) => {
+    const waiting = next.get(webhookId);
+    if (waiting !== undefined) {
+      waiting.ended.push(one);
+      return waiting.written;
+    }
+    const ended = [one];
+    const written = write(webhookId, ended, last.get(webhookId)).finally(() => last.get(webhookId) === written && last.delete(webhookId));
+    next.set(webhookId, { ended, written });
+    last.set(webhookId, written);
+    return written;
+  };
+}
+
+async function deliver(options: SenderOptions, claimed: Claimed, settle: Settle): Promise<void> {
+  const { pauses = pausesSeconds } = options;
   const outcome = await attempt(options, claimed);
   attempts.add(1, { outcome: outcome.error === null ? 'delivered' : 'failed' });
   const pause = pauses[claimed.tries - 1];
   // Receivers that were down together are not all asked in the same second.
   const retrySeconds = outcome.error === null || pause === undefined ? null : pause * (0.9 + Math.random() * 0.2);
-  const off = await settleDelivery(database, claimed, { ...outcome, retrySeconds });
-  if (off === null) return;
-  log.info({ webhook: claimed.webhookId, reason: off }, 'a webhook was switched off');
+  const { id, attempts: attemptsMade, webhookId } = claimed;
+  await settle(webhookId, { id, attempts: attemptsMade, ...outcome, retrySeconds });
 }
 
 /** Never rejects: whatever happens is an outcome. */
