@@ -16,6 +16,9 @@ const attempts = meter.createCounter('webhook.attempts', { description: 'Attempt
 /** Pauses after each attempt that failed, in seconds: three days in all. */
 export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000];
 
+/** Between two looks for due deliveries at least. */
+const lookMsLeast = 25;
+
 export interface SenderOptions {
   database: KeysDatabase;
   log: Log;
@@ -79,6 +82,8 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       // Where there was something there may be more, once one of them has ended.
       const pause = wait(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
       await (found > 0 ? Promise.race([pause, ...underWay.keys()]) : pause);
+      // Those that end together are followed together: a look costs more than a delivery.
+      if (found > 0) await wait(lookMsLeast, undefined, { ref: false });
     }
   };
   return {
