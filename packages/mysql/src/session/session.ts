@@ -143,6 +143,8 @@ function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }:
   const lockSeconds = Math.max(1, Math.ceil(lockMs / 1000));
   const limit = flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
   return [
+    // mysql2 would follow the next statement, and encode what are bytes by then.
+    "SET SESSION session_track_system_variables = ''",
     'SET NAMES utf8mb4',
     'SET character_set_results = NULL',
     `SET SESSION sql_mode = '', time_zone = '+00:00', sql_quote_show_create = 1, sql_select_limit = DEFAULT`,

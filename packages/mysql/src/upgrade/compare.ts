@@ -49,7 +49,12 @@ export class Moment {
     await this.reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
     // The reader may not see the text of a routine.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
-    this.objects = new Map((await this.admin.texts(objectsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
+    const objects = new Map((await this.admin.texts(objectsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
+    for (const [table = '', sql] of await this.admin.texts(defaultsSql)) {
+      const [[defaults] = []] = await this.admin.texts(sql ?? '');
+      objects.set(table ?? '', `${objects.get(table ?? '')} ${defaults}`);
+    }
+    this.objects = objects;
   }
 
   async isAlive(): Promise<boolean> {
@@ -112,9 +117,18 @@ const isTheirs = (column: string): string => `${column} NOT IN ('information_sch
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** Names of character sets are left out, and with them what they are written in: 10.6 calls `utf8` `utf8mb3`. So are the texts of views, which each version writes anew. */
+// 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
+const isAskedDefault = String.raw`c.DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND c.COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
+const defaultsSql = `
+  SELECT CONCAT('table ', ${quotedSql('c.TABLE_SCHEMA', 'c.TABLE_NAME')}), CONCAT(
+    'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('c.COLUMN_NAME')}, '))' ORDER BY c.ORDINAL_POSITION), ') FROM (SELECT 1) one LEFT JOIN ',
+    ${quotedSql('c.TABLE_SCHEMA', 'c.TABLE_NAME')}, ' ON FALSE')
+  FROM information_schema.COLUMNS c JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
+  WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE <> 'VIEW' AND ${isAskedDefault}
+  GROUP BY c.TABLE_SCHEMA, c.TABLE_NAME`;
 const objectsSql = [
   `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA) ORDER BY ORDINAL_POSITION)
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
         FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME),
       (SELECT GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX)
         FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME),

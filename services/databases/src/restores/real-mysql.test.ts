@@ -29,7 +29,7 @@ interface Program {
 function listMysqlSchemas(): Program[] {
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
   // The customer has one schema.
-  const elsewhere = /^\s*(?:CREATE DATABASE|USE|source|GRANT)\b[^;]*;?$/gim;
+  const elsewhere = /^\s*(?:(?:CREATE DATABASE|source|GRANT)\b[^;]*;?|USE\s+\S+)\s*$/gim;
   const all = files.map((file) => ({
     name: path.basename(file, '.sql'),
     sql: readFileSync(path.join(folder, file), 'utf8').replace(elsewhere, ''),

@@ -124,8 +124,9 @@ export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 export const settleDeliveries = (database: KeysDatabase, webhookId: string, ended: readonly Ended[]): Promise<'failures' | 'gone' | null> =>
   database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    await sql.query('SELECT id::text FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE', [webhookId]);
-    const settled = await sql.query<SettledRow>(settleSql, [JSON.stringify(ended)]);
+    const [held] = await sql.query<{ is_off: boolean }>(lockSql, [webhookId]);
+    const settled = await sql.query<SettledRow>(settleSql, [JSON.stringify(ended), held?.is_off ?? true]);
+    if (held === undefined || held.is_off) return null;
     const over = settled.filter(({ is_over }) => is_over).map(({ resource }) => resource);
     if (over.length > 0) await sql.query(releaseSql, [webhookId, over]);
     const isGone = settled.some(({ is_gone }) => is_gone);
@@ -153,10 +154,13 @@ interface SettledRow {
   is_over: boolean;
 }
 
+const lockSql = 'SELECT disabled_at IS NOT NULL AS is_off FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE';
+
+// A webhook may have been switched off while the attempt was under way: what is left of the delivery waits, as do the others.
 const settleSql = `
   UPDATE webhook_deliveries SET last_status = ended.status, last_error = ended.error,
     status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending' END::webhook_delivery_status,
-    due_at = CASE WHEN error IS NOT NULL AND "retrySeconds" IS NOT NULL THEN clock_timestamp() + make_interval(secs => "retrySeconds") ELSE 'infinity' END
+    due_at = CASE WHEN error IS NOT NULL AND "retrySeconds" IS NOT NULL AND NOT $2::boolean THEN clock_timestamp() + make_interval(secs => "retrySeconds") ELSE 'infinity' END
   FROM jsonb_to_recordset($1::jsonb) AS ended(id uuid, attempts int, status int, error text, "isGone" boolean, "retrySeconds" float8)
   WHERE webhook_deliveries.id = ended.id AND webhook_deliveries.attempts = ended.attempts AND webhook_deliveries.status = 'pending'
   RETURNING resource, error, "isGone" AS is_gone, webhook_deliveries.status <> 'pending' AS is_over`;

@@ -73,6 +73,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     afterOrg = lastServed(claimed, afterOrg);
     return claimed.length;
   };
+  const pause = (ms: number): Promise<void> => wait(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       const found = await look().catch((error: unknown) => {
@@ -80,10 +81,9 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
         return 0;
       });
       // Where there was something there may be more, once one of them has ended.
-      const pause = wait(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
-      await (found > 0 ? Promise.race([pause, ...underWay.keys()]) : pause);
-      // Those that end together are followed together: a look costs more than a delivery.
-      if (found > 0) await wait(lookMsLeast, undefined, { ref: false });
+      await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
+      // A look costs more than a delivery, so that those which end within the pause are replaced by one look.
+      if (found > 0) await pause(lookMsLeast);
     }
   };
   return {

@@ -18,7 +18,7 @@ import { type GoodKey, type KeysApi, keys, startKeys } from '../../test/keys-api
 import { openDatabase } from '../database.store';
 import { storeEvents } from '../events/event.store';
 import { sequenceEvents } from '../events/sequencer';
-import { purgeEvents } from './delivery.store';
+import { purgeEvents, settleDeliveries } from './delivery.store';
 import { createWebhookSender, pausesSeconds, type SenderOptions } from './sender';
 import { createWebhookSecrets } from './webhook.secret';
 
@@ -36,7 +36,7 @@ async function startReceiver() {
   const receiver = {
     received,
     port: 0,
-    answer: (_message: Received): number | 'hang' | 'drip' => 204,
+    answer: (_message: Received): number | 'hang' | 'drip' | Promise<number> => 204,
     url: (path: string) => `http://127.0.0.1:${receiver.port}${path}`,
     /** The events that came to a path, in their order. */
     at: (path: string) => received.filter((message) => message.path === path),
@@ -56,7 +56,7 @@ async function startReceiver() {
     const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
     const message = { path: request.url ?? '', id: headers['webhook-id'] ?? '', headers, body, event: JSON.parse(body).data };
     received.push(message);
-    const status = receiver.answer(message);
+    const status = await receiver.answer(message);
     // A header now and then, and never the last one.
     if (status === 'drip') return dripInto(response);
     if (status !== 'hang') response.writeHead(status, { location: receiver.url('/elsewhere') }).end('thanks');
@@ -271,6 +271,55 @@ test('while it is off nothing is sent and nothing new is kept; on again, what wa
   const arrived = receiver.at(pathOf(webhook)).filter(({ event }) => event.resource === '/v1/sites/c');
   expect(arrived.map(({ id }) => id)).toEqual(waiting.slice(0, 2).map(({ id }) => id));
   expect(receiver.at(pathOf(webhook))).toHaveLength(3);
+});
+
+test('switched off while deliveries are under way, it is sent nothing more, whatever becomes of them', async () => {
+  startSender();
+  const webhook = await create({ event_types: ['workflow.*'] });
+  const answers: ((status: number) => void)[] = [];
+  receiver.answer = () => new Promise((resolve) => answers.push(resolve));
+  const [failing, taken, behind] = [turn('/v1/sites/m'), turn('/v1/sites/n'), turn('/v1/sites/n')];
+  await happen([failing, taken, behind]);
+  await until(() => answers.length === 2);
+  const turnTo = (enabled: boolean) => api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled } });
+  await turnTo(false);
+  const statuses = receiver.at(pathOf(webhook)).map(({ id }) => (id === failing.id ? 503 : 204));
+  for (const [at, answer] of answers.entries()) answer(statuses[at] ?? 204);
+  const told = async () =>
+    (await deliveriesOf(webhook)).map(({ event_id, status, last_status, next_attempt_at }) => [
+      event_id,
+      status,
+      last_status,
+      next_attempt_at,
+    ]);
+  await until(async () => (await told()).filter(([, , status]) => status !== null).length === 2);
+  expect(await told()).toEqual([
+    [behind.id, 'pending', null, null],
+    [taken.id, 'delivered', 204, null],
+    [failing.id, 'pending', 503, null],
+  ]);
+  receiver.answer = () => 204;
+  await turnTo(true);
+  await until(async () => (await deliveriesOf(webhook)).every(({ status }) => status === 'delivered'));
+});
+
+test('a webhook that took one of the events that ended together is not failing', async () => {
+  const webhook = await create({ event_types: ['workflow.*'] });
+  await happen([turn('/v1/sites/o'), turn('/v1/sites/p')]);
+  await until(async () => (await deliveriesOf(webhook)).length === 2);
+  await api.rows(`UPDATE webhooks SET failing_since = now() - interval '6 days' WHERE id = $1`, [webhook.id]);
+  const [refused, taken] = (await deliveriesOf(webhook)).map(({ id }) => ({ id, attempts: 0, isGone: false }));
+  if (refused === undefined || taken === undefined) throw new Error('two deliveries were seen');
+  const database = openDatabase(api.postgres.url, { max: 2, applicationName: 'test' });
+  const ended = [
+    { ...refused, status: 503, error: 'It answered 503.', retrySeconds: 5 },
+    { ...taken, status: 204, error: null, retrySeconds: null },
+  ];
+  expect(await settleDeliveries(database, webhook.id, ended)).toBeNull();
+  await database.close();
+  expect(await api.rows('SELECT failing_since, disabled_at FROM webhooks WHERE id = $1', [webhook.id])).toEqual([
+    { failing_since: null, disabled_at: null },
+  ]);
 });
 
 test('no event waits for one that is over, whenever it comes', async () => {
