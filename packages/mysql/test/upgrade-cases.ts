@@ -54,7 +54,8 @@ export function followCases(from: Engine, to: Engine): void {
     await copyServer(move);
     await asOwner(
       old,
-      'CREATE TABLE shop.later (a INT, b VARCHAR(20)) PARTITION BY HASH (a) PARTITIONS 3',
+      'CREATE TABLE shop.later (a INT, b VARCHAR(20) CHARACTER SET utf8mb4) PARTITION BY HASH (a) PARTITIONS 3',
+      "CREATE FUNCTION shop.later(a VARCHAR(10) CHARACTER SET utf8mb4) RETURNS CHAR(3) CHARACTER SET utf8mb4 DETERMINISTIC RETURN 'ö'",
       "INSERT INTO shop.later VALUES (1, 'x'), (2, 'y'), (2, 'y')",
       'ALTER TABLE other.child ADD COLUMN more INT DEFAULT 7',
       "CREATE EVENT shop.woken ON SCHEDULE EVERY 1 HOUR DO INSERT INTO noted VALUES (CURRENT_USER(), 'woken')",
@@ -96,7 +97,7 @@ export function followCases(from: Engine, to: Engine): void {
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
-  test('a difference of one value, one row, one type, one key, one view or one line of code is found', async () => {
+  test('a difference of one value, one row, one type, one key, one right, one view or one line of code is found', async () => {
     const { old, target, move } = rig;
     await asOwner(
       old,
@@ -136,6 +137,9 @@ export function upgradeCases(from: Engine, to: Engine): void {
       ['table `shop`.`a`', 'CREATE INDEX i ON shop.a (n)', 'DROP INDEX i ON shop.a'],
       ['table `shop`.`a`', 'ALTER TABLE shop.a ALTER n SET DEFAULT 7', 'ALTER TABLE shop.a ALTER n SET DEFAULT NULL'],
       ['table `shop`.`a`', 'ALTER TABLE shop.a ALTER b SET DEFAULT 0xFE00', 'ALTER TABLE shop.a ALTER b SET DEFAULT 0xFF00'],
+      ['table `shop`.`a`', 'ALTER TABLE shop.a MODIFY t TEXT COLLATE latin1_bin', 'ALTER TABLE shop.a MODIFY t TEXT'],
+      ['schema `shop`', 'ALTER DATABASE shop COLLATE latin1_bin', 'ALTER DATABASE shop COLLATE latin1_swedish_ci'],
+      ["account 'owner'@'%'", 'REVOKE TRIGGER ON shop.* FROM owner', 'GRANT TRIGGER ON shop.* TO owner'],
       ['view `shop`.`v`', `${owner} SQL SECURITY INVOKER VIEW shop.v AS SELECT 1`, `${owner} VIEW shop.v AS SELECT 1`],
       ['procedure `shop`.`p`', 'ALTER PROCEDURE shop.p SQL SECURITY DEFINER', 'ALTER PROCEDURE shop.p SQL SECURITY INVOKER'],
       [

@@ -108,6 +108,17 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
+/** By `account 'user'@'host'`: the statements that give its rights, in which two versions tell the same alike. */
+export function tellRights({ accounts, grants }: Pick<Content, 'accounts' | 'grants'>, release: string): Map<string, string> {
+  const told = new Map<string, string>();
+  for (const account of accounts) {
+    const own = grants.filter(({ user, host }) => user === account.user && host === account.host);
+    const statements = own.map((grant) => statementOf(grant, release) ?? '').filter((statement) => statement !== '');
+    told.set(`account ${nameOf(account)}`, JSON.stringify([account.needsTls, ...statements.sort()]));
+  }
+  return told;
+}
+
 /** Built here: no text of the dump. Null where nothing is left to give. */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;

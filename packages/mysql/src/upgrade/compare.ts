@@ -1,5 +1,7 @@
 import { holdTable } from '../dump/dump-database';
+import { listAccounts } from '../dump/list-accounts';
 import { dropAccount, listSchemas, makeReader, openAdmin } from '../dump/transfer-account';
+import { tellRights } from '../load/load-accounts';
 import { quoteName, Session } from '../session/session';
 import type { Side } from './replication';
 
@@ -22,22 +24,24 @@ export class Moment {
   private readonly admin: Session;
   private readonly reader: Session;
   private readonly user: string;
+  private readonly release: string;
   objects: Objects = new Map();
 
-  private constructor(admin: Session, reader: Session, user: string) {
+  private constructor(admin: Session, reader: Session, user: string, release: string) {
     this.admin = admin;
     this.reader = reader;
     this.user = user;
+    this.release = release;
   }
 
-  static async open({ admin: login }: Side): Promise<Moment> {
+  static async open({ admin: login, release }: Side): Promise<Moment> {
     const admin = await openAdmin(login, flavour);
     try {
       const schemas = (await listSchemas(admin)).map(({ name }) => name);
       const account = await makeReader(admin, login, schemas);
       const reader = await Session.open(account, { flavour });
       await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
-      return new Moment(admin, reader, account.user);
+      return new Moment(admin, reader, account.user, release);
     } catch (error) {
       await admin.close();
       throw error;
@@ -50,6 +54,7 @@ export class Moment {
     // The reader may not see the text of a routine.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
     const objects = new Map((await this.admin.texts(objectsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
+    for (const [account, rights] of tellRights(await listAccounts(this.admin), this.release)) objects.set(account, rights);
     for (const [table = '', sql] of await this.admin.texts(defaultsSql)) {
       const [[defaults] = []] = await this.admin.texts(sql ?? '');
       objects.set(table ?? '', `${objects.get(table ?? '')} ${defaults}`);
@@ -116,7 +121,8 @@ interface Column {
 const isTheirs = (column: string): string => `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
-/** Names of character sets are left out, and with them what they are written in: 10.6 calls `utf8` `utf8mb3`. So are the texts of views, which each version writes anew. */
+/** 10.6 calls `utf8` `utf8mb3`. */
+const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
 // 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
 const isAskedDefault = String.raw`c.DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND c.COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 const defaultsSql = `
@@ -126,9 +132,12 @@ const defaultsSql = `
   FROM information_schema.COLUMNS c JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
   WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE <> 'VIEW' AND ${isAskedDefault}
   GROUP BY c.TABLE_SCHEMA, c.TABLE_NAME`;
+/** The texts of views are left out: each version writes them anew. */
 const objectsSql = [
-  `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
+  `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
+     FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
+  `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(${collationSql('t.TABLE_COLLATION')},
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
         FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME),
       (SELECT GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX)
         FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME),
@@ -142,8 +151,10 @@ const objectsSql = [
         FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = v.TABLE_SCHEMA AND c.TABLE_NAME = v.TABLE_NAME)))
      FROM information_schema.VIEWS v WHERE ${isTheirs('v.TABLE_SCHEMA')}`,
   `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}),
-      MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE))
-     FROM information_schema.ROUTINES WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
+      MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE,
+      (SELECT GROUP_CONCAT(JSON_ARRAY(PARAMETER_MODE, PARAMETER_NAME, DTD_IDENTIFIER) ORDER BY ORDINAL_POSITION)
+        FROM information_schema.PARAMETERS p WHERE p.SPECIFIC_SCHEMA = r.ROUTINE_SCHEMA AND p.SPECIFIC_NAME = r.SPECIFIC_NAME AND p.ROUTINE_TYPE = r.ROUTINE_TYPE)))
+     FROM information_schema.ROUTINES r WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
   `SELECT CONCAT('trigger ', ${quotedSql('TRIGGER_SCHEMA', 'TRIGGER_NAME')}, ' of ', EVENT_OBJECT_TABLE),
       MD5(JSON_ARRAY(ACTION_STATEMENT, DEFINER, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER, SQL_MODE))
      FROM information_schema.TRIGGERS WHERE ${isTheirs('TRIGGER_SCHEMA')}`,
