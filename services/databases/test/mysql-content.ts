@@ -39,8 +39,15 @@ const objectsSql = `SELECT TABLE_SCHEMA AS s, TABLE_NAME AS n, IF(TABLE_TYPE = '
   UNION ALL SELECT TRIGGER_SCHEMA, TRIGGER_NAME, 'TRIGGER' FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA ${theirs}
   UNION ALL SELECT EVENT_SCHEMA, EVENT_NAME, 'EVENT' FROM information_schema.EVENTS WHERE EVENT_SCHEMA ${theirs} ORDER BY 1, 3, 2`;
 
-/** What versions write differently of the same thing: 10.6 calls `utf8` `utf8mb3`, and 10.11 writes each collation down. */
-const written = (statement: string): string => statement.replaceAll('utf8mb3', 'utf8').replace(/ COLLATE[ =]\w+/g, '');
+const quotedBytes = (_: string, hex: string): string =>
+  ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
+
+/** What versions write differently of the same thing: 10.6 calls `utf8` `utf8mb3`, 10.11 writes each collation down, and 11.8 the bytes of binary defaults. */
+const written = (statement: string): string =>
+  statement
+    .replaceAll('utf8mb3', 'utf8')
+    .replace(/ COLLATE[ =]\w+/g, '')
+    .replace(/ DEFAULT x'((?:[0-9a-f]{2})*)'/g, quotedBytes);
 
 /**
  * All that a customer's servers hold, by the server's own SHOW CREATE: a line for each object, one for the rows of each table, and one for each right of the user.
