@@ -1,10 +1,10 @@
 import type { Flavour } from '../engines/version';
-import { type Login, quoteName, quoteText, type RawRow, Session } from '../session/session';
+import { type Login, quoteName, quoteText, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { listAccounts } from './list-accounts';
 import { beginSnapshot, hasOwnRows, type ListedTable, listContent } from './list-content';
 import type { Content, Finding, Manifest, Section, TableSum } from './manifest';
-import { encodeRow, RowSum } from './row-format';
+import { encodeRows, RowSum } from './row-format';
 import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
 
 export interface DumpOptions {
@@ -114,20 +114,9 @@ export async function* readRows(
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
   try {
     await holdTable(session, table);
-    let chunk: Buffer[] = [];
-    let held = 0;
     // A table may have no column of its own.
-    for await (const row of session.stream(`SELECT ${table.selects.length === 0 ? '1' : table.selects.join(', ')} FROM ${name}`)) {
-      const encoded = encodeRow(row as RawRow);
-      sum.add(encoded);
-      chunk.push(encoded);
-      held += encoded.length;
-      if (held < chunkBytes) continue;
-      yield Buffer.concat(chunk);
-      chunk = [];
-      held = 0;
-    }
-    if (held > 0) yield Buffer.concat(chunk);
+    const select = `SELECT ${table.selects.length === 0 ? '1' : table.selects.join(', ')} FROM ${name}`;
+    for await (const rows of session.batches(select, chunkBytes)) yield encodeRows(rows, sum);
     await session.run('ROLLBACK TO SAVEPOINT drydock');
   } catch (error) {
     throw asTransferError('dump_failed', error, `table ${name}`);

@@ -1,76 +1,87 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { RawRow } from '../session/session';
 import { TransferError } from '../session/transfer-error';
 
 const nullLength = 0xffff_ffff;
+const lengthBytes = 4;
 
-/** A row as bytes: for each value its length (u32, ffffffff for NULL) and the value. */
-export function encodeRow(row: RawRow): Buffer {
-  const parts: Buffer[] = [];
-  for (const value of row) {
-    const length = Buffer.allocUnsafe(4);
-    length.writeUInt32BE(value === null ? nullLength : value.length);
-    parts.push(length);
-    if (value !== null) parts.push(value);
+const encodedBytes = (row: RawRow): number => row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
+
+/** Rows as bytes, one behind the other: for each value its length (u32, ffffffff for NULL) and the value. Each row is added to the sum. */
+export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
+  const encoded = Buffer.allocUnsafe(rows.reduce((bytes, row) => bytes + encodedBytes(row), 0));
+  let end = 0;
+  for (const row of rows) {
+    const start = end;
+    for (const value of row) {
+      end = encoded.writeUInt32BE(value === null ? nullLength : value.length, end);
+      if (value !== null) end += value.copy(encoded, end);
+    }
+    sum.add(encoded.subarray(start, end));
   }
-  return Buffer.concat(parts);
+  return encoded;
 }
 
-/** Gives the rows back, with one in memory at a time. Each has at least one value. */
-export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow> {
-  let chunks: Buffer[] = [];
+/** Gives the rows back, those of a piece of the content at once. Each has at least one value. The values are parts of the pieces that they came in. */
+export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
+  let pieces: Buffer[] = [];
   let held = 0;
-  const source = content[Symbol.asyncIterator]();
-  const take = async (bytes: number): Promise<Buffer | null> => {
-    while (held < bytes) {
-      const next = await source.next();
-      if (next.done === true) {
-        if (held === 0) return null;
-        throw new TransferError('dump_malformed', 'a row ends in the middle');
-      }
-      chunks.push(next.value);
-      held += next.value.length;
+  let wanted = lengthBytes;
+  let row: RawRow = [];
+  for await (const piece of content) {
+    pieces.push(piece);
+    held += piece.length;
+    if (held < wanted) continue;
+    const all = pieces.length === 1 ? piece : Buffer.concat(pieces);
+    const rows: RawRow[] = [];
+    let at = 0;
+    for (;;) {
+      wanted = lengthBytes;
+      if (all.length - at < wanted) break;
+      const length = all.readUInt32BE(at);
+      const isNull = length === nullLength;
+      wanted = lengthBytes + (isNull ? 0 : length);
+      if (all.length - at < wanted) break;
+      row.push(isNull ? null : all.subarray(at + lengthBytes, at + wanted));
+      at += wanted;
+      if (row.length < columns) continue;
+      rows.push(row);
+      row = [];
     }
-    const all = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
-    chunks = [all.subarray(bytes)];
-    held -= bytes;
-    return all.subarray(0, bytes);
-  };
-  for (;;) {
-    const row: RawRow = [];
-    for (let column = 0; column < columns; column += 1) {
-      const length = (await take(4))?.readUInt32BE();
-      if (length === undefined) {
-        if (column === 0) return;
-        throw new TransferError('dump_malformed', 'a row ends in the middle');
-      }
-      const value = length === nullLength ? null : length === 0 ? Buffer.alloc(0) : await take(length);
-      if (value === null && length !== nullLength) throw new TransferError('dump_malformed', 'a row ends in the middle');
-      row.push(value);
-    }
-    yield row;
+    if (rows.length > 0) yield rows;
+    pieces = [all.subarray(at)];
+    held = all.length - at;
   }
+  if (held > 0 || row.length > 0) throw new TransferError('dump_malformed', 'a row ends in the middle');
 }
 
-const sumBits = 128n;
+const wordBits = 32n;
+const words = [0, 1, 2, 3] as const;
+/** So many words of 32 bits can be added before a number is no longer exact. */
+const exactAdditions = 2 ** 20;
 
-/** A sum over rows in any order. */
+/** A sum of 128 bits over the hashes of rows, in any order. */
 export class RowSum {
   rows = 0;
   bytes = 0;
   private total = 0n;
+  private readonly added = [0, 0, 0, 0];
 
   add(encoded: Buffer): void {
     this.rows += 1;
     this.bytes += encoded.length;
-    const digest = createHash('sha256')
-      .update(encoded)
-      .digest('hex')
-      .slice(0, Number(sumBits) / 4);
-    this.total = BigInt.asUintN(Number(sumBits), this.total + BigInt(`0x${digest}`));
+    const digest = hash('sha256', encoded, 'buffer');
+    for (const word of words) this.added[word] = (this.added[word] ?? 0) + digest.readUInt32BE(word * 4);
+    if (this.rows % exactAdditions === 0) this.settle();
   }
 
   get sum(): string {
-    return this.total.toString(16).padStart(Number(sumBits) / 4, '0');
+    this.settle();
+    return this.total.toString(16).padStart(32, '0');
+  }
+
+  private settle(): void {
+    const added = this.added.splice(0, words.length, 0, 0, 0, 0).reduce((total, word) => (total << wordBits) + BigInt(word), 0n);
+    this.total = BigInt.asUintN(128, this.total + added);
   }
 }

@@ -16,20 +16,26 @@ export async function insertRows(session: Session, table: DumpedTable, content: 
   const head = `INSERT INTO ${quoteName(table.schema)}.${quoteName(table.name)} (${columns}) VALUES `;
   let values: string[] = [];
   let held = 0;
+  let written: Promise<void> = Promise.resolve();
+  // The server takes one statement while the next one is written.
   const flush = async (): Promise<void> => {
-    if (values.length > 0) await session.run(head + values.join(','));
+    await written;
+    if (values.length > 0) written = session.run(head + values.join(','));
+    written.catch(() => undefined);
     values = [];
     held = 0;
   };
   try {
     await session.run('SET SESSION autocommit = 0');
-    for await (const row of decodeRows(content, Math.max(1, kinds.length))) {
-      const literal = `(${kinds.map((kind, at) => literalOf(kind, row[at] ?? null)).join(',')})`;
-      values.push(literal);
-      held += literal.length;
-      if (held >= statementBytes) await flush();
-    }
+    for await (const rows of decodeRows(content, Math.max(1, kinds.length)))
+      for (const row of rows) {
+        const literal = `(${kinds.map((kind, at) => literalOf(kind, row[at] ?? null)).join(',')})`;
+        values.push(literal);
+        held += literal.length;
+        if (held >= statementBytes) await flush();
+      }
     await flush();
+    await written;
     await session.run('COMMIT');
     await session.run('SET SESSION autocommit = 1');
   } catch (error) {

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import mysql, { type Connection } from 'mysql2';
 import type { Flavour } from '../engines/version';
 import { asTransferError, TransferError } from './transfer-error';
@@ -61,6 +60,8 @@ export class Session {
       // mysql2 asks for IGNORE_SPACE, which would become the sql_mode of every routine.
       flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
       connectTimeout: connectMs,
+      // A statement is whole: no place for a value is looked for in it.
+      queryFormat: (statement: string) => statement,
       infileStreamFactory: () => {
         throw new TransferError('refused', 'the server asks for a file of ours');
       },
@@ -110,9 +111,23 @@ export class Session {
     });
   }
 
-  /** The rows of one statement as they come; a reader that is slow keeps the server waiting. */
-  stream(statement: string): Readable {
-    return this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });
+  /** The rows of one statement in batches of about so many bytes, as they come; a reader that is slow keeps the server waiting. */
+  async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
+    const rows = this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });
+    let batch: RawRow[] = [];
+    let held = 0;
+    for await (const first of rows as AsyncIterable<RawRow>) {
+      // What has come already is taken without waiting for each row.
+      for (let row: RawRow | null = first; row !== null; row = rows.read() as RawRow | null) {
+        batch.push(row);
+        held = row.reduce((total, value) => total + (value?.length ?? 0), held);
+      }
+      if (held < bytes) continue;
+      yield batch;
+      batch = [];
+      held = 0;
+    }
+    if (batch.length > 0) yield batch;
   }
 
   /** Ends the session at once, whatever it does. */
