@@ -4,6 +4,7 @@ import type { Engine } from '../src/engines/list-engines';
 import type { MysqlServer } from '../src/server/mysql';
 import { compareServers, Moment } from '../src/upgrade/compare';
 import { catchUpServer, copyServer, ReplicatedSwitch, type ReplicationMove } from '../src/upgrade/replication';
+import { demandingContent } from './demanding-content';
 import { customerAccounts, laterGrants, oddContent } from './odd-content';
 import { ask, Servers } from './servers';
 
@@ -96,6 +97,14 @@ export function followCases(from: Engine, to: Engine): void {
 /** What else holds between each two versions. */
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
+
+  test('what an application of many features makes of its schema goes over and compares equal', async () => {
+    const { old, move } = rig;
+    await asOwner(old, 'USE shop', ...demandingContent('mariadb'));
+    await copyServer(move);
+    await catchUpServer(move);
+    expect(await compareServers(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+  });
 
   test('a difference of one value, one row, one type, one key, one right, one view or one line of code is found', async () => {
     const { old, target, move } = rig;

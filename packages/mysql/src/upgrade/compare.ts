@@ -123,6 +123,8 @@ const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** 10.6 calls `utf8` `utf8mb3`. */
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
+/** What is MariaDB's alone stands in a comment, which its newer versions mark by an M. */
+const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 // 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
 const isAskedDefault = String.raw`c.DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND c.COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 const defaultsSql = `
@@ -137,7 +139,7 @@ const objectsSql = [
   `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
   `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(${collationSql('t.TABLE_COLLATION')},
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
         FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME),
       (SELECT GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX)
         FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME),
@@ -147,7 +149,7 @@ const objectsSql = [
         FROM information_schema.CHECK_CONSTRAINTS k WHERE k.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)))
      FROM information_schema.TABLES t WHERE ${isTheirs('t.TABLE_SCHEMA')} AND TABLE_TYPE <> 'VIEW'`,
   `SELECT CONCAT('view ', ${quotedSql('v.TABLE_SCHEMA', 'v.TABLE_NAME')}), MD5(JSON_ARRAY(v.DEFINER, v.SECURITY_TYPE, v.CHECK_OPTION,
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE) ORDER BY ORDINAL_POSITION)
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}) ORDER BY ORDINAL_POSITION)
         FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = v.TABLE_SCHEMA AND c.TABLE_NAME = v.TABLE_NAME)))
      FROM information_schema.VIEWS v WHERE ${isTheirs('v.TABLE_SCHEMA')}`,
   `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}),
