@@ -30,7 +30,7 @@ test('a restore returns the privileges, publications, comments and settings that
      create policy p on hidden.mine for select to ${name} using (true); create policy q on hidden.mine to ${reads} using (false);
      create publication p for table hidden.t (a) where (a > 1) with (publish = 'insert'); comment on publication p is 'it''s';
      select lo_from_bytea(77, 'x'), lo_from_bytea(78, ''); grant select on large object 77 to ${reads}; comment on large object 78 is 'seventy-eight';
-     comment on database ${name} is 'a "database"'; alter database ${name} set search_path = "odd, Name", public; alter database ${name} set work_mem = '5MB';
+     comment on database ${name} is 'a "database"'; alter database ${name} set search_path = "odd, Name", public; alter database ${name} set work_mem = '5MB'; alter database ${name} set client_encoding = 'LATIN1';
      alter role ${name} in database ${name} set timezone = 'Europe/Zurich'; grant connect on database ${name} to ${reads}; alter database ${name} set datestyle = 'ISO, DMY'`,
   );
   const before = await dumpedStatements(source);

@@ -2,6 +2,7 @@ import type { SessionLimits, SessionPurpose } from './session';
 
 /** Values must read the same on every server: these decide how COPY in text form and record_out write them. */
 const valueSettings = {
+  client_encoding: 'UTF8',
   datestyle: 'ISO, YMD',
   intervalstyle: 'postgres',
   timezone: 'UTC',
