@@ -215,16 +215,12 @@ async function loadPrograms(session: Session, admin: Session, { programs, grants
 }
 
 /** Makes a program in the settings of the session that had made it: they are part of it. */
-async function loadProgram(
-  session: Session,
-  { schema, definition, sqlMode, charset, collation, timeZone, kind }: DumpedProgram,
-): Promise<void> {
+async function loadProgram(session: Session, { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram): Promise<void> {
   const word = (text: string): string => quoteLiteral(/^[\w ,+:/-]*$/.exec(text)?.[0] ?? '');
   await session.run(`USE ${quoteName(schema)}`);
   await session.run(`SET SESSION sql_mode = ${word(sqlMode)}`);
   await session.run(`SET SESSION character_set_client = ${word(charset)}`);
-  const isFitting = collation !== '' && (kind !== 'VIEW' || collation.startsWith('utf8mb4'));
-  await session.run(`SET SESSION collation_connection = ${isFitting ? word(collation) : "'utf8mb4_general_ci'"}`);
+  await session.run(`SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`);
   if (timeZone !== null) await session.run(`SET SESSION time_zone = ${word(timeZone)}`);
   try {
     await session.run(Buffer.from(definition, 'latin1'));
