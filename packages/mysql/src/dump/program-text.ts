@@ -27,6 +27,10 @@ const escaped = (value: string): string =>
     letter === "'" ? "''" : `\\${Object.keys(escapes).find((key) => escapes[key] === letter) ?? letter}`,
   );
 
+const unescaped = (literal: string): string => literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
+/** A comment, or the values of an ENUM: names before it have no escapes. */
+const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
+
 /** What the server says of a routine; empty of any other program. */
 export interface Routine {
   comment: string;
@@ -41,20 +45,22 @@ export async function readableDefinition(reader: Session, program: DumpedProgram
   const { definition, charset, sqlMode, kind } = program;
   const head = heads[`${reader.flavour} ${kind}`]?.exec(definition)?.[0] ?? '';
   const list = /^(?:enum|set)\(/i.test(returns) ? (returned.exec(definition)?.[0] ?? '') : '';
-  const said = comment === '' ? '' : `\n    COMMENT '${escaped(Buffer.from(comment).toString('latin1'))}'\n`;
+  const said = comment === '' ? '' : `    COMMENT '${escaped(Buffer.from(comment).toString('latin1'))}'\n`;
   let whole = definition;
   for (const part of [head, list, said]) {
     const at = whole.indexOf(part);
     if (at < 0) continue;
-    const meant = sqlMode.includes('NO_BACKSLASH_ESCAPES') ? part.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '') : part;
+    const meant = sqlMode.includes('NO_BACKSLASH_ESCAPES') ? part.replace(literalAtEnd, unescaped) : part;
     whole = whole.slice(0, at) + (await converted(reader, meant, charset)) + whole.slice(at + part.length);
   }
   return whole;
 }
 
-/** From UTF-8 into a character set; both as bytes, one for each character. */
+/** From UTF-8 into a character set; both as bytes, one for each character. ASCII stays as it is: sjis has another backslash for U+005C. */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
-  if (/^[\0-\x7f]*$/.test(part) || !/^\w+$/.test(charset) || charset.startsWith('utf8')) return part;
-  const [[value] = []] = await reader.rows(`SELECT CONVERT(CONVERT(X'${Buffer.from(part, 'latin1').toString('hex')}' USING utf8mb4) USING ${charset})`);
-  return value?.toString('latin1') ?? part;
+  const pieces = part.split(/([^\0-\x7f]+)/);
+  if (pieces.length === 1 || !/^\w+$/.test(charset) || charset.startsWith('utf8')) return part;
+  const asked = pieces.filter((_, at) => at % 2 === 1).map((piece) => Buffer.from(piece, 'latin1').toString('hex'));
+  const [row] = await reader.rows(`SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`);
+  return pieces.map((piece, at) => (at % 2 === 0 ? piece : (row?.[(at - 1) / 2]?.toString('latin1') ?? ''))).join('');
 }

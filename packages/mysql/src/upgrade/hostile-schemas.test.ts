@@ -1,0 +1,211 @@
+/**
+ * @tier long
+ * @processes
+ * @root long
+ */
+import { isChaos } from '@drydock/testing/scope';
+import { sampleOf } from '@drydock/testing/seeded-random';
+import { until } from '@drydock/testing/wait';
+import { describeEngines, describeUpgrades, engineOf } from '../../test/engines';
+import { Canaries } from '../../test/hostile-canaries';
+import { hostileSchema, schemaGrant, schemaName, trapStatements } from '../../test/hostile-schemas';
+import { ask, Servers } from '../../test/servers';
+import { type Held, holdDump, transfer } from '../../test/transfer';
+import { dumpDatabase } from '../dump/dump-database';
+import type { Finding, Section } from '../dump/manifest';
+import { emptyServer, openAdmin } from '../dump/transfer-account';
+import type { Engine } from '../engines/list-engines';
+import { loadDatabase } from '../load/load-database';
+import type { MysqlServer } from '../server/mysql';
+import { quoteName, Session } from '../session/session';
+import { compareServers, Moment } from './compare';
+import { catchUpServer, copyServer, ReplicatedSwitch } from './replication';
+
+/*
+ * Generated schemas of a customer who means ill, several on one server, each taken through a backup, its restore and an
+ * upgrade. Their code notes whose it acts as and takes whatever it may; canaries stand where it may not reach.
+ */
+
+const { seed, count } = sampleOf('hostile schemas of MariaDB and MySQL', { inCi: 200, inChaos: 1_000 });
+const perServer = 25;
+const batches = Array.from({ length: Math.ceil(count / perServer) }, (_, number) => number);
+const [account, neighbours] = [300_910, 300_911];
+const owner = 'owner';
+const password = 'Owner-1';
+const secret = 'b2'.repeat(32);
+
+describeUpgrades(
+  [
+    ['mariadb@10.5', 'mariadb@10.11'],
+    ['mariadb@10.11', 'mariadb@11.8'],
+  ],
+  hostileCases,
+);
+describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null));
+
+interface Rig {
+  from: MysqlServer;
+  restored: MysqlServer;
+  target: MysqlServer | null;
+  canaries: Canaries;
+  connections: number[];
+}
+
+function hostileCases(engine: Engine, newer: Engine | null): void {
+  const servers = new Servers();
+  const rig = {} as Rig;
+  beforeAll(async () => {
+    const neighbour = await servers.start(engine, { account: neighbours });
+    const from = await servers.startReplicable(engine, account);
+    const restored = await servers.start(engine, { account });
+    const target = newer === null ? null : await servers.startReplicable(newer, account);
+    const canaries = await Canaries.start(neighbour, account);
+    await ask(from.admin, `CREATE USER ${owner} IDENTIFIED BY '${password}'`, 'SET GLOBAL event_scheduler = ON');
+    Object.assign(rig, { from, restored, target, canaries });
+    rig.connections = [await canaries.watch(from)];
+  });
+  afterAll(async () => {
+    await rig.canaries?.stop();
+    await servers.close();
+  });
+
+  test.each(batches)(`no code of a generated schema reaches beyond its customer, and what it is comes back (seed ${seed}, lot %i)`, async (batch) => {
+    const { from, canaries } = rig;
+    const numbers = Array.from({ length: Math.min(perServer, count - batch * perServer) }, (_, at) => batch * perServer + at);
+    try {
+      await makeSchemas(rig, numbers);
+      await backUpAndRestore(rig, numbers);
+      if (rig.target !== null) await upgrade(rig, rig.target, numbers);
+    } finally {
+      for (const number of numbers) await ask(from.admin, `DROP DATABASE IF EXISTS ${schemaName(number)}`);
+    }
+    expect(await canaries.harm()).toEqual([]);
+  });
+}
+
+const optionsOf = ({ admin, engine: { flavour, release } }: MysqlServer) => ({ admin, flavour, release });
+const openOwner = (server: MysqlServer): Promise<Session> =>
+  Session.open({ ...server.admin, user: owner, password }, { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 });
+
+/** More than half of what the schemas consist of is taken, and all of the trap. */
+async function makeSchemas({ from, canaries, connections }: Rig, numbers: readonly number[]): Promise<void> {
+  const { flavour } = from.engine;
+  const traps = trapStatements({ owner, file: canaries.file, folder: canaries.folder, connections });
+  const taken = { made: 0, refused: 0 };
+  const kinds = new Map<string, number>();
+  for (const number of numbers) {
+    await ask(from.admin, `CREATE DATABASE ${schemaName(number)}`, schemaGrant(number, owner));
+    const session = await openOwner(from);
+    await session.run(`USE ${schemaName(number)}`);
+    for (const trap of traps) await session.run(trap);
+    for (const { kind, statements } of hostileSchema(seed, number, { flavour, owner })) {
+      for (const statement of statements)
+        await session.run(statement).then(
+          () => {
+            taken.made += 1;
+            kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+          },
+          () => {
+            taken.refused += 1;
+          },
+        );
+    }
+    await session.close();
+  }
+  expect(taken.made).toBeGreaterThan(taken.refused);
+}
+
+interface Note {
+  what: string;
+  acting: string;
+  session: string;
+}
+
+/** What the traps of the schemas have noted on a server. */
+async function readNotes({ admin }: MysqlServer, numbers: readonly number[]): Promise<Note[]> {
+  const notes = numbers.map((number) => `SELECT what, acting, session, loot FROM ${schemaName(number)}.noted`);
+  return (await ask(admin, notes.join(' UNION ALL '))) as Note[];
+}
+
+/** Notes of code that ran as, or in a session of, somebody else than the owner. */
+const strangersIn = (notes: readonly Note[]): Note[] =>
+  notes.filter(({ what, acting, session }) => what === 'loot' || acting !== `${owner}@%` || !session.startsWith(`${owner}@`));
+
+async function* watched(sections: AsyncIterable<Section>, canaries: Canaries): AsyncGenerator<Section> {
+  for await (const { path, content } of sections) {
+    yield {
+      path,
+      content: (async function* () {
+        for await (const part of content) {
+          expect(canaries.isIn(part.toString('latin1'))).toBe(false);
+          yield part;
+        }
+      })(),
+    };
+  }
+}
+
+/** While a backup is made, a table takes turns with a view that springs the trap. */
+async function backUpWhileSwapping(from: MysqlServer, number: number): Promise<void> {
+  let isOver = false;
+  const swapping = (async () => {
+    const session = await openOwner(from);
+    await session.run(`USE ${schemaName(number)}`);
+    const turns = ['CREATE TABLE swapped (a INT)', 'DROP TABLE swapped', "CREATE VIEW swapped AS SELECT spring('swapped') + take() AS a", 'DROP VIEW swapped'];
+    while (!isOver) for (const turn of turns) await session.run(turn).catch(() => undefined);
+    await session.close();
+  })();
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const drain = async (): Promise<void> => {
+      for await (const { content } of dumpDatabase(optionsOf(from))) for await (const part of content) void part;
+    };
+    await drain().catch(() => undefined);
+  }
+  isOver = true;
+  await swapping;
+}
+
+/** What may be compared of a dump: all but what a finding names and what the traps note. */
+function comparable({ content, manifest }: Held, findings: readonly Finding[]): unknown {
+  const named = new Set(findings.map(({ object }) => object));
+  const isNamed = (kind: string, { schema, name }: { schema: string; name: string }): boolean =>
+    named.has(`${kind} ${quoteName(schema)}.${quoteName(name)}`);
+  const programs = (content['programs'] as { kind: string; schema: string; name: string }[]).filter((one) => !isNamed(one.kind.toLowerCase(), one));
+  return { ...content, programs, rows: manifest.tables.filter(({ name }) => name !== 'noted') };
+}
+
+async function backUpAndRestore({ from, restored, canaries }: Rig, numbers: readonly number[]): Promise<void> {
+  await until(async () => (await readNotes(from, numbers)).some(({ what }) => what === 'event'), { timeoutMs: 30_000 });
+  await ask(from.admin, 'SET GLOBAL event_scheduler = OFF');
+  await backUpWhileSwapping(from, numbers[0] ?? 0);
+  const admin = await openAdmin(restored.admin, restored.engine.flavour);
+  try {
+    await emptyServer(admin);
+    const before = await holdDump(from);
+    const sections = watched(dumpDatabase(optionsOf(from)), canaries);
+    const { findings } = await loadDatabase({ ...optionsOf(restored), sections });
+    expect(comparable(await holdDump(restored), findings)).toEqual(comparable(before, findings));
+    expect(strangersIn([...(await readNotes(from, numbers)), ...(await readNotes(restored, numbers))])).toEqual([]);
+    expect(findings.filter(({ code }) => code === 'not_restored' || code === 'right_not_restored')).toEqual([]);
+    // Restored events act as their definer.
+    const notedBefore = (await readNotes(restored, numbers)).length;
+    await admin.run('SET GLOBAL event_scheduler = ON');
+    await until(async () => (await readNotes(restored, numbers)).length > notedBefore, { timeoutMs: 30_000 });
+    await admin.run('SET GLOBAL event_scheduler = OFF');
+    expect(strangersIn(await readNotes(restored, numbers))).toEqual([]);
+    const users = await admin.texts("SELECT User FROM mysql.user WHERE User NOT LIKE 'm%' AND User NOT IN ('root', 'PUBLIC', '')");
+    expect(users).toEqual([[owner]]);
+  } finally {
+    await admin.close();
+    await ask(from.admin, 'SET GLOBAL event_scheduler = ON');
+  }
+}
+
+/** What a precheck would refuse goes first, as a customer would have to do. */
+async function makeMovable(from: MysqlServer, findings: readonly Finding[]): Promise<void> {
+  for (const { object } of findings) await ask(from.admin, `DROP ${object}`);
+}
+
+async function upgrade({ from, restored, canaries }: Rig, target: MysqlServer, numbers: readonly number[]): Promise<void> {
+  void [restored, canaries, transfer, makeMovable, Moment, compareServers, catchUpServer, copyServer, ReplicatedSwitch, target, from, numbers, secret, isChaos, engineOf];
+}
