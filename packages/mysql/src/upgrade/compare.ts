@@ -113,33 +113,37 @@ interface Column {
   type: string;
 }
 
+/** information_schema takes `Users` for `users`. */
+const same = (name: string, other: string): string => `${name} = ${other} AND BINARY ${name} = BINARY ${other}`;
+const sameTable = (one: string, other: string): string =>
+  `${same(`${one}.TABLE_SCHEMA`, `${other}.TABLE_SCHEMA`)} AND ${same(`${one}.TABLE_NAME`, `${other}.TABLE_NAME`)}`;
 const isTheirs = (column: string): string => `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
-/** Names of character sets are left out, and with them what they are written in: 10.6 calls `utf8` `utf8mb3`. So are the texts of views, which each version writes anew. */
+/** Names of character sets are left out, and with them what they are written in: 10.6 calls `utf8` `utf8mb3`. So are the texts of views, which each version writes anew, and the lengths that it finds for their columns. */
 // 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
 const isAskedDefault = String.raw`c.DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND c.COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 const defaultsSql = `
   SELECT CONCAT('table ', ${quotedSql('c.TABLE_SCHEMA', 'c.TABLE_NAME')}), CONCAT(
     'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('c.COLUMN_NAME')}, '))' ORDER BY c.ORDINAL_POSITION), ') FROM (SELECT 1) one LEFT JOIN ',
     ${quotedSql('c.TABLE_SCHEMA', 'c.TABLE_NAME')}, ' ON FALSE')
-  FROM information_schema.COLUMNS c JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
+  FROM information_schema.COLUMNS c JOIN information_schema.TABLES t ON ${sameTable('t', 'c')}
   WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE <> 'VIEW' AND ${isAskedDefault}
-  GROUP BY c.TABLE_SCHEMA, c.TABLE_NAME`;
+  GROUP BY BINARY c.TABLE_SCHEMA, BINARY c.TABLE_NAME`;
 const objectsSql = [
   `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(
       (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
-        FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME),
+        FROM information_schema.COLUMNS c WHERE ${sameTable('c', 't')}),
       (SELECT GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX)
-        FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME),
+        FROM information_schema.STATISTICS s WHERE ${sameTable('s', 't')}),
       (SELECT GROUP_CONCAT(JSON_ARRAY(CONSTRAINT_NAME, REFERENCED_TABLE_NAME, UPDATE_RULE, DELETE_RULE) ORDER BY CONSTRAINT_NAME)
-        FROM information_schema.REFERENTIAL_CONSTRAINTS r WHERE r.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND r.TABLE_NAME = t.TABLE_NAME),
+        FROM information_schema.REFERENTIAL_CONSTRAINTS r WHERE ${same('r.CONSTRAINT_SCHEMA', 't.TABLE_SCHEMA')} AND ${same('r.TABLE_NAME', 't.TABLE_NAME')}),
       (SELECT GROUP_CONCAT(CONSTRAINT_NAME ORDER BY CONSTRAINT_NAME)
-        FROM information_schema.CHECK_CONSTRAINTS k WHERE k.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)))
+        FROM information_schema.CHECK_CONSTRAINTS k WHERE ${same('k.CONSTRAINT_SCHEMA', 't.TABLE_SCHEMA')} AND ${same('k.TABLE_NAME', 't.TABLE_NAME')})))
      FROM information_schema.TABLES t WHERE ${isTheirs('t.TABLE_SCHEMA')} AND TABLE_TYPE <> 'VIEW'`,
   `SELECT CONCAT('view ', ${quotedSql('v.TABLE_SCHEMA', 'v.TABLE_NAME')}), MD5(JSON_ARRAY(v.DEFINER, v.SECURITY_TYPE, v.CHECK_OPTION,
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, COLUMN_TYPE) ORDER BY ORDINAL_POSITION)
-        FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = v.TABLE_SCHEMA AND c.TABLE_NAME = v.TABLE_NAME)))
+      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION)
+        FROM information_schema.COLUMNS c WHERE ${sameTable('c', 'v')})))
      FROM information_schema.VIEWS v WHERE ${isTheirs('v.TABLE_SCHEMA')}`,
   `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}),
       MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE))
@@ -152,7 +156,7 @@ const objectsSql = [
      FROM information_schema.EVENTS WHERE ${isTheirs('EVENT_SCHEMA')}`,
 ].join(' UNION ALL ');
 const columnsSql = `SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE FROM information_schema.COLUMNS c
-  JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
+  JOIN information_schema.TABLES t ON ${sameTable('t', 'c')}
   WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND COALESCE(c.GENERATION_EXPRESSION, '') = ''
   ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
 
