@@ -12,7 +12,7 @@ import { ask, Servers } from '../../test/servers';
 import { type Held, holdDump } from '../../test/transfer';
 import { dumpDatabase } from '../dump/dump-database';
 import type { Finding, Section } from '../dump/manifest';
-import { emptyServer, openAdmin } from '../dump/transfer-account';
+import { emptyServer, openAdmin, sweepTransferAccounts } from '../dump/transfer-account';
 import type { Engine } from '../engines/list-engines';
 import { loadDatabase } from '../load/load-database';
 import type { MysqlServer } from '../server/mysql';
@@ -264,6 +264,7 @@ async function upgrade({ from }: Rig, target: MysqlServer, numbers: readonly num
   await ask(target.admin, `ALTER USER ${owner} ACCOUNT UNLOCK`);
   await runEvents(target, numbers);
   await expectOwnerAlone(target);
+  await sweepTransferAccounts(from.admin, from.engine.flavour);
   await empty(target);
   await ask(target.admin, 'RESET MASTER', "SET GLOBAL gtid_slave_pos = ''");
 }
