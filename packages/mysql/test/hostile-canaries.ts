@@ -8,7 +8,8 @@ import type { MysqlServer } from '../src/server/mysql';
 import { ask, serverFolder } from './servers';
 
 /** What changes by itself, by the name of the setting. */
-const restless = /gtid|binlog_pos|timestamp|last_insert_id|rand_seed|innodb_buffer_pool_(?:dump|load)|slave_(?:run_triggers|max_allowed)|server_uuid/;
+const restless =
+  /gtid|binlog_pos|timestamp|last_insert_id|rand_seed|innodb_buffer_pool_(?:dump|load)|slave_(?:run_triggers|max_allowed)|server_uuid/;
 
 interface Watched {
   server: MysqlServer;
@@ -88,13 +89,23 @@ export class Canaries {
 async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<string> {
   const privileges = flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';
   const settings = (await ask(admin, 'SHOW GLOBAL VARIABLES')) as { Variable_name: string; Value: string }[];
-  const others = [`${privileges} ORDER BY User, Host`, 'SELECT * FROM mysql.func', 'SELECT name FROM mysql.plugin', 'SELECT * FROM mysql.servers'];
-  const found = [settings.filter(({ Variable_name: name }) => !restless.test(name)).map(({ Variable_name: name, Value: value }) => `${name} = ${value}`)];
+  const others = [
+    `${privileges} ORDER BY User, Host`,
+    'SELECT * FROM mysql.func',
+    'SELECT name FROM mysql.plugin',
+    'SELECT * FROM mysql.servers',
+  ];
+  const found = [
+    settings.filter(({ Variable_name: name }) => !restless.test(name)).map(({ Variable_name: name, Value: value }) => `${name} = ${value}`),
+  ];
   for (const sql of others) found.push(((await ask(admin, sql)) as object[]).map((row) => JSON.stringify(row)));
   return found.flat().join('\n');
 }
 
 function differenceOf(before: string, after: string): string {
   const [left, right] = [before.split('\n'), after.split('\n')];
-  return [...left.filter((line) => !right.includes(line)).map((line) => `- ${line}`), ...right.filter((line) => !left.includes(line)).map((line) => `+ ${line}`)].join('; ');
+  return [
+    ...left.filter((line) => !right.includes(line)).map((line) => `- ${line}`),
+    ...right.filter((line) => !left.includes(line)).map((line) => `+ ${line}`),
+  ].join('; ');
 }

@@ -60,7 +60,11 @@ export const items: Record<string, (room: Room) => string[]> = {
     ];
   },
   event(room) {
-    const schedule = room.random.pick(['EVERY 1 SECOND', "EVERY '1:30' HOUR_MINUTE STARTS '2037-01-01' ENDS '2037-12-31'", "AT '2037-01-01 00:00:00'"]);
+    const schedule = room.random.pick([
+      'EVERY 1 SECOND',
+      "EVERY '1:30' HOUR_MINUTE STARTS '2037-01-01' ENDS '2037-12-31'",
+      "AT '2037-01-01 00:00:00'",
+    ]);
     const state = room.random.pick(['', 'ENABLE', 'DISABLE', 'DISABLE ON SLAVE']);
     const keep = room.random.pick(['', 'ON COMPLETION PRESERVE', 'ON COMPLETION NOT PRESERVE']);
     const said = room.random.isChosen(0.7) ? `COMMENT ${room.text()}` : '';
@@ -133,7 +137,15 @@ export const items: Record<string, (room: Room) => string[]> = {
     ];
   },
   'other engines'(room) {
-    const engine = room.random.pick(['MyISAM', 'Aria TRANSACTIONAL = 1', 'MEMORY', 'CSV', 'ARCHIVE', 'BLACKHOLE', 'Aria ROW_FORMAT = PAGE']);
+    const engine = room.random.pick([
+      'MyISAM',
+      'Aria TRANSACTIONAL = 1',
+      'MEMORY',
+      'CSV',
+      'ARCHIVE',
+      'BLACKHOLE',
+      'Aria ROW_FORMAT = PAGE',
+    ]);
     const table = room.name();
     return [
       `CREATE TABLE ${table} (a INT NOT NULL, b VARCHAR(20) NOT NULL) ENGINE = ${engine}`,

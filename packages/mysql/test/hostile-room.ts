@@ -7,7 +7,14 @@ const decoders = { utf8mb4: 'utf-8', latin1: 'latin1', cp1251: 'windows-1251', g
 export type Charset = keyof typeof decoders;
 export const charsets = Object.keys(decoders) as Charset[];
 
-export const sqlModes = ['', 'ANSI_QUOTES', 'NO_BACKSLASH_ESCAPES', 'PIPES_AS_CONCAT,IGNORE_SPACE', 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES', 'ANSI'];
+export const sqlModes = [
+  '',
+  'ANSI_QUOTES',
+  'NO_BACKSLASH_ESCAPES',
+  'PIPES_AS_CONCAT,IGNORE_SPACE',
+  'ANSI_QUOTES,NO_BACKSLASH_ESCAPES',
+  'ANSI',
+];
 
 /** A letter that is sent as this one byte, whatever the character set. */
 export const rawByte = (byte: number): string => String.fromCharCode(0xf700 + byte);
@@ -42,7 +49,7 @@ export function encode(text: string, charset: Charset): Buffer {
 }
 
 /** In gbk 縗 ends like a backslash and 乣 like a backtick; in sjis 表, ソ and 十, in big5 功 and 許 do like a backslash. */
-const letters = ['größe', 'Ж', '縗', '乣', '縗乣', '表ソ十', '功許', 'ä', 'é`', '表\\', '縗\'', '乣`'];
+const letters = ['größe', 'Ж', '縗', '乣', '縗乣', '表ソ十', '功許', 'ä', 'é`', '表\\', "縗'", '乣`'];
 const oddTexts = [
   ...letters,
   'a`b',
@@ -116,7 +123,10 @@ export class Room {
   /** A definer that the owner may name, or would like to. */
   definer(): string {
     const account = `${quoteName(this.owner)}@\`%\``;
-    const [wanted, own] = [['root@localhost', '`drydock_0123456789abcdef`@localhost', '`mariadb.sys`@localhost'], ['', 'CURRENT_USER', account]];
+    const [wanted, own] = [
+      ['root@localhost', '`drydock_0123456789abcdef`@localhost', '`mariadb.sys`@localhost'],
+      ['', 'CURRENT_USER', account],
+    ];
     const definer = this.random.pick(this.random.isChosen(0.1) ? wanted : own);
     return definer === '' ? '' : `DEFINER = ${definer}`;
   }

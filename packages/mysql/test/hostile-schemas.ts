@@ -83,4 +83,5 @@ export function hostileSchema(seed: number, number: number, { flavour, owner }: 
 
 /** The name of a schema: an owner cannot choose it. */
 export const schemaName = (number: number): string => `h${number}`;
-export const schemaGrant = (number: number, owner: string): string => `GRANT ALL PRIVILEGES ON ${quoteName(schemaName(number))}.* TO ${owner}`;
+export const schemaGrant = (number: number, owner: string): string =>
+  `GRANT ALL PRIVILEGES ON ${quoteName(schemaName(number))}.* TO ${owner}`;

@@ -62,7 +62,8 @@ async function unlessBroken({ findings }: Definitions, object: string, read: () 
   try {
     await read();
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && brokenCodes.has(String(error.code)))) throw asTransferError('dump_failed', error, object);
+    if (!(error instanceof Error && 'code' in error && brokenCodes.has(String(error.code))))
+      throw asTransferError('dump_failed', error, object);
     findings.push({ code: object.startsWith('view ') ? 'view_broken' : 'not_restored', object, reason: error.message });
   }
 }

@@ -178,7 +178,8 @@ function withSequences({ definition }: DumpedTable, sequences: Content['sequence
   const lost: string[] = [];
   const kept = definition.replaceAll(/ DEFAULT nextval\((`(?:[^`]|``)*`\.`(?:[^`]|``)*`)\)/g, (_, written: string) => {
     const meant = sequences.filter(({ schema, name }) => `${asWritten(schema)}.${asWritten(name)}` === written);
-    if (meant.length === 1) return ` DEFAULT nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`;
+    if (meant.length === 1)
+      return ` DEFAULT nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`;
     lost.push(`a column has no default any more: there is no one sequence ${written}`);
     return '';
   });
