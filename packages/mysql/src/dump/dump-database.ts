@@ -1,5 +1,5 @@
 import type { Flavour } from '../engines/version';
-import { type Login, quoteName, quoteText, Session } from '../session/session';
+import { isName, type Login, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { listAccounts } from './list-accounts';
 import { beginSnapshot, hasOwnRows, type ListedTable, listContent } from './list-content';
@@ -100,7 +100,7 @@ export async function holdTable(session: Session, table: { schema: string; name:
   await session.run('SAVEPOINT drydock');
   await session.run(`SELECT 1 FROM ${name} LIMIT 0`);
   const [[type] = []] = await session.texts(
-    `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ${quoteText(table.schema)} AND TABLE_NAME = ${quoteText(table.name)}`,
+    `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE ${isName('TABLE_SCHEMA', table.schema)} AND ${isName('TABLE_NAME', table.name)}`,
   );
   if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED') throw new TransferError('dump_failed', `table ${name} is no table any more`);
 }

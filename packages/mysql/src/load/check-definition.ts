@@ -4,13 +4,14 @@ import { TransferError } from '../session/transfer-error';
 
 /** A quoted identifier. A program of a session with ANSI_QUOTES has the other quotes. */
 const name = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
-const program = (what: string): RegExp => new RegExp(`^CREATE DEFINER=(?<definer>${name})(?:@${name})? ${what} ${name}`);
+/** Where its name ends is not looked for: in gbk, sjis and big5 a quote may be a part of a letter. */
+const program = (what: string): RegExp => new RegExp(`^CREATE DEFINER=(?<definer>${name})(?:@${name})? ${what} [\`"]`);
 
 /** How the server's own SHOW CREATE begins each kind of definition. */
 const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> = {
   TABLE: /^CREATE TABLE `/,
   SEQUENCE: /^CREATE SEQUENCE `/,
-  VIEW: new RegExp(`^CREATE ALGORITHM=\\w+ DEFINER=(?<definer>${name})(?:@${name})? SQL SECURITY (?:DEFINER|INVOKER) VIEW ${name}`),
+  VIEW: new RegExp(`^CREATE ALGORITHM=\\w+ DEFINER=(?<definer>${name})(?:@${name})? SQL SECURITY (?:DEFINER|INVOKER) VIEW \``),
   FUNCTION: program('(?:AGGREGATE )?FUNCTION'),
   PROCEDURE: program('PROCEDURE'),
   PACKAGE: program('PACKAGE'),

@@ -12,7 +12,7 @@ import {
 import { RowSum } from '../dump/row-format';
 import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfer-account';
 import type { Flavour } from '../engines/version';
-import { type Login, quoteLiteral, quoteName, Session } from '../session/session';
+import { isName, type Login, quoteLiteral, quoteName, Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { checkDefinition } from './check-definition';
 import { insertRows } from './insert-rows';
@@ -109,7 +109,12 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
     await session.run(loadMode(flavour));
     for (const { schema, name, definition } of content.sequences)
       await define(session, schema, definition, objectOf('sequence', schema, name));
-    for (const { schema, name, definition } of content.tables) await define(session, schema, definition, objectOf('table', schema, name));
+    for (const table of content.tables) {
+      const { schema, name } = table;
+      const [definition, lost] = withSequences(table, content.sequences);
+      await define(session, schema, definition, objectOf('table', schema, name));
+      findings.push(...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })));
+    }
     for (const [at, table] of content.tables.entries()) await insertRows(session, table, (await next(`data/${at}.rows`)).content);
     for (const { schema, name, next: value } of content.sequences) {
       if (!/^-?\d+$/.test(value)) throw new TransferError('dump_malformed', `sequence ${name}`);
@@ -162,6 +167,27 @@ async function define(session: Session, schema: string, definition: string, obje
   });
 }
 
+/** A name as MariaDB writes it into the default of a column of numbers: in latin1, with question marks for all other letters. */
+const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
+
+/**
+ * Finds the sequences by which columns count again. A default whose sequence is not there is left out: MariaDB lets one go
+ * that a table counts by.
+ */
+function withSequences({ definition }: DumpedTable, sequences: Content['sequences']): [definition: string, lost: string[]] {
+  const lost: string[] = [];
+  const kept = definition.replaceAll(/ DEFAULT nextval\((`(?:[^`]|``)*`\.`(?:[^`]|``)*`)\)/g, (_, written: string) => {
+    const meant = sequences.filter(({ schema, name }) => `${asWritten(schema)}.${asWritten(name)}` === written);
+    if (meant.length === 1)
+      return ` DEFAULT nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`;
+    lost.push(`a column has no default any more: there is no one sequence ${written}`);
+    return '';
+  });
+  return [kept, lost];
+}
+
+const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');
+
 async function compareRows(session: Session, table: DumpedTable, wanted: string): Promise<void> {
   if (!hasOwnRows(table)) return;
   const types = await columnTypes(session, table);
@@ -176,7 +202,7 @@ async function compareRows(session: Session, table: DumpedTable, wanted: string)
 
 async function columnTypes(session: Session, { schema, name }: DumpedTable): Promise<Map<string, string>> {
   const rows = await session.texts(
-    `SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ${quoteLiteral(schema)} AND TABLE_NAME = ${quoteLiteral(name)}`,
+    `SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE ${isName('TABLE_SCHEMA', schema)} AND ${isName('TABLE_NAME', name)}`,
   );
   return new Map(rows.map(([column, type]) => [column ?? '', type ?? '']));
 }
@@ -215,16 +241,12 @@ async function loadPrograms(session: Session, admin: Session, { programs, grants
 }
 
 /** Makes a program in the settings of the session that had made it: they are part of it. */
-async function loadProgram(
-  session: Session,
-  { schema, definition, sqlMode, charset, collation, timeZone, kind }: DumpedProgram,
-): Promise<void> {
+async function loadProgram(session: Session, { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram): Promise<void> {
   const word = (text: string): string => quoteLiteral(/^[\w ,+:/-]*$/.exec(text)?.[0] ?? '');
   await session.run(`USE ${quoteName(schema)}`);
   await session.run(`SET SESSION sql_mode = ${word(sqlMode)}`);
   await session.run(`SET SESSION character_set_client = ${word(charset)}`);
-  const isFitting = collation !== '' && (kind !== 'VIEW' || collation.startsWith('utf8mb4'));
-  await session.run(`SET SESSION collation_connection = ${isFitting ? word(collation) : "'utf8mb4_general_ci'"}`);
+  await session.run(`SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`);
   if (timeZone !== null) await session.run(`SET SESSION time_zone = ${word(timeZone)}`);
   try {
     await session.run(Buffer.from(definition, 'latin1'));

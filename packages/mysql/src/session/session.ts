@@ -8,6 +8,10 @@ export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``
 /** A string literal that no sql_mode reads otherwise. */
 export const quoteText = (text: string): string => (text === '' ? "''" : `CONVERT(X'${Buffer.from(text).toString('hex')}' USING utf8mb4)`);
 
+/** Whether a column of information_schema is this name and no other: its own comparison takes `Users` for `users`, and `ä` for `a`. */
+export const isName = (column: string, name: string): string =>
+  `${column} = ${quoteText(name)} AND CAST(${column} AS BINARY) = X'${Buffer.from(name).toString('hex')}'`;
+
 /** A string literal where no expression may stand, as in CREATE USER. Session.open has pinned the sql_mode by which a backslash escapes. */
 export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 

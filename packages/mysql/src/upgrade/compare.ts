@@ -53,13 +53,7 @@ export class Moment {
     await this.reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
     // The reader may not see the text of a routine.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
-    const objects = new Map((await this.admin.texts(objectsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
-    for (const [account, rights] of tellRights(await listAccounts(this.admin), this.release)) objects.set(account, rights);
-    for (const [table = '', sql] of await this.admin.texts(defaultsSql)) {
-      const [[defaults] = []] = await this.admin.texts(sql ?? '');
-      objects.set(table ?? '', `${objects.get(table ?? '')} ${defaults}`);
-    }
-    this.objects = objects;
+    this.objects = await readObjects(this.admin, this.release);
   }
 
   async isAlive(): Promise<boolean> {
@@ -69,11 +63,12 @@ export class Moment {
     );
   }
 
-  /** The columns that are written, by the table. */
+  /** The columns that are written, by the table of the moment. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
     for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) => row.map((value) => value ?? ''))) {
       const key = `${quoteName(schema ?? '')}.${quoteName(table ?? '')}`;
+      if (!this.objects.has(`table ${key}`)) continue;
       tables.set(key, [...(tables.get(key) ?? []), { schema: schema ?? '', table: table ?? '', name: name ?? '', type: type ?? '' }]);
     }
     return tables;
@@ -125,38 +120,47 @@ const quotedSql = (...columns: string[]): string =>
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
 /** What is MariaDB's alone stands in a comment, which its newer versions mark by an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
+const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
+/** information_schema takes `Users` for `users`, unless it is asked by bytes. */
+const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema}, BINARY TABLE_NAME`;
+
 // 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
-const isAskedDefault = String.raw`c.DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND c.COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
+const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
 const defaultsSql = `
-  SELECT CONCAT('table ', ${quotedSql('c.TABLE_SCHEMA', 'c.TABLE_NAME')}), CONCAT(
-    'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('c.COLUMN_NAME')}, '))' ORDER BY c.ORDINAL_POSITION), ') FROM (SELECT 1) one LEFT JOIN ',
-    ${quotedSql('c.TABLE_SCHEMA', 'c.TABLE_NAME')}, ' ON FALSE')
-  FROM information_schema.COLUMNS c JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
-  WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE <> 'VIEW' AND ${isAskedDefault}
-  GROUP BY c.TABLE_SCHEMA, c.TABLE_NAME`;
+  SELECT CONCAT(${tableName}), CONCAT(
+    'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('COLUMN_NAME')}, '))' ORDER BY ORDINAL_POSITION), ') FROM (SELECT 1) one LEFT JOIN ',
+    ${tableName}, ' ON FALSE')
+  FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} AND ${isAskedDefault} ${byTable()}`;
+
+const kindsSql = `SELECT CONCAT(${tableName}), CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
+  FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
+/** Of a view each version finds other lengths for its columns, so that only their types are compared. */
+const columnDigestsSql = `SELECT CONCAT(${tableName}),
+    MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)),
+    MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
+  FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
+/** What else there is of a table or a view. Each is read once and whole: a question for each table would take the square of their number. */
+const partsSql = [
+  `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`,
+  `SELECT CONCAT(${tableName}), MD5(GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX))
+     FROM information_schema.STATISTICS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`,
+  `SELECT CONCAT(${quotedSql('CONSTRAINT_SCHEMA', 'TABLE_NAME')}),
+      MD5(GROUP_CONCAT(JSON_ARRAY(CONSTRAINT_NAME, REFERENCED_TABLE_NAME, UPDATE_RULE, DELETE_RULE) ORDER BY CONSTRAINT_NAME))
+     FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')} ${byTable('CONSTRAINT_SCHEMA')}`,
+  `SELECT CONCAT(${quotedSql('CONSTRAINT_SCHEMA', 'TABLE_NAME')}), MD5(GROUP_CONCAT(CONSTRAINT_NAME ORDER BY CONSTRAINT_NAME))
+     FROM information_schema.CHECK_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')} ${byTable('CONSTRAINT_SCHEMA')}`,
+  `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
+];
 /** The texts of views are left out: each version writes them anew. */
-const objectsSql = [
+const programsSql = [
   `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
-  `SELECT CONCAT(IF(TABLE_TYPE = 'SEQUENCE', 'sequence', 'table'), ' ', ${quotedSql('t.TABLE_SCHEMA', 't.TABLE_NAME')}), MD5(JSON_ARRAY(${collationSql('t.TABLE_COLLATION')},
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)
-        FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME),
-      (SELECT GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX)
-        FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME),
-      (SELECT GROUP_CONCAT(JSON_ARRAY(CONSTRAINT_NAME, REFERENCED_TABLE_NAME, UPDATE_RULE, DELETE_RULE) ORDER BY CONSTRAINT_NAME)
-        FROM information_schema.REFERENTIAL_CONSTRAINTS r WHERE r.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND r.TABLE_NAME = t.TABLE_NAME),
-      (SELECT GROUP_CONCAT(CONSTRAINT_NAME ORDER BY CONSTRAINT_NAME)
-        FROM information_schema.CHECK_CONSTRAINTS k WHERE k.CONSTRAINT_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)))
-     FROM information_schema.TABLES t WHERE ${isTheirs('t.TABLE_SCHEMA')} AND TABLE_TYPE <> 'VIEW'`,
-  `SELECT CONCAT('view ', ${quotedSql('v.TABLE_SCHEMA', 'v.TABLE_NAME')}), MD5(JSON_ARRAY(v.DEFINER, v.SECURITY_TYPE, v.CHECK_OPTION,
-      (SELECT GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}) ORDER BY ORDINAL_POSITION)
-        FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = v.TABLE_SCHEMA AND c.TABLE_NAME = v.TABLE_NAME)))
-     FROM information_schema.VIEWS v WHERE ${isTheirs('v.TABLE_SCHEMA')}`,
+  `SELECT CONCAT('parameters of ', LOWER(ROUTINE_TYPE), ' ', ${quotedSql('SPECIFIC_SCHEMA', 'SPECIFIC_NAME')}),
+      MD5(GROUP_CONCAT(JSON_ARRAY(PARAMETER_MODE, PARAMETER_NAME, DTD_IDENTIFIER) ORDER BY ORDINAL_POSITION))
+     FROM information_schema.PARAMETERS WHERE ${isTheirs('SPECIFIC_SCHEMA')} GROUP BY ROUTINE_TYPE, BINARY SPECIFIC_SCHEMA, BINARY SPECIFIC_NAME`,
   `SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ${quotedSql('ROUTINE_SCHEMA', 'ROUTINE_NAME')}),
-      MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE,
-      (SELECT GROUP_CONCAT(JSON_ARRAY(PARAMETER_MODE, PARAMETER_NAME, DTD_IDENTIFIER) ORDER BY ORDINAL_POSITION)
-        FROM information_schema.PARAMETERS p WHERE p.SPECIFIC_SCHEMA = r.ROUTINE_SCHEMA AND p.SPECIFIC_NAME = r.SPECIFIC_NAME AND p.ROUTINE_TYPE = r.ROUTINE_TYPE)))
-     FROM information_schema.ROUTINES r WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
+      MD5(JSON_ARRAY(ROUTINE_DEFINITION, DEFINER, SECURITY_TYPE, IS_DETERMINISTIC, SQL_DATA_ACCESS, SQL_MODE))
+     FROM information_schema.ROUTINES WHERE ${isTheirs('ROUTINE_SCHEMA')}`,
   `SELECT CONCAT('trigger ', ${quotedSql('TRIGGER_SCHEMA', 'TRIGGER_NAME')}, ' of ', EVENT_OBJECT_TABLE),
       MD5(JSON_ARRAY(ACTION_STATEMENT, DEFINER, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER, SQL_MODE))
      FROM information_schema.TRIGGERS WHERE ${isTheirs('TRIGGER_SCHEMA')}`,
@@ -164,10 +168,32 @@ const objectsSql = [
       MD5(JSON_ARRAY(EVENT_DEFINITION, DEFINER, STATUS, EVENT_TYPE, INTERVAL_VALUE, INTERVAL_FIELD, EXECUTE_AT, ON_COMPLETION, TIME_ZONE, SQL_MODE))
      FROM information_schema.EVENTS WHERE ${isTheirs('EVENT_SCHEMA')}`,
 ].join(' UNION ALL ');
-const columnsSql = `SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE FROM information_schema.COLUMNS c
-  JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
-  WHERE ${isTheirs('c.TABLE_SCHEMA')} AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND COALESCE(c.GENERATION_EXPRESSION, '') = ''
-  ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION`;
+const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS
+  WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = '' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
+
+/** Tables whose defaults one statement asks for: it opens all of them. */
+const askedAtOnce = 50;
+
+async function readObjects(admin: Session, release: string): Promise<Objects> {
+  const objects = new Map((await admin.texts(programsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
+  const kinds = new Map((await admin.texts(kindsSql)).map(([name, kind]) => [name ?? '', kind ?? '']));
+  for (const [name, kind] of kinds) objects.set(`${kind} ${name}`, '');
+  const add = (name: string | null | undefined, digest: string | null | undefined): void => {
+    const object = `${kinds.get(name ?? '')} ${name}`;
+    const known = objects.get(object);
+    if (known !== undefined) objects.set(object, `${known} ${digest}`);
+  };
+  for (const [name, whole, types] of await admin.texts(columnDigestsSql)) add(name, kinds.get(name ?? '') === 'view' ? types : whole);
+  for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
+  const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
+  for (let at = 0; at < asking.length; at += askedAtOnce) {
+    const some = asking.slice(at, at + askedAtOnce);
+    const questions = some.map(([, sql], number) => sql?.replace('SELECT ', `SELECT ${number}, `));
+    for (const [number, defaults] of await admin.texts(questions.join(' UNION ALL '))) add(some[Number(number)]?.[0], defaults);
+  }
+  for (const [account, rights] of tellRights(await listAccounts(admin), release)) objects.set(account, rights);
+  return objects;
+}
 
 const geometries = new Set([
   'geometry',

@@ -183,11 +183,15 @@ export class ReplicatedSwitch {
     await this.enableEvents();
   }
 
-  /** An event that was made on the old server meanwhile is asleep on its replica. It wakes as its definer's, in the settings it was made in. */
+  /**
+   * An event that was made on the old server meanwhile is asleep on its replica. It wakes as its definer's, in the settings
+   * it was made in. One that sleeps on the old server too sleeps on.
+   */
   private async enableEvents(): Promise<void> {
-    const asleep = await this.target.texts(
-      `SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS WHERE STATUS = 'SLAVESIDE_DISABLED'`,
-    );
+    const sql = `SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS WHERE STATUS = 'SLAVESIDE_DISABLED'`;
+    const nameOf = ([schema, name]: (string | null)[]): string => JSON.stringify([schema, name]);
+    const asleepBefore = new Set((await this.old.texts(sql)).map(nameOf));
+    const asleep = (await this.target.texts(sql)).filter((row) => !asleepBefore.has(nameOf(row)));
     for (const [schema, name, definer, sqlMode, timeZone] of asleep.map((row) => row.map((value) => value ?? ''))) {
       const at = definer?.lastIndexOf('@') ?? -1;
       const [user = '', host = ''] = [definer?.slice(0, at), definer?.slice(at + 1)];

@@ -1,0 +1,87 @@
+import { SeededRandom } from '@drydock/testing/seeded-random';
+import type { Flavour } from '../src/engines/version';
+import { quoteName } from '../src/session/session';
+import { items } from './hostile-items';
+import { encode, Room } from './hostile-room';
+
+/*
+ * Schemas of a customer who means ill: each holds code wherever the server lets an owner put some, under names that look
+ * like SQL and in the character sets that take a backslash for a half of a letter. All of it ends in the trap.
+ */
+
+export interface TrapTargets {
+  owner: string;
+  /** A file of the server's own account that no session may read. */
+  file: string;
+  /** A folder of the server's own account that no session may write to. */
+  folder: string;
+  /** Sessions of the platform. */
+  connections: readonly number[];
+}
+
+/** An account, a right, a setting or a plugin that nobody has unless the trap has got it. */
+const prizes = (owner: string): string[] => [
+  'CREATE USER prize',
+  `GRANT ALL PRIVILEGES ON *.* TO ${owner} WITH GRANT OPTION`,
+  `GRANT SELECT ON mysql.* TO ${owner}`,
+  'SET GLOBAL max_connections = 77',
+  'SET GLOBAL read_only = 0',
+  "SET GLOBAL init_connect = 'SELECT 1'",
+  "INSTALL SONAME 'ha_connect'",
+  "INSTALL PLUGIN connect SONAME 'ha_connect.so'",
+  "CREATE FUNCTION prize RETURNS STRING SONAME 'prize.so'",
+  'CREATE DATABASE prize',
+  'SET PASSWORD FOR root@localhost = PASSWORD("prize")',
+  'FLUSH BINARY LOGS',
+];
+
+/**
+ * `spring` notes, past any rollback, for whom it acts and whose session it is. `take` takes what the rights of its caller
+ * give; `attack` takes what needs a procedure.
+ */
+export function trapStatements({ owner, file, folder, connections }: TrapTargets): string[] {
+  const quiet = 'DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END';
+  const attempts = [
+    `INSERT INTO noted SELECT 'loot', CURRENT_USER(), USER(), LOAD_FILE('${file}') FROM (SELECT 1) one WHERE LOAD_FILE('${file}') IS NOT NULL`,
+    `SELECT 'prize' INTO OUTFILE '${folder}/outfile'`,
+    `SELECT 'prize' INTO DUMPFILE '${folder}/dumpfile'`,
+    "UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.access', 1073741823) WHERE User = CURRENT_USER()",
+    `INSERT INTO mysql.db (Host, Db, User, Select_priv) VALUES ('%', 'mysql', '${owner}', 'Y')`,
+    'SET GLOBAL max_connections = 77',
+    'SET SESSION sql_log_bin = 0',
+    ...connections.map((id) => `KILL ${id}`),
+  ];
+  return [
+    "CREATE TABLE noted (what VARCHAR(200), acting VARCHAR(200), session VARCHAR(200), loot LONGBLOB) ENGINE = MyISAM COMMENT = 'trap'",
+    `CREATE FUNCTION spring(what VARCHAR(200)) RETURNS INT MODIFIES SQL DATA SQL SECURITY DEFINER
+      BEGIN ${quiet}; INSERT INTO noted VALUES (what, CURRENT_USER(), USER(), NULL); RETURN 1; END`,
+    `CREATE FUNCTION take() RETURNS INT MODIFIES SQL DATA SQL SECURITY INVOKER BEGIN ${quiet}; ${attempts.join('; ')}; RETURN 1; END`,
+    `CREATE PROCEDURE attempt(statement TEXT) SQL SECURITY INVOKER
+      BEGIN ${quiet}; SET @statement = statement; PREPARE s FROM @statement; EXECUTE s; DEALLOCATE PREPARE s; END`,
+    `CREATE PROCEDURE attack() SQL SECURITY INVOKER
+      BEGIN ${quiet}; ${prizes(owner)
+        .map((prize) => `CALL attempt('${prize.replaceAll("'", "''")}')`)
+        .join('; ')}; SET @taken = take(); END`,
+  ];
+}
+
+export interface HostileItem {
+  kind: string;
+  statements: Buffer[];
+}
+
+/** The statements of one schema, made in it by its owner. */
+export function hostileSchema(seed: number, number: number, { flavour, owner }: { flavour: Flavour; owner: string }): HostileItem[] {
+  const random = new SeededRandom(seed * 1_000_003 + number);
+  const room = new Room(random, flavour, owner);
+  return random.pickSome(Object.keys(items), 8).map((kind) => {
+    const settings = room.turn();
+    const statements = items[kind]?.(room) ?? [];
+    return { kind, statements: [...settings, ...statements].map((statement) => encode(statement, room.charset)) };
+  });
+}
+
+/** The name of a schema: an owner cannot choose it. */
+export const schemaName = (number: number): string => `h${number}`;
+export const schemaGrant = (number: number, owner: string): string =>
+  `GRANT ALL PRIVILEGES ON ${quoteName(schemaName(number))}.* TO ${owner}`;
