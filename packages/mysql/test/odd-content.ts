@@ -19,7 +19,7 @@ export function oddContent(flavour: Flavour): string[] {
     `INSERT INTO shop.${name} VALUES (1), (2)`,
     `CREATE TABLE other.child (id INT PRIMARY KEY, kind INT UNSIGNED, FOREIGN KEY (kind) REFERENCES shop.kinds (id) ON DELETE CASCADE)`,
     'INSERT INTO other.child VALUES (1, 0)',
-    `CREATE TABLE shop.defaulted (id INT PRIMARY KEY, empty BINARY(5) NOT NULL DEFAULT '', high VARBINARY(9) DEFAULT X'FF00C3BC275C', word VARBINARY(9) DEFAULT 'it''s',
+    `CREATE TABLE shop.defaulted (id INT PRIMARY KEY, blank BINARY(5) NOT NULL DEFAULT '', high VARBINARY(9) DEFAULT X'FF00C3BC275C', word VARBINARY(9) DEFAULT 'it''s',
       kind ENUM('a','b''c') CHARACTER SET binary DEFAULT 'b''c', e ENUM('ä','b') CHARACTER SET latin1 DEFAULT 'ä', s SET('x','y') DEFAULT 'x,y',
       made VARBINARY(40) DEFAULT (CONCAT('a', 'b')), none VARBINARY(4), b BIT(8) DEFAULT b'11111111', größe INT COMMENT 'ж 😀') COMMENT = 'ß'`,
     'CREATE TABLE shop.noted (who VARCHAR(200), what VARCHAR(200))',
