@@ -28,18 +28,18 @@ export class Canaries {
   private readonly neighbour: MysqlServer;
   private readonly watched: Watched[] = [];
 
-  private constructor(neighbour: MysqlServer, account: number) {
+  private constructor(neighbour: MysqlServer) {
     this.neighbour = neighbour;
     this.folder = path.join(serverFolder(), 'closed');
     this.file = path.join(this.folder, 'secret');
     fs.mkdirSync(this.folder);
     fs.writeFileSync(this.file, this.secret, { mode: 0o600 });
-    handOver(this.folder, account);
   }
 
   /** `neighbour`: another customer's server. `account`: the one that the customer's own servers run under. */
   static async start(neighbour: MysqlServer, account: number): Promise<Canaries> {
-    const canaries = new Canaries(neighbour, account);
+    const canaries = new Canaries(neighbour);
+    await handOver(canaries.folder, account);
     await ask(neighbour.admin, 'CREATE DATABASE canary', 'CREATE TABLE canary.secret (secret VARCHAR(100))');
     await ask(neighbour.admin, `INSERT INTO canary.secret VALUES ('${canaries.secret}')`);
     await canaries.watch(neighbour);

@@ -28,7 +28,7 @@ function tableOf(charset: Charset): Map<string, number[]> {
   const decoder = new TextDecoder(decoders[charset]);
   const add = (bytes: number[]): void => {
     const letter = decoder.decode(Buffer.from(bytes));
-    if ([...letter].length === 1 && letter !== '\ufffd' && !table.has(letter)) table.set(letter, bytes);
+    if (Array.from(letter).length === 1 && letter !== '\ufffd' && !table.has(letter)) table.set(letter, bytes);
   };
   for (let first = 0x80; first < 0x100; first += 1) add([first]);
   if (['gbk', 'sjis', 'big5'].includes(charset))
@@ -39,7 +39,7 @@ function tableOf(charset: Charset): Map<string, number[]> {
 
 /** A statement as a client of this character set sends it. A letter that the set does not have is a question mark. */
 export function encode(text: string, charset: Charset): Buffer {
-  const bytes = [...text].map((letter) => {
+  const bytes = Array.from(text).map((letter) => {
     const code = letter.codePointAt(0) ?? 0;
     if (code >= 0xf700 && code < 0xf800) return Buffer.from([code - 0xf700]);
     if (code < 0x80 || charset === 'utf8mb4') return Buffer.from(letter);
@@ -99,7 +99,7 @@ export class Room {
 
   private readable(from: readonly string[]): string {
     const table = this.charset === 'utf8mb4' ? null : tableOf(this.charset);
-    const known = from.filter((text) => [...text].every((letter) => letter < '\x80' || table === null || table.has(letter)));
+    const known = from.filter((text) => Array.from(text).every((letter) => letter < '\x80' || table === null || table.has(letter)));
     return this.random.pick(known);
   }
 
@@ -107,7 +107,7 @@ export class Room {
   name(): string {
     for (;;) {
       const base = this.readable(oddNames);
-      const name = this.used.has(base) ? `${[...base].slice(0, 50).join('')}${this.used.size}` : base;
+      const name = this.used.has(base) ? `${Array.from(base).slice(0, 50).join('')}${this.used.size}` : base;
       if (this.used.has(name)) continue;
       this.used.add(name);
       return quoteName(name);
