@@ -15,7 +15,7 @@ import { type Exchange, openExchange } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
 import type { Limit } from './limit';
-import { holdersOf, ownShareIsUp, type Places } from './places';
+import { holdersOf, type Places } from './places';
 import { type Quotas, quotaHeaders } from './quota';
 import { refuse } from './refuse';
 import type { RequestLog } from './request-log';
@@ -77,7 +77,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
   if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
-  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit.bodies, exchange, caller, route.endpoint);
+  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
     const waiting = kit.places.take(caller);
@@ -109,11 +109,16 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 const nothing = Buffer.alloc(0);
 
 /** The syntax that the gateway alone can see; the rest is the service's. An endpoint without a body never reads one. */
-async function takeBody(bodies: Shares, { request, response }: Exchange, caller: Caller, endpoint: EndpointDefinition): Promise<Buffer> {
+async function takeBody(
+  { bodies, places }: PipelineKit,
+  { request, response }: Exchange,
+  caller: Caller,
+  endpoint: EndpointDefinition,
+): Promise<Buffer> {
   const { headers } = request;
   if (request.destroyed && !request.complete) throw problem('invalid_request', { internal: 'the client went away' });
   const holders = holdersOf(caller);
-  if (!bodies.take(holders)) throw ownShareIsUp();
+  if (!bodies.take(holders)) throw places.ownShareIsUp(caller);
   try {
     if (headers.expect !== undefined) response.writeContinue();
     const body = await readBody(request);

@@ -1,6 +1,7 @@
-import { problem } from '@drydock/contracts/platform/problem';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { createShares } from '@drydock/service/access/shares';
+import { createComeBack } from './come-back';
 
 /** What a key and its organisation may hold of the places that are free: half as many, and as many. */
 const shareOfKey = 0.5;
@@ -28,6 +29,8 @@ export interface Places {
    */
   take(caller: Caller): Promise<void> | undefined;
   giveBack(caller: Caller): void;
+  /** The refusal of a call beyond its caller's share, of these places or of others. */
+  ownShareIsUp(caller: Caller): Problem;
   readonly taken: number;
 }
 
@@ -42,6 +45,13 @@ interface Waiter {
  */
 export function createPlaces({ placesMax, waitingMax, waitMs }: PlaceLimits): Places {
   const places = createShares(placesMax, callerShares);
+  // As many as one organisation gets answered if each of its calls takes a second.
+  const comeBack = createComeBack(Math.max(1, placesMax / 2));
+  const ownShareIsUp = ({ orgId }: Caller): Problem =>
+    problem('overloaded', {
+      retryAfterSeconds: comeBack(orgId),
+      detail: 'Nothing was started: your key or your organisation has too many calls under way. Send fewer at a time.',
+    });
   const waitingPlaces = createShares(waitingMax, callerShares);
   /** By organisation, so that each of them is served in turn. */
   const waiting = new Map<string, Set<Waiter>>();
@@ -68,7 +78,7 @@ export function createPlaces({ placesMax, waitingMax, waitMs }: PlaceLimits): Pl
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         leave(waiter);
-        reject(ownShareIsUp());
+        reject(ownShareIsUp(caller));
       }, waitMs);
       const waiter: Waiter = {
         caller,
@@ -86,22 +96,17 @@ export function createPlaces({ placesMax, waitingMax, waitMs }: PlaceLimits): Pl
     take: (caller) => {
       const holders = holdersOf(caller);
       if (places.take(holders)) return undefined;
-      if (places.taken >= placesMax) throw problem('overloaded', { retryAfterSeconds: 1 });
-      if (!waitingPlaces.take(holders)) throw ownShareIsUp();
+      if (places.taken >= placesMax) throw problem('overloaded', { retryAfterSeconds: comeBack(caller.orgId) });
+      if (!waitingPlaces.take(holders)) throw ownShareIsUp(caller);
       return join(caller);
     },
     giveBack: (caller) => {
       places.giveBack(holdersOf(caller));
       if (waiting.size > 0) admitNext();
     },
+    ownShareIsUp,
     get taken() {
       return places.taken;
     },
   };
 }
-
-export const ownShareIsUp = () =>
-  problem('overloaded', {
-    retryAfterSeconds: 1,
-    detail: 'Nothing was started: your key or your organisation has too many calls under way. Send fewer at a time.',
-  });
