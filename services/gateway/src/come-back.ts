@@ -7,9 +7,10 @@ const secondsMax = 30;
 export type ComeBack = (holder: string) => number;
 
 /**
- * Spreads the calls that are refused: `perSecond` of one holder come back in each second, the first in one second from now and the last in 30. Ten
- * thousand clients that are all told "in a second" are back, and refused, each second: that keeps the gateway as busy as answering them would. Holders
- * are verified organisations, so that nobody can make many; those that wait for nobody any more go once a minute.
+ * Spreads the calls that are refused: `perSecond` of one holder come back in each second, the last one in 30. If ten
+ * thousand clients were all told "in a second", they would be back, and refused, each second: that keeps the gateway as
+ * busy as answering them would. Holders are verified organisations, so that nobody can make many. A holder is forgotten
+ * within a minute after its last call came back.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** By holder, when the last one that was refused comes back. */

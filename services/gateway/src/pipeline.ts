@@ -15,7 +15,7 @@ import { type Exchange, openExchange } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
 import type { Limit } from './limit';
-import { holdersOf, type Places } from './places';
+import { holdersOf, type Place, type Places } from './places';
 import { type Quotas, quotaHeaders } from './quota';
 import { refuse } from './refuse';
 import type { RequestLog } from './request-log';
@@ -80,9 +80,8 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const body = route.endpoint.body === undefined ? nothing : await takeBody(kit, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
-    const waiting = kit.places.take(caller);
-    if (waiting !== undefined) await waiting;
-    end.holdPlace(caller);
+    const place = kit.places.take(caller);
+    end.holdPlace(place instanceof Promise ? await place : place);
   }
   await kit.forward(exchange, match, caller, body);
 }
@@ -130,8 +129,8 @@ async function takeBody(
 }
 
 interface Ending {
-  /** The caller has taken a place: it goes back when the exchange ends, at once if it has ended already. */
-  holdPlace(caller: Caller): void;
+  /** The place goes back when the exchange ends, at once if it has ended already. */
+  holdPlace(place: Place): void;
   /** Takes a place among a service's event streams. Throws 429 `too_many_streams` when the caller has its share. */
   holdStream(caller: Caller, streams: Shares): void;
 }
@@ -154,7 +153,7 @@ function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
     else giveBack = release;
   };
   return {
-    holdPlace: (caller) => hold(() => kit.places.giveBack(caller)),
+    holdPlace: (place) => hold(place.giveBack),
     holdStream: (caller, streams) => {
       const holders = holdersOf(caller);
       if (!streams.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
