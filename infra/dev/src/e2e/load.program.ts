@@ -48,13 +48,14 @@ const count = (counts: Record<string, number>, what: string): void => {
 
 const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: ending.signal }).catch(() => undefined);
 
-async function watchReadiness(url: string): Promise<void> {
-  while (!ending.signal.aborted) {
+/** For as long as the process lives: the last answers are waited for after `end`. */
+async function watchReadiness(url: string): Promise<never> {
+  for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
     await answer?.arrayBuffer().catch(() => undefined);
     if (answer?.status === 200) ready.add(url);
     else ready.delete(url);
-    await pause(readyEveryMs);
+    await sleep(readyEveryMs);
   }
 }
 
@@ -82,9 +83,10 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
 /** A connection to a gateway that is ready, and to another where it is refused. */
 async function connect(urls: readonly string[], localAddress: string): Promise<net.Socket> {
   for (let refused = 0; ; ) {
+    while (ready.size === 0) await sleep(readyEveryMs);
     turn += 1;
     const choice = urls.filter((url) => ready.has(url));
-    const url = choice[turn % choice.length] ?? urls[turn % urls.length] ?? '';
+    const url = choice[turn % choice.length] ?? '';
     const startedMs = performance.now();
     const socket = net.connect({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress, noDelay: true });
     try {
@@ -165,8 +167,8 @@ async function runClient({ urls, token, calls, pauseMs }: LoadSetup, number: num
 
 const clients: Promise<void>[] = [];
 
-async function start(setup: LoadSetup): Promise<void> {
-  const watched = setup.urls.map(watchReadiness);
+function start(setup: LoadSetup): void {
+  for (const url of setup.urls) void watchReadiness(url);
   let silent = setup.clients;
   for (let number = 0; number < setup.clients; number += 1) {
     let isSilent = true;
@@ -177,7 +179,6 @@ async function start(setup: LoadSetup): Promise<void> {
     };
     clients.push(runClient(setup, number, onAnswer));
   }
-  await Promise.all(watched);
 }
 
 async function end(): Promise<void> {
@@ -190,7 +191,7 @@ setMaxListeners(0, ending.signal);
 process.on('message', (message) => {
   if (message === 'measure') Object.assign(tally, { admittedMs: [], shed: {} });
   else if (message === 'end') void end();
-  else void start(setupSchema.parse(message));
+  else start(setupSchema.parse(message));
 });
 // The test that started this process is gone.
 process.on('disconnect', () => process.exit(0));

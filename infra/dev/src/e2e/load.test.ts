@@ -26,8 +26,11 @@ const measuredMs = isChaos ? 60_000 : 15_000;
 const clients = { greedy: 9_500, other: 500 };
 const connections = clients.greedy + clients.other;
 const pauseMs = 10_000;
-/** A client is silent for the 30 s of `Retry-After` and a fifth more. With a shorter drain it could lose a request. */
-const gatewayDrainSeconds = 40;
+/**
+ * A client is silent for the 30 s of `Retry-After` and a fifth more, and on a busy machine until it gets to it. With a
+ * shorter drain it could lose a request.
+ */
+const gatewayDrainSeconds = 60;
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const site = '/v1/sites?limit=10';
 /** One in eight is a write. */
