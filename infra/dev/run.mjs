@@ -20,6 +20,11 @@ const commands = {
   mutants: { program: 'infra/dev/dist/mutants.js', needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },
   chaos: { program: 'infra/dev/dist/run-tests.js', args: ['--chaos'], needs: ['install', 'build'] },
+  'chaos:load': {
+    program: 'infra/dev/dist/run-tests.js',
+    args: ['--chaos', 'infra/dev/src/e2e/load.test.ts'],
+    needs: ['install', 'build'],
+  },
   dev: { program: 'infra/dev/dist/dev-service.js', needs: ['install', 'build'] },
   bootstrap: { program: 'services/keys/dist/bootstrap.js', needs: ['install', 'build'] },
   'dev:call': { program: 'infra/dev/dist/dev-call.js', needs: [] },

@@ -34,7 +34,7 @@ const options = {
 } as const;
 
 const usage =
-  'npm test [-- [--as-root] [PATTERN…]], npm run test:all [-- [--as-root] [--shard N/M] [--afresh]], npm run chaos, npm run check';
+  'npm test [-- [--as-root] [PATTERN…]], npm run test:all [-- [--as-root] [--shard N/M] [--afresh]], npm run chaos, npm run chaos:load, npm run check';
 
 async function main(): Promise<number> {
   const { values, positionals } = readCommandLine(usage, { options, wordsMax: Number.POSITIVE_INFINITY });

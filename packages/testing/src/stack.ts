@@ -61,6 +61,8 @@ export interface TestStack {
   log(name: string): string;
   /** A variable of a running process, secrets included. @throws when it has none */
   variable(name: string, variable: string): string;
+  /** The whole environment of a running process. */
+  environment(name: string): Record<string, string>;
   /** Stops everything as Ctrl-C does, and removes the data. */
   stop(): Promise<void>;
 }
@@ -169,6 +171,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
     },
     expireLeases,
     variable: (name, variable) => variableOf(pidOf(name), variable),
+    environment: (name) => environmentOf(pidOf(name)),
     log: (name) => {
       const file = path.join(dataDir, 'logs', `${name}.log`);
       return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
@@ -176,10 +179,14 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
   };
 }
 
-/** A variable of a running process: the supervisor tells its secrets to nobody else. */
-function variableOf(pid: number, name: string): string {
+/** The supervisor tells the secrets of its processes to nobody else. */
+function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-  const line = lines.find((candidate) => candidate.startsWith(`${name}=`));
-  if (line === undefined) throw new Error(`process ${pid} has no ${name}`);
-  return line.slice(name.length + 1);
+  return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
+}
+
+function variableOf(pid: number, name: string): string {
+  const value = environmentOf(pid)[name];
+  if (value === undefined) throw new Error(`process ${pid} has no ${name}`);
+  return value;
 }

@@ -31,6 +31,9 @@ import { createVerificationCache } from './verification-cache';
 export interface GatewayLimits {
   /** Measured: with 10,000 connections and no cap 2,291 errors and p99 21 s; with 200 places no error and p99 2 s. */
   inFlightMax: number;
+  /** New calls of one organisation, enough to keep a service and its ten connections busy; and how long one is new. */
+  newMax: number;
+  newMs: number;
   /** Calls that may wait for a place of their own caller's share, and how long. */
   waitingMax: number;
   waitMs: number;
@@ -51,6 +54,8 @@ export interface GatewayLimits {
 
 export const gatewayLimits: GatewayLimits = {
   inFlightMax: 200,
+  newMax: 16,
+  newMs: scaled(250),
   waitingMax: 600,
   waitMs: scaled(1_000),
   bodiesMax: 600,
@@ -96,7 +101,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
   const upstreams = createUpstreams(config, log, limits.upstream);
   const store = config.redisUrl === undefined ? undefined : openQuotaStore(config.redisUrl, log);
   const quotas = createQuotas(config.rateLimitScale);
-  const places = createPlaces({ placesMax: limits.inFlightMax, waitingMax: limits.waitingMax, waitMs: limits.waitMs });
+  const places = createPlaces({ ...limits, placesMax: limits.inFlightMax });
   const handle = createPipeline({
     routes: createRouteTable(endpoints),
     authenticate: createAuthenticate({

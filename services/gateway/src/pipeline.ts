@@ -15,7 +15,7 @@ import { type Exchange, openExchange } from './exchange';
 import type { Forward } from './forward';
 import { assertClean } from './hygiene';
 import type { Limit } from './limit';
-import { holdersOf, ownShareIsUp, type Places } from './places';
+import { holdersOf, type Place, type Places } from './places';
 import { type Quotas, quotaHeaders } from './quota';
 import { refuse } from './refuse';
 import type { RequestLog } from './request-log';
@@ -77,12 +77,11 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
   if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
-  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit.bodies, exchange, caller, route.endpoint);
+  const body = route.endpoint.body === undefined ? nothing : await takeBody(kit, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
-    const waiting = kit.places.take(caller);
-    if (waiting !== undefined) await waiting;
-    end.holdPlace(caller);
+    const place = kit.places.take(caller);
+    end.holdPlace(place instanceof Promise ? await place : place);
   }
   await kit.forward(exchange, match, caller, body);
 }
@@ -109,11 +108,16 @@ const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] 
 const nothing = Buffer.alloc(0);
 
 /** The syntax that the gateway alone can see; the rest is the service's. An endpoint without a body never reads one. */
-async function takeBody(bodies: Shares, { request, response }: Exchange, caller: Caller, endpoint: EndpointDefinition): Promise<Buffer> {
+async function takeBody(
+  { bodies, places }: PipelineKit,
+  { request, response }: Exchange,
+  caller: Caller,
+  endpoint: EndpointDefinition,
+): Promise<Buffer> {
   const { headers } = request;
   if (request.destroyed && !request.complete) throw problem('invalid_request', { internal: 'the client went away' });
   const holders = holdersOf(caller);
-  if (!bodies.take(holders)) throw ownShareIsUp();
+  if (!bodies.take(holders)) throw places.ownShareIsUp(caller);
   try {
     if (headers.expect !== undefined) response.writeContinue();
     const body = await readBody(request);
@@ -125,8 +129,8 @@ async function takeBody(bodies: Shares, { request, response }: Exchange, caller:
 }
 
 interface Ending {
-  /** The caller has taken a place: it goes back when the exchange ends, at once if it has ended already. */
-  holdPlace(caller: Caller): void;
+  /** The place goes back when the exchange ends, at once if it has ended already. */
+  holdPlace(place: Place): void;
   /** Takes a place among a service's event streams. Throws 429 `too_many_streams` when the caller has its share. */
   holdStream(caller: Caller, streams: Shares): void;
 }
@@ -149,7 +153,7 @@ function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
     else giveBack = release;
   };
   return {
-    holdPlace: (caller) => hold(() => kit.places.giveBack(caller)),
+    holdPlace: (place) => hold(place.giveBack),
     holdStream: (caller, streams) => {
       const holders = holdersOf(caller);
       if (!streams.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });

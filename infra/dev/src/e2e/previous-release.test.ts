@@ -55,15 +55,10 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-const environmentOf = (name: string): Record<string, string> => {
-  const lines = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8').split('\0');
-  return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
-};
-
 /** A process of the release before, with what this release gives its own. */
 async function startBeside(name: string, changes: Record<string, string> = {}): Promise<string> {
   const port = await findFreePort();
-  const env = { ...environmentOf(name), ...changes, PORT: String(port) };
+  const env = { ...stack.environment(name), ...changes, PORT: String(port) };
   const child = spawn(process.execPath, [path.join(tree, `services/${name}/dist/server.js`)], {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],

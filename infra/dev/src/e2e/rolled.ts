@@ -8,6 +8,9 @@ import { inRepo } from '../dev-config';
 
 const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
+/** On a machine that is busy with requests meanwhile. */
+const startMs = 120_000;
+
 /** A process at one address, which it has again after a restart. Its environment is asked for at each start. */
 export class Rolled {
   readonly url: string;
@@ -35,10 +38,11 @@ export class Rolled {
       if (msg === 'listening') isListening = true;
       if (phase !== undefined) this.phases.push(`${phase} ${outcome}`);
     });
-    await until(() => {
+    const hasBegun = (): boolean => {
       if (child.exitCode !== null) throw new InvariantViolated(`${this.program} ended before it listened`);
       return isListening;
-    });
+    };
+    await until(hasBegun, { timeoutMs: startMs, what: `${this.program} to listen` });
   }
 
   /** Resolves with its exit code or the signal that ended it, and what it closed first. */

@@ -73,3 +73,26 @@ test('a request that arrived in time is answered, however long this process did 
     'HTTP/1.1 408 Request Timeout',
   ]);
 });
+
+it('a thousand clients that connect while the process is busy all have their connections when it looks', async () => {
+  const somaxconn = Number(fs.readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+  const count = Math.min(1_000, somaxconn);
+  const connected = path.join(folder, 'connected');
+  spawn(process.execPath, ['-e', crowdScript, String(port), connected, String(count)], { stdio: ['ignore', 'ignore', 'inherit'] });
+  while (!fs.existsSync(connected)) blockFor(10);
+  expect(Number(fs.readFileSync(connected, 'utf8'))).toBe(count);
+});
+
+/** Writes how many connections it has, once it has all of them or the kernel has refused the others for so long. */
+const crowdScript = `
+  const [port, connected, count] = process.argv.slice(1);
+  let made = 0;
+  const tell = () => {
+    require('fs').writeFileSync(connected + '.part', String(made));
+    require('fs').renameSync(connected + '.part', connected);
+    process.exit();
+  };
+  setTimeout(tell, 20000);
+  for (let n = 0; n < Number(count); n += 1)
+    require('net').connect(Number(port), '127.0.0.1', () => { made += 1; if (made === Number(count)) tell(); }).on('error', () => {});
+`;

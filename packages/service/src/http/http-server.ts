@@ -62,11 +62,18 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
   });
 }
 
+/**
+ * Connections that the kernel has made and we have not taken yet; it allows `net.core.somaxconn` at most. Node asks for
+ * 511. The kernel drops what comes beyond, also the first request of a client that takes its connection for made: that
+ * request then comes seconds later, too late for `headersTimeout`.
+ */
+const backlog = 4_096;
+
 /** Resolves with the address once it listens. `port` 0 takes a free one. */
 export function listen(server: Server, port: number, host = '127.0.0.1'): Promise<{ url: string; port: number }> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog }, () => {
       server.off('error', reject);
       const address = server.address();
       if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');

@@ -1,0 +1,29 @@
+import { performance } from 'node:perf_hooks';
+
+/** Longer, and a customer's program has given up. */
+const secondsMax = 30;
+
+/** Seconds until a refused call of this holder may come again. */
+export type ComeBack = (holder: string) => number;
+
+/**
+ * Spreads the calls that are refused: `perSecond` of one holder come back in each second, the last one in 30. If ten
+ * thousand clients were all told "in a second", they would be back, and refused, each second: that keeps the gateway as
+ * busy as answering them would. Holders are verified organisations, so that nobody can make many. A holder is forgotten
+ * within a minute after its last call came back.
+ */
+export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
+  /** By holder, when the last one that was refused comes back. */
+  const lastMs = new Map<string, number>();
+  let sweepMs = nowMs() + 60_000;
+  return (holder) => {
+    const now = nowMs();
+    if (now >= sweepMs) {
+      sweepMs = now + 60_000;
+      for (const [old, last] of lastMs) if (last < now) lastMs.delete(old);
+    }
+    const next = Math.min(Math.max(lastMs.get(holder) ?? 0, now) + 1_000 / perSecond, now + secondsMax * 1_000);
+    lastMs.set(holder, next);
+    return Math.ceil((next - now) / 1_000);
+  };
+}
