@@ -62,6 +62,8 @@ export function trapStatements({ owner, file, folder, connections }: TrapTargets
       BEGIN ${quiet}; ${prizes(owner)
         .map((prize) => `CALL attempt('${prize.replaceAll("'", "''")}')`)
         .join('; ')}; SET @taken = take(); END`,
+    // The generated events of a lot may all be asleep.
+    `CREATE EVENT sprung ON SCHEDULE EVERY 1 SECOND DO DO spring('event')`,
   ];
 }
 

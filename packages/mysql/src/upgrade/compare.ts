@@ -126,6 +126,8 @@ const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema},
 
 // 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
+/** 10.5 writes a question mark for a letter beyond ASCII in the name of a sequence. */
+const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
   SELECT CONCAT(${tableName}), CONCAT(
     'SELECT JSON_ARRAY(', GROUP_CONCAT('HEX(DEFAULT(', ${quotedSql('COLUMN_NAME')}, '))' ORDER BY ORDINAL_POSITION), ') FROM (SELECT 1) one LEFT JOIN ',
@@ -136,7 +138,7 @@ const kindsSql = `SELECT CONCAT(${tableName}), CASE TABLE_TYPE WHEN 'SEQUENCE' T
   FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
 /** Of a view each version finds other lengths for its columns, so that only their types are compared. */
 const columnDigestsSql = `SELECT CONCAT(${tableName}),
-    MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', COLUMN_DEFAULT), EXTRA) ORDER BY ORDINAL_POSITION)),
+    MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
 /** What else there is of a table or a view. Each is read once and whole: a question for each table would take the square of their number. */

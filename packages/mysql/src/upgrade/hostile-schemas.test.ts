@@ -200,9 +200,11 @@ function comparable({ content, manifest }: Held, findings: readonly Finding[]): 
   return { ...content, programs: kept('programs'), tables: kept('tables'), rows };
 }
 
-/** What a restore has left out the old server cannot use either. */
+/** What a restore has left out the old server cannot use either, but for a default by a sequence whose name it cannot say. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
-  for (const { code, object } of findings.filter(({ code: found }) => found === 'view_broken' || found === 'not_restored')) {
+  const isLeftOut = ({ code, reason }: Finding): boolean =>
+    code === 'view_broken' || (code === 'not_restored' && !reason.startsWith('a column has no default'));
+  for (const { code, object } of findings.filter(isLeftOut)) {
     const name = object.slice(object.indexOf('`'));
     const use = code === 'view_broken' ? `SELECT 1 FROM ${name} LIMIT 0` : `SHOW CREATE ${object}`;
     await expect(ask(admin, use).then(() => object)).rejects.toMatchObject({ errno: expect.any(Number) });
