@@ -8,12 +8,14 @@ import {
   appDescriptionSchema,
   type FreezeAnswer,
   freezeAnswerSchema,
+  hostDatabasesSchema,
   type ProbeAnswer,
   probeAnswerSchema,
   type ReleaseDescription,
   type RestartAnswer,
   releaseDescriptionSchema,
   restartAnswerSchema,
+  type SiteDatabase,
   type SiteDescription,
   siteDescriptionSchema,
   siteHostProtocol,
@@ -37,7 +39,7 @@ export interface SiteHostClient {
   /** Makes the site, or completes one that a crash left half-made. Idempotent. */
   ensureSite(
     siteId: string,
-    site: { domain: string; mode?: 'live' | 'sandbox'; organisation_id?: string },
+    site: { domain: string; mode?: 'live' | 'sandbox'; organisation_id?: string; database?: SiteDatabase },
     claim: Claim,
   ): Promise<SiteDescription>;
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
@@ -71,6 +73,8 @@ export interface SiteHostClient {
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
+  /** Those that the host can make new sites with. */
+  readDatabases(signal?: AbortSignal): Promise<SiteDatabase[]>;
   close(): Promise<void>;
 }
 
@@ -89,6 +93,7 @@ export function createSiteHostReaderClient({ url, secret }: ControlAddress): Sit
   return {
     readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
+    readDatabases: async (signal) => (await ask('GET /databases', { id: null, signal, answer: hostDatabasesSchema })).databases,
     close,
   };
 }

@@ -9,6 +9,7 @@ export const siteHostStatuses = {
   site_unfinished: 409,
   no_app: 409,
   restart_blocked: 409,
+  database_not_offered: 409,
   sandbox_unavailable: 503,
 } as const;
 
