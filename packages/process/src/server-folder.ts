@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
+import { rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { isReachable, makePassableFolder, reachableHome, serverAccount } from './unprivileged';
@@ -81,4 +82,14 @@ function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
   const isOurs = process.getuid?.() === 0 || stats?.uid === process.getuid?.();
   return stats?.isDirectory() === true && isOurs && (stats.mode & 0o022) === 0;
+}
+
+/** Removes a server's data, wherever they are, and the folder of its socket, which has a short path of its own where that of the data is long. */
+export async function removeServerFolders(folder: string): Promise<void> {
+  const { home } = settleHome(folder);
+  const note = path.join(home, 'socket.txt');
+  const socket = fs.existsSync(note) ? fs.readFileSync(note, 'utf8').trim() : '';
+  if (path.basename(socket).startsWith('socket-')) await rm(socket, { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true });
 }

@@ -5,12 +5,12 @@ import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
+import { removeServerFolders } from '@drydock/process/server-folder';
 import { DatabaseFolder, type DatabaseRecord } from './database-folder';
 import { Fences } from './fences';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { engineOf } from './instance';
 import { Scratches } from './scratch';
-import { removeServerFolders } from './server-files';
 
 /** While something else holds its port, or it does not start. */
 const reopenMs = 5_000;

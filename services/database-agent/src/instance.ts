@@ -1,12 +1,12 @@
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
+import { removeServerFolders } from '@drydock/process/server-folder';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { Engine, Purpose } from './engine';
 import { mysqlEngine } from './mysql-engine';
 import { installedMysqlMajors } from './mysql-session';
 import { postgresEngine } from './postgres-engine';
 import { installedPostgresMajors } from './postgres-majors';
-import { removeServerFolders } from './server-files';
 import type { TlsMaterial } from './tls-authority';
 
 /** The majors of every engine whose programs are on this machine. */

@@ -53,12 +53,3 @@ export function readSections(archives: Archives, siteId: string, archive: Verify
   const chain = [{ source: archives.source(0), expected }];
   return sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));
 }
-
-const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL']);
-
-/** Postgres says 53100 when its disk is full, MySQL ER_DISK_FULL, the file system ENOSPC or EDQUOT, wrapped or not. */
-export function isDiskFull(error: unknown, depth = 0): boolean {
-  if (!(error instanceof Error) || depth > 5) return false;
-  if ('code' in error && typeof error.code === 'string' && fullDiskCodes.has(error.code)) return true;
-  return isDiskFull(error.cause, depth + 1);
-}

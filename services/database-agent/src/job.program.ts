@@ -1,4 +1,5 @@
 import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
+import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
@@ -20,7 +21,7 @@ import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '@drydock/postgr
 import { type Move, withStage } from '@drydock/postgres/upgrade/session';
 import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
 import pg from 'pg';
-import { type Archives, isDiskFull, packDump, readSections, withArchives } from './job-archive';
+import { type Archives, packDump, readSections, withArchives } from './job-archive';
 import {
   type DumpSetup,
   type LoadSetup,

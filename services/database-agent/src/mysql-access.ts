@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { nativeVerifier } from '@drydock/mysql/server/data-folder';
 import { z } from 'zod';
 import type { Access, Owner } from './engine';
 import { type MysqlSession, openMysql, quoteName, quoteText, withMysql } from './mysql-session';
@@ -20,8 +20,7 @@ const isMariadb = async (server: MysqlSession): Promise<boolean> => {
 /** MariaDB keeps the hash of a hash, so that it need not be told the password. MySQL salts its own; its binary log has the hash. */
 async function identified(server: MysqlSession, password: string): Promise<string> {
   if (!(await isMariadb(server))) return `identified with caching_sha2_password by ${quoteText(password)}`;
-  const sha1 = (bytes: Buffer | string): Buffer => createHash('sha1').update(bytes).digest();
-  return `identified via mysql_native_password using '*${sha1(sha1(password)).toString('hex').toUpperCase()}'`;
+  return `identified via mysql_native_password using '${nativeVerifier(password)}'`;
 }
 
 /**

@@ -1,13 +1,15 @@
+import { findingsOfMysql } from '@drydock/agent/database/load-findings';
 import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
+import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { dumpDatabase } from '@drydock/mysql/dump/dump-database';
-import type { Finding, Manifest } from '@drydock/mysql/dump/manifest';
+import type { Manifest } from '@drydock/mysql/dump/manifest';
 import { emptyServer, openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
 import { loadDatabase } from '@drydock/mysql/load/load-database';
 import { TransferError } from '@drydock/mysql/session/transfer-error';
 import { checkServer } from '@drydock/mysql/upgrade/precheck';
 import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
-import { isDiskFull, packDump, readSections, withArchives } from './job-archive';
+import { packDump, readSections, withArchives } from './job-archive';
 import { countingSections, readOneRow } from './mysql-content';
 import { type MysqlDumpSetup, type MysqlLoadSetup, type MysqlServerSetup, type MysqlTrialSetup, mysqlSetupSchema } from './mysql-job-setup';
 
@@ -54,7 +56,7 @@ async function load(
   const { findings } = await loadDatabase({ admin, flavour, sections: counting.sections, areAccountsLocked: true });
   const manifest = counting.manifest();
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
-  return { manifest, loaded: { tables: manifest.tables.length, rows, findings: told(findings) } };
+  return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
 /** Into the target of a restore; who may log in there is settled at the switch. */
@@ -79,14 +81,6 @@ async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise
   const { tables, findings } = await verifyDump(setup, context);
   return { tables, refused: [], findings };
 }
-
-/** What of a backup is not as it was, for the customer. */
-const told = (findings: readonly Finding[]): LoadedDump['findings'] =>
-  findings.map(({ code, object, reason }) => ({
-    kind: code === 'not_transactional' || code === 'history_not_kept' ? code : 'not_restored',
-    object,
-    reason,
-  }));
 
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };

@@ -1,8 +1,5 @@
 import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { readIfThere } from '@drydock/process/durable-file';
-import { settleHome } from '@drydock/process/server-folder';
 import { serverAccount } from '@drydock/process/unprivileged';
 
 /**
@@ -24,13 +21,4 @@ export function writeServerFiles<Setting extends string>(
     return [setting, file];
   };
   return Object.fromEntries(Object.entries<readonly [string, string]>(files).map(write)) as Record<Setting, string>;
-}
-
-/** An instance's data, wherever they are, and the folder of its socket, which has a short path of its own where that of the data is long. */
-export async function removeServerFolders(folder: string): Promise<void> {
-  const { home } = settleHome(folder);
-  const socket = (await readIfThere(path.join(home, 'socket.txt')))?.trim() ?? '';
-  if (path.basename(socket).startsWith('socket-')) await rm(socket, { recursive: true, force: true });
-  await rm(home, { recursive: true, force: true });
-  await rm(folder, { recursive: true, force: true });
 }

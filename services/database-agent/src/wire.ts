@@ -1,4 +1,5 @@
 import type { Verdict } from '@drydock/agent/host/database-address';
+import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
 import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
 
 /** What a client said first, in the clear. */
@@ -44,11 +45,3 @@ export const mysqlWire: Wire = {
   plain: writeMysqlError(3159, plainMessage),
   late: writeMysqlError(1053, lateMessage),
 };
-
-/** An error packet in the place of the server's greeting. There it has no SQL state. */
-function writeMysqlError(code: number, message: string): Buffer {
-  const body = Buffer.concat([Buffer.from([0xff, code & 0xff, code >> 8]), Buffer.from(message)]);
-  const head = Buffer.alloc(4);
-  head.writeUIntLE(body.length, 0, 3);
-  return Buffer.concat([head, body]);
-}

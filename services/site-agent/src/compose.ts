@@ -16,6 +16,9 @@ import { OutgoingPolicy } from './apps/outgoing';
 import type { SiteHostConfig } from './config';
 import { PagePlaces } from './content/page-places';
 import { controlRoutes } from './control-routes';
+import { DatabasesByEngine } from './database/databases-by-engine';
+import { MariadbDatabases } from './database/mariadb-databases';
+import { PostgresDatabases } from './database/postgres-databases';
 import { SitesCluster } from './database/sites-cluster';
 import { SitesClusters } from './database/sites-clusters';
 import { SlowRemoval } from './releases/slow-removal';
@@ -57,10 +60,17 @@ export async function composeSiteHost(
     cores: availableParallelism(),
     onError: (error) => log.warn({ err: error }, 'the CPU time of sites could not be sampled'),
   });
+  const mariadb = new MariadbDatabases({
+    sitesDir,
+    accounts,
+    onStart: (child, siteId) => cpu.watch(child, sites.organisationOfSite(siteId), 'serving'),
+    log,
+  });
+  lifetime.onClose('MariaDBs of sites', () => mariadb.close(), 22_000);
   const diskBytes = config.SITE_DISK_GB * 1e9;
   const surroundings = {
     host: config.HOST,
-    clusters,
+    databases: new DatabasesByEngine(new PostgresDatabases(clusters), mariadb),
     removal,
     cpu,
     places,

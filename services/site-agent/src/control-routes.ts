@@ -5,6 +5,7 @@ import {
   appDescriptionSchema,
   ensureSiteSchema,
   freezeSchema,
+  hostDatabasesSchema,
   probeSchema,
   releaseIdSchema,
   siteDescriptionSchema,
@@ -16,9 +17,10 @@ import type { HostedSites } from './sites/hosted-sites';
 
 /** The whole control protocol, one entry for each call. */
 export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; channel: ChannelRoute } {
-  const { route, change } = controlRoutesOf(siteHostProtocol.things, sites);
+  const { route, hostRoute, change } = controlRoutesOf(siteHostProtocol.things, sites);
   const ofJobs = jobRoutesOf(siteHostProtocol.things, sites, sites.jobs);
   const routes = [
+    hostRoute('GET /databases', async () => ok({ databases: await sites.offeredDatabases() }), hostDatabasesSchema),
     route('PUT', async (id, body) => ok(await sites.ensure(id, ensureSiteSchema.parse(body)))),
     route('GET', async (id) => ok(await sites.read(id).describe()), siteDescriptionSchema),
     route('DELETE', async (id, body) => {

@@ -1,8 +1,17 @@
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 
+const kindSchema = z.enum([
+  'not_validated',
+  'not_restored',
+  'not_populated',
+  'recomputed',
+  'owner_changed',
+  'not_transactional',
+  'history_not_kept',
+]);
 const loadFindingSchema = z.strictObject({
-  kind: z.enum(['not_validated', 'not_restored', 'not_populated', 'recomputed', 'owner_changed', 'not_transactional', 'history_not_kept']),
+  kind: kindSchema,
   object: z.string(),
   reason: z.string(),
 });
@@ -10,6 +19,11 @@ const loadFindingSchema = z.strictObject({
 /** What of a dump a database does not have after its load, or has without its proof. */
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
+
+/** Findings of MySQL, in the words of both engines. */
+export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
+  return findings.map(({ code, object, reason }) => ({ kind: kindSchema.safeParse(code).data ?? 'not_restored', object, reason }));
+}
 
 /** How many are told one by one. */
 const toldMax = 50;

@@ -70,6 +70,19 @@ export type StageResult = z.infer<typeof stageResultSchema>;
 /** Null: there is no such table. */
 export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
 
+/** How the program of a job logs in to a release's database. */
+const programDatabaseSchema = z.discriminatedUnion('engine', [
+  /** `role`: as whom a load acts; null for what reads. */
+  z.strictObject({ engine: z.literal('postgres'), url: z.string(), role: z.string().nullable() }),
+  /** The administrator of a server that has nothing but this database. */
+  z.strictObject({
+    engine: z.literal('mariadb'),
+    login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
+    release: z.string(),
+  }),
+]);
+export type ProgramDatabase = z.infer<typeof programDatabaseSchema>;
+
 /** What the program of a job is told. Paths are those that it sees. */
 export const programSetupSchema = z.discriminatedUnion('work', [
   z.strictObject({
@@ -78,14 +91,14 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     files_dir: z.string(),
     /** Where the host keeps the releases. The box does not show this folder under that name, but an absolute link of the site may lead there. */
     releases_dir: z.string(),
-    database: z.strictObject({ url: z.string() }),
+    database: programDatabaseSchema,
   }),
   z.strictObject({
     work: z.literal('stage'),
     spec: stageSpecSchema,
     files_dir: z.string(),
     /** Null where the files alone are staged. */
-    database: z.strictObject({ url: z.string(), role: z.string() }).nullable(),
+    database: programDatabaseSchema.nullable(),
   }),
   z.strictObject({ work: z.literal('count_rows'), spec: countRowsSpecSchema, database: z.strictObject({ url: z.string() }) }),
 ]);

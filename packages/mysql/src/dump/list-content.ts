@@ -190,6 +190,8 @@ export async function beginSnapshot(reader: Session, release: string): Promise<s
     const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
     const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
     const [file, position] = [status.get('binlog_snapshot_file') ?? '', Number(status.get('binlog_snapshot_position') ?? 0)];
+    // A server without a binary log.
+    if (file === '') return '';
     const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);
     return gtid ?? '';
   }

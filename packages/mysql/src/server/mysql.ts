@@ -38,6 +38,8 @@ export interface MysqlOptions {
   /** Differs between two servers that replicate. */
   serverId?: number;
   bufferPoolBytes?: number;
+  /** Without it nobody can replicate the server. Only MariaDB's is left out. On unless said. */
+  hasBinaryLog?: boolean;
   /** What all sessions and tables in memory together may take beside the buffers: beyond it a statement fails as out of memory. No limit when not given. */
   sessionsBytes?: number;
   /** A server for tests: a power cut loses what it has, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every server one. */
@@ -164,6 +166,7 @@ function choiceOf(options: MysqlOptions, tls: SettingsChoice['tls']): SettingsCh
     isEventSchedulerOn: options.isEventSchedulerOn ?? false,
     serverId: options.serverId ?? 1,
     bufferPoolBytes: options.bufferPoolBytes ?? defaultBufferPoolBytes,
+    hasBinaryLog: options.hasBinaryLog ?? true,
     isEphemeral: options.isEphemeral === true || isEveryServerEphemeral(),
     further: options.settings ?? {},
   };

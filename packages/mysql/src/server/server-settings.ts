@@ -15,6 +15,7 @@ export interface SettingsChoice {
   isEventSchedulerOn: boolean;
   serverId: number;
   bufferPoolBytes: number;
+  hasBinaryLog: boolean;
   isEphemeral: boolean;
   /** The caller's, by the server's names; they win over ours. */
   further: Readonly<Record<string, string>>;
@@ -53,12 +54,8 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
     'skip-name-resolve': 'ON',
     'local-infile': 'OFF',
     'event-scheduler': choice.isEventSchedulerOn ? 'ON' : 'OFF',
-    // Customers without SUPER make triggers and functions. With whole rows in the log it is no matter whether these are deterministic.
-    'log-bin': 'binlog',
-    'log-bin-trust-function-creators': 'ON',
-    'sync-binlog': isEphemeral ? '0' : '1',
+    ...(choice.hasBinaryLog ? binaryLog(isEphemeral) : {}),
     'innodb-flush-log-at-trx-commit': isEphemeral ? '2' : '1',
-    'max-binlog-size': String(64 * 2 ** 20),
     'innodb-buffer-pool-size': String(choice.bufferPoolBytes),
     'innodb-log-buffer-size': String(4 * 2 ** 20),
     'key-buffer-size': String(2 ** 20),
@@ -70,6 +67,14 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
     ...choice.further,
   };
 }
+
+const binaryLog = (isEphemeral: boolean): Record<string, string> => ({
+  // Customers without SUPER make triggers and functions. With whole rows in the log it is no matter whether these are deterministic.
+  'log-bin': 'binlog',
+  'log-bin-trust-function-creators': 'ON',
+  'sync-binlog': isEphemeral ? '0' : '1',
+  'max-binlog-size': String(64 * 2 ** 20),
+});
 
 function mariadbSettings({ version }: Engine): Record<string, string> {
   return {

@@ -13,13 +13,11 @@ const acceptedMax = 128;
 /** What an application finds in its own network: its database where it always was, and the way out. */
 export class AppNetwork {
   private readonly databasePort: number;
-  private readonly acceptDatabase: (client: Socket) => void;
   private readonly outgoing: Outgoing;
   private readonly dialler: OutgoingDialler;
 
-  constructor(options: { databasePort: number; acceptDatabase: (client: Socket) => void; policy: OutgoingPolicy; inTurn: InTurn }) {
+  constructor(options: { databasePort: number; policy: OutgoingPolicy; inTurn: InTurn }) {
     this.databasePort = options.databasePort;
-    this.acceptDatabase = options.acceptDatabase;
     this.outgoing = new Outgoing(options.policy, options.inTurn);
     this.dialler = new OutgoingDialler(this.outgoing);
   }
@@ -32,7 +30,7 @@ export class AppNetwork {
   readonly nodeArgs = ['--import', outgoingPreloadUrl(ports)];
 
   /** Serves what one box connects to. What is still open when the box ends is closed, whatever the other side does. */
-  serve({ listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>): void {
+  serve({ listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>, acceptDatabase: (client: Socket) => void): void {
     const clients = new Set<Socket>();
     const serveAt = (port: number, accept: (client: Socket) => void): Server | undefined =>
       listeners.get(port)?.on('connection', (client) => {
@@ -40,7 +38,7 @@ export class AppNetwork {
         client.once('close', () => clients.delete(client));
         accept(client);
       });
-    serveAt(this.databasePort, this.acceptDatabase);
+    serveAt(this.databasePort, acceptDatabase);
     const ways = [
       serveAt(ports.proxy, (client) => this.outgoing.accept(client)),
       serveAt(ports.dialler, (client) => this.dialler.accept(client)),

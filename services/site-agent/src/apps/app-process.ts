@@ -19,6 +19,13 @@ const socketName = 'drydock-app.sock';
 /** The limits of each process alone, except `processes`, which counts all processes and threads of the site's account. */
 const limits = { memoryBytes: 2 ** 30, processes: 256, openFiles: 4_096, fileBytes: 2 ** 30 };
 
+/** The database of the release that the application is of. */
+export interface AppDatabase {
+  url: string;
+  /** Serves a client that came from the application's own network. */
+  accept(client: Socket): void;
+}
+
 export interface AppSettings {
   isolation: Isolation;
   /** Where there is no isolation: whether the operator has said that sites may take over this machine. */
@@ -27,7 +34,7 @@ export interface AppSettings {
   isDiskFull(): boolean;
   filesDir: string;
   log: AppLog;
-  databaseUrl: string;
+  database: AppDatabase;
   /** As whom it runs; null: as this process. */
   uid: number | null;
   /** Its own network; null where it shares the machine's. */
@@ -122,11 +129,11 @@ export class AppProcess {
 async function spawnApp({
   isolation,
   filesDir,
-  databaseUrl,
+  database,
   uid,
   network,
 }: AppSettings): Promise<{ child: GuardedChild; socketFile: string }> {
-  const common = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', PORT: '0', DATABASE_URL: databaseUrl };
+  const common = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', PORT: '0', DATABASE_URL: database.url };
   const stdio: ['ignore', 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', 'pipe'];
   const args = ['--import', appPreloadUrl];
   if (isolation.kind === 'none') {
@@ -151,7 +158,7 @@ async function spawnApp({
     onOrphan: 'SIGKILL',
     ...(network !== null && { ownNetwork: { ports: network.ports } }),
   });
-  network?.serve(child);
+  network?.serve(child, (client) => database.accept(client));
   return { child, socketFile: path.join(child.root, 'tmp', socketName) };
 }
 

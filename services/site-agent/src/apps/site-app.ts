@@ -8,6 +8,7 @@ import type { Release } from '../releases/release';
 import type { SiteFolder } from '../sites/site-folder';
 import { AppLog } from './app-log';
 import type { AppNetwork } from './app-network';
+import type { AppDatabase } from './app-process';
 import { AppRunner } from './app-runner';
 
 interface SiteAppSettings {
@@ -35,9 +36,9 @@ export class SiteApp {
   }
 
   /** For one release: its folder, its database. */
-  openRunner(filesDir: string, databaseUrl: string): AppRunner {
+  openRunner(filesDir: string, database: AppDatabase): AppRunner {
     const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
-    const settings = { filesDir, databaseUrl, log: this.printed, uid, isolation, isRiskTaken, network, isDiskFull, onStart };
+    const settings = { filesDir, database, log: this.printed, uid, isolation, isRiskTaken, network, isDiskFull, onStart };
     return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 

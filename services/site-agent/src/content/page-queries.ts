@@ -1,15 +1,17 @@
 import type { Connection, Submittable } from 'pg';
 
-const statementMs = 2_000;
-const rowsMax = 1_000;
+/** How long one query of a page may take. */
+export const pageStatementMs = 2_000;
+/** How many of its rows are kept. */
+export const pageRowsMax = 1_000;
 
 const begin = 'begin isolation level repeatable read read only';
 /** Again before each query: the one before may have changed it. */
-const limit = `set local statement_timeout = ${statementMs}`;
+const limit = `set local statement_timeout = ${pageStatementMs}`;
 /** The rollback takes back all that a page has set; these are what it leaves. So the next page starts afresh. */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
-/** What a query gives, every value as Postgres writes it. */
+/** What a query gives, every value as the server writes it. */
 export interface QueryRows {
   /** Where in a row a column is. */
   columns: Map<string, number>;
@@ -46,7 +48,7 @@ class PageQueries implements Submittable {
       connection.bind({}, noMore);
       if (rows !== null) connection.describe({ type: 'P', name: '' }, noMore);
       // Its types have the number as a text, which it would not send.
-      Reflect.apply(connection.execute, connection, [{ rows: rowsMax }]);
+      Reflect.apply(connection.execute, connection, [{ rows: pageRowsMax }]);
     }
     connection.sync();
     connection.stream.uncork();

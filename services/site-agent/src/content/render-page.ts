@@ -1,81 +1,35 @@
-import { Socket } from 'node:net';
 import { errorCodeOf } from '@drydock/process/error-code';
-import pg from 'pg';
-import { type QueryRows, runPageQueries } from './page-queries';
+import type { QueryRows } from './page-queries';
+import { openPageSessions, type PageSessions } from './page-sessions';
 import { escapeHtml, PageError, type PagePart, parsePage, type RowPart } from './page-template';
 import type { Found } from './protocol';
 
-const connectionsMax = 5;
 const pageMs = 8_000;
 /** How many bytes all queries of one page may send, and how large the page may become. Beyond it nothing more is read. */
 const bytesMax = 8 * 2 ** 20;
 
-/** Postgres starts, stops, is away or is full: the page can be had in a moment. */
-const unavailableCodes = /^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/;
-const unavailableTexts = /Connection terminated|timeout exceeded when trying to connect/;
-
-/** A connection that counts what it is sent: a value of a gigabyte never becomes one in memory. */
-class CountedClient extends pg.Client {
-  private readonly socket: Socket;
-  private left = Number.POSITIVE_INFINITY;
-  hasOverflowed = false;
-
-  constructor(config?: string | pg.ClientConfig) {
-    const socket = new Socket();
-    super({ ...(typeof config === 'object' ? config : {}), stream: () => socket });
-    this.socket = socket;
-    // The query that waits for an answer gets the error too.
-    this.on('error', () => undefined);
-    socket.on('data', (piece: Buffer) => {
-      this.left -= piece.length;
-      if (this.left >= 0) return;
-      this.hasOverflowed = true;
-      socket.destroy();
-    });
-  }
-
-  /** From now on; beyond it the connection is broken off. */
-  allowBytes(bytes: number): void {
-    this.left = bytes;
-  }
-
-  breakOff(): void {
-    this.socket.destroy();
-  }
-
-  /** The session's number at the server; pg keeps it without telling its types. */
-  get backendPid(): number {
-    return 'processID' in this && typeof this.processID === 'number' ? this.processID : 0;
-  }
-}
+/** The server starts, stops, is away or is full, in the words of Postgres and of MariaDB: the page can be had in a moment. */
+const unavailableCodes = new RegExp(
+  '^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|PROTOCOL_CONNECTION_LOST|HANDSHAKE_UNKNOWN_ERROR' +
+    '|ER_CON_COUNT_ERROR|ER_SERVER_SHUTDOWN|ER_USER_LIMIT_REACHED|ER_TOO_MANY_USER_CONNECTIONS)$',
+);
+const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded when trying to connect/;
 
 /** What the host is told about the child's sessions. */
 export interface SessionEvents {
-  onOpen(backendPid: number): void;
+  onOpen(number: number): void;
   /** Nobody waits for this one any more, and its statement may lift every limit: only a superuser's word ends it. */
-  onOverrun(backendPid: number): void;
+  onOverrun(number: number): void;
 }
 
 /** Renders pages, each in one read-only transaction of the site's own role, so that all of a page shows one moment. */
 export class PageRenderer {
-  private readonly pool: pg.Pool;
+  private readonly sessions: PageSessions;
   private readonly events: SessionEvents;
 
   constructor(databaseUrl: string, events: SessionEvents) {
     this.events = events;
-    this.pool = new pg.Pool({
-      connectionString: databaseUrl,
-      max: connectionsMax,
-      connectionTimeoutMillis: 2_000,
-      idleTimeoutMillis: 10_000,
-      application_name: 'site pages',
-      Client: CountedClient,
-    });
-    // A connection that breaks while idle is replaced at the next page.
-    this.pool.on('error', () => undefined);
-    this.pool.on('connect', (client) => {
-      if (client instanceof CountedClient) events.onOpen(client.backendPid);
-    });
+    this.sessions = openPageSessions(databaseUrl, (number) => events.onOpen(number));
   }
 
   /** Never throws: a page that cannot be shown says why. */
@@ -92,34 +46,31 @@ export class PageRenderer {
   }
 
   private async renderParts(parts: PagePart[]): Promise<string> {
-    const client = await this.pool.connect();
-    if (!(client instanceof CountedClient)) throw new Error('the pool has connections of its own making');
-    client.allowBytes(bytesMax);
+    const session = await this.sessions.take();
+    session.allowBytes(bytesMax);
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      this.events.onOverrun(client.backendPid);
-      client.breakOff();
+      this.events.onOverrun(session.number);
+      session.breakOff();
     }, pageMs);
     let isClean = false;
     try {
-      const results = await runPageQueries(
-        client,
-        parts.flatMap((part) => (part.kind === 'html' ? [] : [part.sql])),
-      );
+      const queries = parts.flatMap((part) => (part.kind === 'html' ? [] : [part.sql]));
+      const results = await session.run(queries);
       isClean = true;
       return renderAll(parts, results);
     } catch (error) {
       if (isLate) throw new PageError(`the page took more than ${pageMs} ms`);
-      if (client.hasOverflowed) {
-        this.events.onOverrun(client.backendPid);
+      if (session.hasOverflowed()) {
+        this.events.onOverrun(session.number);
         throw new PageError(`the page's queries give more than ${bytesMax} bytes`);
       }
       throw error;
     } finally {
       clearTimeout(timer);
-      client.allowBytes(Number.POSITIVE_INFINITY);
-      client.release(!isClean);
+      session.allowBytes(Number.POSITIVE_INFINITY);
+      session.giveBack(isClean);
     }
   }
 }

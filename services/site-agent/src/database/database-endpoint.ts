@@ -1,11 +1,11 @@
 import { connect, type Server, type Socket } from 'node:net';
 import { DatabaseAddress, type Verdict } from '@drydock/agent/host/database-address';
-import type { InTurn } from '@drydock/agent/host/in-turn';
 import { Newcomers } from '@drydock/agent/host/newcomers';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
-import { type Gate, GateError } from '../serving/gate';
+import { GateError } from '../serving/gate';
 import { EndpointSession } from './endpoint-session';
-import type { SitesCluster } from './sites-cluster';
+import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
+import { PostgresStart } from './session-start';
 
 /** The name by which customers know their database, whichever release is current. */
 export const endpointDatabase = 'site';
@@ -17,32 +17,12 @@ type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
 type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
-/** A release's database, and where it is. */
-export interface PlacedDatabase {
-  readonly database: string;
-  readonly cluster: SitesCluster;
-}
-
-export interface EndpointOptions {
-  gate: Gate;
-  siteId: string;
-  role: string;
-  /** The database of the current release, read when a session is let through; null while there is none. */
-  current: () => PlacedDatabase | null;
-  /** Whether the database is so large that nobody may write to it any more. */
-  isDiskFull: () => boolean;
-  /** The databases of the releases that are being served. Pages and applications ask for them by name. */
-  served: () => Iterable<PlacedDatabase>;
-  /** Each piece that is carried, either way, takes a turn of the organisation's. */
-  inTurn: InTurn;
-}
-
 /**
  * The one address of a site's database. It changes the database's name in the client's first packet to that of the current release and then
  * only passes bytes on: passwords are proved to Postgres itself (SCRAM), cancels are forwarded. New sessions wait while the gate is frozen;
  * those of a release itself do not, since its last requests are waited for.
  */
-export class DatabaseEndpoint {
+export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
   private readonly address: DatabaseAddress<Greeting>;
   /** Sessions that have been given a database. */
@@ -58,7 +38,6 @@ export class DatabaseEndpoint {
     this.address = new DatabaseAddress(judgeGreeting, admit, options.inTurn);
   }
 
-  /** How many sessions there were; as long as it stays the same and none is open, nobody has written. */
   sessionsBegun = 0;
 
   get isInUse(): boolean {
@@ -69,12 +48,11 @@ export class DatabaseEndpoint {
     return this.address.server;
   }
 
-  /** Serves a client that came another way than by this address: from an application's own network. */
+  /** Its client says by name which release's database it means. */
   accept(client: Socket): void {
     this.address.accept(client);
   }
 
-  /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
   endSessions(): void {
     for (const session of this.sessions) session.end();
   }
@@ -108,8 +86,8 @@ export class DatabaseEndpoint {
     else this.join(client, startup, current, settle);
   }
 
-  private findServed(name: string): PlacedDatabase | null {
-    for (const served of this.options.served()) if (served.database === name) return served;
+  private findServed(name: string): ReleaseDatabase | null {
+    for (const served of this.options.served()) if (served.name === name) return served;
     return null;
   }
 
@@ -123,28 +101,27 @@ export class DatabaseEndpoint {
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
   }
 
-  private join(client: Socket, { protocol, parameters, rest }: Startup, { database, cluster }: PlacedDatabase, settle: () => void): void {
-    const { siteId, role, inTurn } = this.options;
+  private join(client: Socket, { protocol, parameters, rest }: Startup, database: ReleaseDatabase, settle: () => void): void {
+    const { siteId, inTurn } = this.options;
+    const startup = Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database.name]])), rest]);
     // Before anything is awaited: a switch from now on must find this session.
     const session = new EndpointSession(client, {
-      cluster,
-      newcomers: [this.newcomers, cluster.newcomers],
+      database,
+      beginning: new PostgresStart(),
+      startup,
+      newcomers: [this.newcomers, database.newcomers],
       siteId,
-      takePlace: (end) => cluster.budget.take(siteId, end),
-      endBackend: (pid) => cluster.endSessionsOf(role, database, [pid]),
       onAuthenticated: settle,
       inTurn,
     });
     this.sessions.add(session);
     this.sessionsBegun += 1;
-    session.start(Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database]])), rest]), () =>
-      this.sessions.delete(session),
-    );
+    session.start(() => this.sessions.delete(session));
   }
 
   /** Postgres would end a statement of any site for its number and key, so that somebody could try keys: only sessions of this site can be named. */
   private forwardCancel(client: Socket, { pid, packet }: Cancel): void {
-    const session = [...this.sessions].find((each) => each.pid === pid);
+    const session = [...this.sessions].find((each) => each.number === pid);
     if (session === undefined) {
       client.destroy();
       return;

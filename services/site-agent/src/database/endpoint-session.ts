@@ -1,10 +1,9 @@
 import { Socket } from 'node:net';
 import { carryInTurn, hearInTurn, type InTurn } from '@drydock/agent/host/in-turn';
 import type { Newcomers } from '@drydock/agent/host/newcomers';
-import { writeFatal } from '@drydock/agent/host/startup-packet';
 import { scaled } from '@drydock/process/time-out-scale';
-import { SessionStart } from './session-start';
-import type { SitesAddress, SitesCluster } from './sites-cluster';
+import type { ReleaseDatabase, ServerAddress } from './release-database';
+import type { SessionStart } from './session-start';
 
 /** How long a client may take to prove itself. */
 const authenticationMs = 3_000;
@@ -14,26 +13,25 @@ const graceMs = 1_000;
 const lastWordsMs = 10_000;
 
 export interface EndpointSessionOptions {
-  cluster: SitesCluster;
+  database: ReleaseDatabase;
+  beginning: SessionStart;
+  /** What its server is told first; empty where the server speaks first. */
+  startup: Buffer;
   /** The site's own newcomers by their addresses, and those of all sites by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
-  /** Null when the site has its share. */
-  takePlace: (end: () => void) => (() => void) | null;
-  endBackend: (pid: number) => Promise<void>;
   onAuthenticated: () => void;
   inTurn: InTurn;
 }
 
 /**
- * A session on its way through the endpoint: a newcomer until Postgres has let it in, then one with a place of the site's. What counts is the backend: the place is given
+ * A session on its way through the endpoint: a newcomer until the server has let it in, then one with a place of the site's. What counts is the backend: the place is given
  * back when that has ended, which its socket tells, and not when the client has hung up.
  */
 export class EndpointSession {
   private readonly client: Socket;
   private readonly options: EndpointSessionOptions;
   private readonly upstream = new Socket();
-  private readonly beginning = new SessionStart();
   private late: NodeJS.Timeout | undefined;
   private readonly leaveNewcomers: () => void;
   private giveBack: (() => void) | null = null;
@@ -52,7 +50,7 @@ export class EndpointSession {
   }
 
   /** `onOver` is called when there is no backend any more. */
-  start(startup: Buffer, onOver: () => void): void {
+  start(onOver: () => void): void {
     const { client, upstream } = this;
     upstream.on('error', () => undefined);
     upstream.once('close', () => {
@@ -64,49 +62,54 @@ export class EndpointSession {
       onOver();
     });
     client.once('close', () => this.leave());
-    this.options.cluster.wake().then(
-      () => this.connect(startup),
+    this.options.database.wake().then(
+      () => this.connect(),
       () => {
-        client.end(writeFatal('57P03', 'the database does not start'));
+        client.end(this.options.beginning.refuse('down'));
         upstream.destroy();
       },
     );
   }
 
-  private connect(startup: Buffer): void {
+  private connect(): void {
     const { client, upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;
     this.late = setTimeout(() => this.end(), scaled(authenticationMs));
     upstream.setNoDelay(true).connect(this.address);
-    upstream.write(startup);
+    if (this.options.startup.length > 0) upstream.write(this.options.startup);
     carryInTurn(client, upstream, this.options.inTurn);
     hearInTurn(upstream, this.options.inTurn, this.passOn);
   }
 
-  get address(): SitesAddress {
-    return this.options.cluster.address;
+  get address(): ServerAddress {
+    return this.options.database.address;
   }
 
-  /** The process id of the backend. Null until the backend has sent it. */
-  get pid(): number | null {
-    return this.beginning.pid;
+  /** By what the server knows it. Null until the server has said so. */
+  get number(): number | null {
+    return this.options.beginning.number;
   }
 
   /** Ends it from our side, at once. */
   end(): void {
     this.client.destroy();
     this.leave();
-    const { pid } = this.beginning;
-    if (pid !== null) void this.options.endBackend(pid).catch(() => undefined);
+    this.endBackend();
   }
 
-  /** Passes on what Postgres says, and looks at it until Postgres has said who the backend is. What comes after the client has gone is dropped. */
+  private endBackend(): void {
+    const { number } = this;
+    if (number !== null) void this.options.database.endSessions([number]).catch(() => undefined);
+  }
+
+  /** Passes on what the server says, and looks at it until the server has said which session it is. What comes after the client has gone is dropped. */
   private readonly passOn = (chunk: Buffer, next: () => void): void => {
-    const { client, beginning } = this;
+    const { client } = this;
+    const { beginning } = this.options;
     const wasAuthenticated = beginning.isAuthenticated;
     beginning.push(chunk);
     if (beginning.isAuthenticated && !wasAuthenticated && !this.settle()) {
-      client.end(writeFatal('53300', 'too many connections for this site'));
+      client.end(beginning.refuse('full'));
       this.leave();
       return;
     }
@@ -118,23 +121,23 @@ export class EndpointSession {
     // It goes on as a newcomer, and soon ends.
     if (this.client.destroyed) return true;
     this.leaveNewcomers();
-    this.giveBack = this.options.takePlace(() => this.end());
+    this.giveBack = this.options.database.takePlace(() => this.end());
     if (this.giveBack !== null) this.options.onAuthenticated();
     return this.giveBack !== null;
   }
 
   /**
-   * The client has gone. Postgres hears so when it reads on; what it works on until then may be a statement without end. A backend whose number is not known yet waits for
+   * The client has gone. The server hears so when it reads on; what it works on until then may be a statement without end. A backend whose number is not known yet waits for
    * its client, and ends when the socket does.
    */
   private leave(): void {
-    const { upstream, beginning } = this;
+    const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;
     upstream.end();
     upstream.resume(); // it may have waited for the client
     this.ending = setInterval(() => {
-      if (beginning.pid === null) upstream.destroy();
-      else void this.options.endBackend(beginning.pid).catch(() => undefined);
+      if (this.number === null) upstream.destroy();
+      else this.endBackend();
     }, graceMs);
   }
 }

@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Accounts } from '@drydock/agent/host/accounts';
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
 import { customerSessionBytes, KeptPostgres } from '@drydock/postgres/server/kept-postgres';
 import { defaultMajor } from '@drydock/postgres/server/native-postgres';
 import type { PostgresServer } from '@drydock/postgres/server/postgres';
@@ -9,10 +8,8 @@ import { readIfThere, writeDurably } from '@drydock/process/durable-file';
 import type { Log } from '@drydock/service/telemetry/log';
 import { z } from 'zod';
 import { SitesCluster } from './sites-cluster';
+import { WokenServer } from './woken-server';
 
-/** A cluster without a session for so long is stopped. */
-export const idleMs = 15 * 60_000;
-const lookMs = 60_000;
 const connectionsMax = 100;
 /** A backup locks every table of a site at once. The table of locks is 11 MB of the cluster's memory. */
 const locksMax = 80_000;
@@ -49,12 +46,9 @@ export interface OwnClusterOptions {
  */
 export class OwnCluster {
   private readonly postgres: KeptPostgres;
-  private readonly turn = new SerialQueue();
-  private readonly timer: NodeJS.Timeout;
+  private readonly woken: WokenServer;
   private server: PostgresServer | null = null;
   private known: SitesCluster | null = null;
-  private state: 'started' | 'stopped' | 'closed' = 'stopped';
-  private usedMs = performance.now();
 
   private constructor({ folder, log }: OwnClusterOptions, { major, account }: z.infer<typeof recordSchema>) {
     this.postgres = new KeptPostgres({
@@ -67,19 +61,17 @@ export class OwnCluster {
       },
       onDown: () => undefined,
     });
-    this.timer = setInterval(() => {
-      this.stopIfUnused().catch((err: unknown) => log.warn({ err, folder }, 'whether a cluster of sites is in use could not be asked'));
-    }, lookMs).unref();
+    this.woken = new WokenServer({ server: this.postgres, isUnused: () => this.cluster.isUnused(), folder, log });
   }
 
   /** Makes it when it is not there. */
   static async open(options: OwnClusterOptions): Promise<OwnCluster> {
     const own = new OwnCluster(options, await settleRecord(options));
     try {
-      await own.wake();
+      await own.woken.wake();
       if (own.server === null) throw new Error('a server that is up says where');
       const { adminUrl, socketFolder } = own.server;
-      own.known = new SitesCluster(adminUrl, socketFolder, options.name, () => own.wake());
+      own.known = new SitesCluster(adminUrl, socketFolder, options.name, () => own.woken.wake());
       await own.known.open();
       return own;
     } catch (error) {
@@ -93,19 +85,12 @@ export class OwnCluster {
     return this.known;
   }
 
-  /** Stops the server if nobody has used it for {@link idleMs}. */
-  async stopIfUnused(nowMs = performance.now()): Promise<void> {
-    const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
-    if (this.state !== 'started' || isRecent()) return;
-    if (!(await this.cluster.isUnused())) this.usedMs = nowMs;
-    // Somebody may have come meanwhile; whoever comes from here on waits for the end, and for another start.
-    if (isRecent() || this.state !== 'started') return;
-    await this.stop('stopped');
+  stopIfUnused(nowMs?: number): Promise<void> {
+    return this.woken.stopIfUnused(nowMs);
   }
 
   async close(): Promise<void> {
-    clearInterval(this.timer);
-    await this.stop('closed');
+    await this.woken.close();
     await this.known?.close();
   }
 
@@ -113,22 +98,6 @@ export class OwnCluster {
   async remove(): Promise<void> {
     await this.close();
     await this.postgres.remove();
-  }
-
-  private async wake(): Promise<void> {
-    this.usedMs = performance.now();
-    if (this.state === 'started') return;
-    await this.turn.run(async () => {
-      if (this.state === 'closed') throw new Error('this cluster of sites is closed');
-      if (this.state === 'started') return;
-      await this.postgres.start();
-      this.state = 'started';
-    });
-  }
-
-  private stop(state: 'stopped' | 'closed'): Promise<void> {
-    this.state = state;
-    return this.turn.run(() => this.postgres.stop());
   }
 }
 

@@ -22,7 +22,8 @@ import { packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
 import { newSiteRole, SiteFolder } from '../sites/site-folder';
-import { idleMs, OwnCluster } from './own-cluster';
+import { OwnCluster } from './own-cluster';
+import { idleMs } from './woken-server';
 
 const ids = { attacker: newSiteId(), sister: newSiteId(), other: newSiteId() };
 let host: TestHost;

@@ -11,6 +11,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { TransferAccess } from '../releases/transfer-access';
 import { ConnectionBudget } from './connection-budget';
+import type { ServerAddress } from './release-database';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
@@ -31,9 +32,6 @@ const lookMs = 2_000;
 /** Every database that is not the server's own, and every login of a site. */
 const contentSql = `select from pg_database where not datistemplate and datname <> 'postgres' union all select from pg_roles where rolname ~ '^site_' limit 1`;
 const othersSql = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
-
-/** As `net.connect` takes it. */
-export type SitesAddress = { path: string } | { host: string; port: number };
 
 /**
  * A cluster with databases of sites, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
@@ -125,7 +123,7 @@ export class SitesCluster {
   }
 
   /** Where the sessions of sites' roles go. */
-  get address(): SitesAddress {
+  get address(): ServerAddress {
     const port = Number(this.url.port || 5432);
     return this.socketFolder === null ? { host: this.url.hostname, port } : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
   }

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { archiveRoots, type PackResult, type PackSpec } from '@drydock/agent/site/site-jobs.protocol';
+import { archiveRoots, type PackResult, type PackSpec, type ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { describeFolder } from '@drydock/archive/files/top-folder';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
@@ -7,14 +7,14 @@ import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
 import { pack } from '@drydock/archive/pack/pack';
 import { directoryRoot, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
+import { dumpOf } from '../database/dump-and-load';
 
 export interface ReleaseToPack {
   spec: PackSpec;
   filesDir: string;
   /** See {@link directoryRoot}. */
   releasesDir: string;
-  databaseUrl: string;
+  database: ProgramDatabase;
   key: readonly DerivedKeys[];
   parents: readonly ArchiveLink[];
   sink: ArchiveSink;
@@ -34,7 +34,7 @@ export async function packRelease({
   spec,
   filesDir,
   releasesDir,
-  databaseUrl,
+  database,
   key,
   parents,
   sink,
@@ -44,7 +44,7 @@ export async function packRelease({
   const packed = await pack({
     roots: [
       directoryRoot(archiveRoots.files, filesDir, releasesDir),
-      streamRoot(archiveRoots.database, dumpDatabase({ url: databaseUrl, signal: new AbortController().signal })),
+      streamRoot(archiveRoots.database, dumpOf(database, new AbortController().signal)),
       streamRoot(archiveRoots.folder, folderEntry(filesDir, skipped)),
     ],
     sink,

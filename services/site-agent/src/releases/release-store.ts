@@ -3,32 +3,30 @@ import { chmod, chown, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { syncFolder } from '@drydock/process/durable-file';
-import type { SitesCluster } from '../database/sites-cluster';
-import type { SitesClusters } from '../database/sites-clusters';
+import type { ReleaseDatabase, SiteDatabases } from '../database/release-database';
 import type { ReleaseRecord, SiteFolder, SiteRecord } from '../sites/site-folder';
 import type { SlowRemoval } from './slow-removal';
 
 /** A release that is being filled: no release yet, and nothing at all once it was discarded or the host has died. */
 export interface UnfinishedRelease {
   filesDir: string;
-  database: string;
-  cluster: SitesCluster;
+  database: ReleaseDatabase;
   /** Makes it a release, by one rename. What is in it must be on disk. */
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
 
-/** A site's releases on disk and in its clusters: each is a folder and the one database that its release.json names, which two may share. */
+/** A site's releases: each is a folder and the one database that its release.json names, which two may share. */
 export class ReleaseStore {
   private readonly folder: SiteFolder;
-  private readonly clusters: SitesClusters;
+  private readonly databases: SiteDatabases;
   private readonly removal: SlowRemoval;
   /** Folders and databases of releases that are being filled. */
   private readonly unfinished = new Map<string, string>();
 
-  constructor(folder: SiteFolder, clusters: SitesClusters, removal: SlowRemoval) {
+  constructor(folder: SiteFolder, databases: SiteDatabases, removal: SlowRemoval) {
     this.folder = folder;
-    this.clusters = clusters;
+    this.databases = databases;
     this.removal = removal;
   }
 
@@ -45,17 +43,12 @@ export class ReleaseStore {
   async prepare(record: SiteRecord, releaseId: string, keptOf: string | null = null): Promise<UnfinishedRelease> {
     const kept = keptOf === null ? null : await this.folder.readRelease(keptOf);
     if (keptOf !== null && kept === null) throw new SiteHostError('unknown_release', `there is no release ${keptOf}`);
-    const database = kept?.database ?? `${record.role}_${randomBytes(6).toString('hex')}`;
-    const clusterName = kept === null ? this.clusters.nameForNew(record) : kept.cluster;
-    const cluster = await this.clusters.of(clusterName);
-    // The site may never have had a database in this cluster.
-    await cluster.ensureRole(record.role, record.password);
+    const place = kept === null ? this.databases.placeFor(record) : { database: kept.database, cluster: kept.cluster };
     const beside = `${this.folder.releaseDir(releaseId)}.next-${randomBytes(6).toString('hex')}`;
-    this.unfinished.set(beside, database);
+    this.unfinished.set(beside, place.database);
     try {
-      if (kept === null) await cluster.createDatabase(database, record.role);
-      const release = { release_id: releaseId, database, cluster: clusterName };
-      return await this.prepareFolder(record, release, { beside, cluster, isKept: kept !== null });
+      const database = await (kept === null ? this.databases.create(record, place) : this.databases.open(record, place));
+      return await this.prepareFolder(record, { release_id: releaseId, ...place }, { beside, database, isKept: kept !== null });
     } catch (error) {
       this.unfinished.delete(beside);
       throw error;
@@ -65,9 +58,8 @@ export class ReleaseStore {
   private async prepareFolder(
     record: SiteRecord,
     release: ReleaseRecord,
-    { beside, cluster, isKept }: { beside: string; cluster: SitesCluster; isKept: boolean },
+    { beside, database, isKept }: { beside: string; database: ReleaseDatabase; isKept: boolean },
   ): Promise<UnfinishedRelease> {
-    const { database } = release;
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
     // The release itself stays ours, so that no customer can plant a pointer in it.
@@ -83,10 +75,10 @@ export class ReleaseStore {
     };
     const discard = async (): Promise<void> => {
       await this.removal.moveAside(beside);
-      if (!isKept) await cluster.dropDatabase(database);
+      if (!isKept) await database.drop();
       this.unfinished.delete(beside);
     };
-    return { filesDir, database, cluster, publish, discard };
+    return { filesDir, database, publish, discard };
   }
 
   /** Moves the folder aside, and then drops the database, which no release names any more: a crash in between leaves no release without its own. */
@@ -103,24 +95,17 @@ export class ReleaseStore {
     await this.dropOrphans(record);
   }
 
-  /** Every database of the site, and its role. */
-  async dropAll(record: SiteRecord): Promise<void> {
-    for (const cluster of await this.clusters.allOf(record)) {
-      for (const database of await cluster.listDatabases(record.role)) await cluster.dropDatabase(database);
-      await cluster.dropRole(record.role);
-    }
-    await this.clusters.removeIfEmpty(record);
+  /** Every database of the site, and its account. */
+  dropAll(record: SiteRecord): Promise<void> {
+    return this.databases.dropAll(record);
   }
 
   private async dropOrphans(record: SiteRecord): Promise<void> {
     const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
     // A release that does not name its database may own any of them.
-    if (releases.includes(null)) return;
-    const named = new Set([...releases.map((release) => release?.database), ...this.unfinished.values()]);
-    for (const cluster of await this.clusters.allOf(record)) {
-      const orphans = (await cluster.listDatabases(record.role)).filter((database) => !named.has(database));
-      for (const database of orphans) await cluster.dropDatabase(database);
-    }
+    const named = releases.flatMap((release) => (release === null ? [] : [release.database]));
+    if (named.length < releases.length) return;
+    await this.databases.dropOthers(record, new Set([...named, ...this.unfinished.values()]));
   }
 }
 

@@ -1,15 +1,13 @@
 import { realpath } from 'node:fs/promises';
 import type { AppRunner } from '../apps/app-runner';
 import type { Content } from '../content/content';
-import type { SitesCluster } from '../database/sites-cluster';
+import type { ReleaseDatabase } from '../database/release-database';
 
 const retireMs = 10_000;
 
 export interface ReleaseOptions {
   releaseId: string;
-  database: string;
-  /** Where the database is. */
-  cluster: SitesCluster;
+  database: ReleaseDatabase;
   filesDir: string;
   openApp(filesDir: string): AppRunner;
   openContent(filesDir: string): Content;
@@ -21,18 +19,16 @@ export interface ReleaseOptions {
  */
 export class Release {
   readonly releaseId: string;
-  readonly database: string;
-  readonly cluster: SitesCluster;
+  readonly database: ReleaseDatabase;
   readonly filesDir: string;
   readonly app: AppRunner;
   readonly content: Content;
   private inFlight = 0;
   private readonly onIdle: (() => void)[] = [];
 
-  private constructor({ releaseId, database, cluster, filesDir, openApp, openContent }: ReleaseOptions) {
+  private constructor({ releaseId, database, filesDir, openApp, openContent }: ReleaseOptions) {
     this.releaseId = releaseId;
     this.database = database;
-    this.cluster = cluster;
     this.filesDir = filesDir;
     this.app = openApp(filesDir);
     this.content = openContent(filesDir);

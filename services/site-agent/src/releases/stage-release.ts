@@ -1,5 +1,5 @@
 import { buffer } from 'node:stream/consumers';
-import { archiveRoots, type StageResult } from '@drydock/agent/site/site-jobs.protocol';
+import { archiveRoots, type ProgramDatabase, type StageResult } from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { extract } from '@drydock/archive/extract/extract';
 import { restoreFolder } from '@drydock/archive/files/top-folder';
@@ -7,9 +7,7 @@ import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
-import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
-import { loadDatabase } from '@drydock/postgres/load/load-database';
-import { openSession } from '@drydock/postgres/session/session';
+import { loadInto } from '../database/dump-and-load';
 import { flushBehind, syncFileSystem } from './sync-file-system';
 
 export interface ReleaseToStage {
@@ -18,11 +16,11 @@ export interface ReleaseToStage {
   /** Empty. */
   filesDir: string;
   /** Fresh and empty. Null: the files alone are staged. */
-  database: { url: string; role: string } | null;
+  database: ProgramDatabase | null;
   progress(share: number): void;
 }
 
-/** Files and database at once: the one waits for the disk, the other for Postgres. The first failure stops the other. */
+/** Files and database at once: the one waits for the disk, the other for its server. The first failure stops the other. */
 export async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
   const lost = new SkippedPaths();
   const stop = new AbortController();
@@ -44,10 +42,7 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
   };
   const load = async (): Promise<StageResult['database']> => {
     if (database === null) return [];
-    const sections = sectionsInTurn(openEntries({ chain, key, root: archiveRoots.database, signal }));
-    const { findings } = await loadDatabase({ ...database, sections, signal });
-    await flushDatabase(database);
-    return findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
+    return loadInto(database, openEntries({ chain, key, root: archiveRoots.database, signal }), signal);
   };
   const [ofFiles, ofDatabase] = [files(), load()];
   try {
@@ -67,15 +62,4 @@ async function describedFolder(chain: readonly ArchiveLink[], key: readonly Deri
     if (!(error instanceof ArchiveError && error.reason === 'unknown_root')) throw error;
   }
   return null;
-}
-
-/** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */
-async function flushDatabase({ url, role }: NonNullable<ReleaseToStage['database']>): Promise<void> {
-  const { client, close } = await openSession(url, { purpose: 'load', role });
-  try {
-    await client.query('set synchronous_commit = on');
-    await client.query("select pg_catalog.pg_logical_emit_message(true, 'drydock', 'staged')");
-  } finally {
-    await close();
-  }
 }

@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:net';
+import { probePostgres } from '../database/postgres-databases';
 import { probeSite } from './probe-site';
 
 const servers: Server[] = [];
@@ -28,8 +29,11 @@ function fatal(code: string): Buffer {
 const page = 'HTTP/1.1 500 Oops\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
 /** An answer that comes is waited for on a busy machine, too. */
 const patientMs = 120_000;
-const probe = async (http: string | null, sql: Buffer | null, withinMs = patientMs) =>
-  probeSite({ url: `http://${await listening(http)}/`, headers: {}, databaseUrl: `postgres://a:b@${await listening(sql)}/c` }, withinMs);
+async function probe(http: string | null, sql: Buffer | null, withinMs = patientMs) {
+  const url = `postgres://a:b@${await listening(sql)}/c`;
+  const database = { probe: (deadlineMs: number) => probePostgres(url, deadlineMs) };
+  return probeSite({ url: `http://${await listening(http)}/`, headers: {}, database }, withinMs);
+}
 
 test('an answer that does not come says which of the two it is, and that it says nothing about the site', async () => {
   const silent = await probe(null, null, 100);

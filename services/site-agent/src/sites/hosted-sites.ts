@@ -9,7 +9,7 @@ import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import { admitFence } from '@drydock/agent/jobs/fence';
 import { Jobs } from '@drydock/agent/jobs/jobs';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
-import type { EnsureSite, SiteDescription } from '@drydock/agent/site/protocol';
+import type { EnsureSite, SiteDatabase, SiteDescription } from '@drydock/agent/site/protocol';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { DestroyedFences } from './destroyed-fences';
@@ -74,8 +74,18 @@ export class HostedSites {
     return site;
   }
 
+  /** What new sites can have. */
+  offeredDatabases(): Promise<SiteDatabase[]> {
+    return this.around.databases.offered();
+  }
+
   all(): Iterable<Site> {
     return this.sites.values();
+  }
+
+  /** The organisation that a site counts for. */
+  organisationOfSite(siteId: string): string {
+    return this.sites.get(siteId)?.organisation ?? siteId;
   }
 
   /** The organisation of the site with this role; null for a role of nobody's. */
@@ -167,7 +177,7 @@ export class HostedSites {
     return site.describe();
   }
 
-  private async newRecord(siteId: string, { domain, mode, organisation_id }: EnsureSite): Promise<SiteRecord> {
+  private async newRecord(siteId: string, { domain, mode, organisation_id, database }: EnsureSite): Promise<SiteRecord> {
     return {
       site_id: siteId,
       mode,
@@ -177,6 +187,7 @@ export class HostedSites {
       http_port: await this.ports.allocate(),
       database_port: await this.ports.allocate(),
       uid: process.getuid?.() === 0 ? await this.accounts.allocate() : null,
+      ...(await this.around.databases.choose(database)),
       ...(organisation_id !== undefined && { organisation_id }),
     };
   }

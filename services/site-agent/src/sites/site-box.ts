@@ -1,14 +1,16 @@
 import type { StdioOptions } from 'node:child_process';
 import path from 'node:path';
+import type { ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
 import { bySocket } from '@drydock/postgres/session/session';
 import { type BoxRight, spawnInBox } from '@drydock/process/box';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
+import type { JobAccess } from '../database/release-database';
 
 /** Where a box shows the files that it is given. */
 const filesInBox = '/site';
-const socketInBox = '/postgres';
+const socketInBox = '/database';
 
 export interface SiteProgram {
   isolation: Isolation;
@@ -20,16 +22,20 @@ export interface SiteProgram {
   program: string;
   /** All that it sees of the machine, besides programs; null: nothing. */
   files: { dir: string; writable: boolean } | null;
-  /** Folder of the sites' Postgres' socket, for those of our programs that dump and load; applications never see it. */
-  postgres?: string | null;
+  /** Folder of a database's socket, for those of our programs that dump and load; applications never see it. */
+  socketFolder?: string | null;
 }
 
 /** The path of the files as the program sees it. */
 export const filesPathIn = (isolation: Isolation, dir: string): string => (isolation.kind === 'none' ? dir : filesInBox);
 
-/** The URL of a database as the program reaches it, by the socket where there is one. */
-export const databaseUrlIn = (isolation: Isolation, url: string, postgres: string | null): string =>
-  isolation.kind === 'none' || postgres === null ? url : bySocket(url, socketInBox);
+/** The database as the program reaches it, by the socket where there is one. */
+export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {
+  if (isolation.kind === 'none' || socketFolder === null) return database;
+  if (database.engine === 'postgres') return { ...database, url: bySocket(database.url, socketInBox) };
+  const socketPath = path.join(socketInBox, path.basename(database.login.socketPath));
+  return { ...database, login: { ...database.login, socketPath } };
+}
 
 /** Buffers of the archive's threads are kept and used again, where the allocator would ask the kernel for each. */
 const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '16777216', MALLOC_TRIM_THRESHOLD_: '33554432' };
@@ -51,7 +57,7 @@ export const asOwner = [
  * code of customers runs either, so that nothing changes the files under the program's hands; it then runs as the account alone.
  */
 export function startSiteProgram(
-  { isolation, uid, rights = [], program, files, postgres = null }: SiteProgram,
+  { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
   stdio: StdioOptions,
 ): Promise<GuardedChild> {
   const file = path.resolve(__dirname, '../../dist', program);
@@ -69,7 +75,7 @@ export function startSiteProgram(
     mounts: [
       ...programMounts(),
       ...(files === null ? [] : [{ from: files.dir, to: filesInBox, writable: files.writable }]),
-      ...(postgres === null ? [] : [{ from: postgres, to: socketInBox, writable: false }]),
+      ...(socketFolder === null ? [] : [{ from: socketFolder, to: socketInBox, writable: false }]),
     ],
     workdir: '/',
     limits: { openFiles: 4096 },

@@ -7,7 +7,7 @@ import { errorCodeOf } from '@drydock/process/error-code';
 import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { DatabaseEndpoint } from '../database/database-endpoint';
+import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release';
 import { asOwner } from './site-box';
 
@@ -31,8 +31,7 @@ export interface SiteDiskSettings {
   isolation: Isolation;
   /** The site's account; null: our own. */
   uid: number | null;
-  role: string;
-  endpoint: DatabaseEndpoint;
+  endpoint: SiteEndpoint;
   cpu: CpuShares;
   /** The child that counts. */
   watch(child: GuardedChild): void;
@@ -84,18 +83,18 @@ export class SiteDisk {
     if (this.areFilesFull) await app.end();
   }
 
-  private async checkDatabase({ database, cluster }: Release): Promise<void> {
-    const { endpoint, role } = this.settings;
+  private async checkDatabase({ database }: Release): Promise<void> {
+    const { endpoint } = this.settings;
     const { sessionsBegun } = endpoint;
     if (!endpoint.isInUse && this.sessions === sessionsBegun) return;
-    const found = await cluster.look(role, database);
+    const found = await database.look();
     if (found === null) return;
     this.sessions = sessionsBegun;
     const before = this.database;
     this.database = this.stateOf('database', before, found.bytes);
     const isFull = this.database !== 'within';
-    if (isFull !== found.isReadOnly) await cluster.keepReadOnly(role, database, isFull);
-    if (isFull && this.database !== before) await cluster.endAllSessionsOf(role, database);
+    if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
+    if (isFull && this.database !== before) await database.endSiteSessions();
   }
 
   private stateOf(what: string, before: DiskState, bytes: number): DiskState {

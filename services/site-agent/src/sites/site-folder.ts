@@ -21,12 +21,14 @@ const siteRecordSchema = z.strictObject({
   uid: z.int().nullable(),
   /** Whose share of the machine it uses. Sites of earlier versions have none until the next backup tells. */
   organisation_id: z.string().optional(),
+  /** The server of its databases, of which each release has one; left out: they are in a cluster of Postgres. */
+  mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
   /** The cluster for its new databases. Settled with the first of them, and kept when the organisation is another: the site's role is in it. */
   cluster: z.string().optional(),
 });
 export type SiteRecord = z.infer<typeof siteRecordSchema>;
 
-/** release.json: the database that belongs to the files beside it, and its cluster; left out: the one that all sites share. */
+/** release.json: the database that belongs to the files beside it, and its cluster; left out: the one that all sites share, or none where the site's databases are servers. */
 const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string(), cluster: z.string().optional() });
 export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 

@@ -4,7 +4,8 @@ import { type NameProblem, runJobProgram } from '@drydock/agent/jobs/job-program
 import { programSetupSchema } from '@drydock/agent/site/site-jobs.protocol';
 import { decodeKeys } from '@drydock/archive/format/archive-keys';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { isPermanentSqlState, TransferError } from '@drydock/postgres/session/transfer-error';
+import { TransferError as MariadbError } from '@drydock/mysql/session/transfer-error';
+import { isPermanentSqlState, TransferError as PostgresError } from '@drydock/postgres/session/transfer-error';
 import { countRows } from '../database/count-rows';
 import { packRelease } from '../releases/pack-release';
 import { stageRelease } from '../releases/stage-release';
@@ -13,16 +14,23 @@ import { stageRelease } from '../releases/stage-release';
  * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files of one release and nothing else
  * of this machine, holds the keys of the archives at hand and no others, and logs in to one database.
  */
+/** What MariaDB's transfers say, in the words of Postgres'. */
+const sharedCodes: Readonly<Record<string, string>> = {
+  rows_differ: 'counts_differ',
+  load_failed: 'statement_failed',
+  refused: 'statement_refused',
+};
+
 const nameProblem: NameProblem = (error) => {
   const detail = error instanceof Error ? error.message : String(error);
   if (isDiskFull(error)) return { code: 'no_space', detail };
-  if (!(error instanceof TransferError)) {
+  if (!(error instanceof PostgresError || error instanceof MariadbError)) {
     const isPermanent = error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
     return isPermanent ? { code: 'transfer.dump_failed', detail, facts: { reason: detail, permanent: 'yes' } } : null;
   }
   const { code, object, reason, isPermanent } = error;
   return {
-    code: `transfer.${code}`,
+    code: `transfer.${sharedCodes[code] ?? code}`,
     detail,
     facts: { reason, ...(object !== null && { object }), ...(isPermanent && { permanent: 'yes' }) },
   };
@@ -45,7 +53,7 @@ runJobProgram(async (sent, { openChannel, progress }) => {
         spec,
         filesDir,
         releasesDir,
-        databaseUrl: database.url,
+        database,
         key,
         parents: linksOf(spec.parents),
         sink: archives.sink,

@@ -15,7 +15,7 @@ import {
 } from '@drydock/agent/site/site-jobs.protocol';
 import type { z } from 'zod';
 import type { Site } from './site';
-import { databaseUrlIn, filesPathIn, startSiteProgram } from './site-box';
+import { databaseIn, filesPathIn, startSiteProgram } from './site-box';
 
 const program = 'sites/site-job.program.js';
 
@@ -47,7 +47,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       run: (context) => {
         const site = siteOf(context.thingId);
         const setup: ProgramSetup = { work: 'count_rows', spec: context.spec, database: { url: site.currentUrl() } };
-        return runIn(site, { setup, files: null, postgres: null, result: countRowsResultSchema }, context);
+        return runIn(site, { setup, files: null, socketFolder: null, result: countRowsResultSchema }, context);
       },
     }),
   };
@@ -56,12 +56,13 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
 async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<typeof packResultSchema>> {
   const { spec } = context;
   await site.learnOrganisation(spec.origin.organisation_id);
-  const { filesDir, url, postgres } = await site.openForReading(spec.release_id);
+  const { filesDir, reader } = await site.openForReading(spec.release_id);
   const { isolation } = site;
-  const database = { url: databaseUrlIn(isolation, url, postgres) };
+  const database = databaseIn(isolation, reader);
+  const { socketFolder } = reader;
   const releasesDir = await realpath(path.join(filesDir, '../..'));
   const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), releases_dir: releasesDir, database };
-  return runIn(site, { setup, files: { dir: filesDir, writable: false }, postgres, result: packResultSchema }, context);
+  return runIn(site, { setup, files: { dir: filesDir, writable: false }, socketFolder, result: packResultSchema }, context);
 }
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {
@@ -69,11 +70,12 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
   const release = await site.prepareRelease(spec.release_id, spec.contents);
   try {
     const { isolation } = site;
-    const { loader, postgres } = release;
-    const database = loader && { ...loader, url: databaseUrlIn(isolation, loader.url, postgres) };
+    const { loader } = release;
+    const database = loader && databaseIn(isolation, loader);
+    const socketFolder = loader?.socketFolder ?? null;
     const setup: ProgramSetup = { work: 'stage', spec, files_dir: filesPathIn(isolation, release.filesDir), database };
     const files = { dir: release.filesDir, writable: true };
-    const result = await runIn(site, { setup, files, postgres, result: stageResultSchema }, context);
+    const result = await runIn(site, { setup, files, socketFolder, result: stageResultSchema }, context);
     context.signal.throwIfAborted();
     if (result.lost.count > 0)
       site.log.warn(
@@ -91,18 +93,22 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
 interface SiteWork<Result> {
   setup: ProgramSetup;
   files: { dir: string; writable: boolean } | null;
-  /** Folder of the socket of Postgres that it is shown. */
-  postgres: string | null;
+  /** Folder of the database's socket that it is shown. */
+  socketFolder: string | null;
   result: z.ZodType<Result>;
 }
 
-function runIn<Result>(site: Site, { setup, files, postgres, result }: SiteWork<Result>, context: JobContext<unknown>): Promise<Result> {
+function runIn<Result>(
+  site: Site,
+  { setup, files, socketFolder, result }: SiteWork<Result>,
+  context: JobContext<unknown>,
+): Promise<Result> {
   const { channel, signal, progress } = context;
   const { isolation } = site;
   const { uid } = site.record;
   return runChildJob({
     start: async (stdio) => {
-      const child = await startSiteProgram({ isolation, uid, program, files, postgres }, stdio);
+      const child = await startSiteProgram({ isolation, uid, program, files, socketFolder }, stdio);
       site.watch(child, 'job');
       return child;
     },

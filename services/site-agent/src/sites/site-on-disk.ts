@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { endpointDatabase } from '../database/database-endpoint';
+import { siteAccount } from '../database/mariadb-database';
 import { SiteFolder } from './site-folder';
 
 /** Where the current release of a site lies, and how its owner reaches its database. */
@@ -20,10 +21,11 @@ export async function readSiteOnDisk(sitesDir: string, siteId: string, host: str
     const folder = new SiteFolder(sitesDir, mode, siteId);
     const record = await folder.readRecord();
     if (record === null) continue;
-    const { role, password, database_port, uid } = record;
+    const { role, password, database_port, uid, mariadb } = record;
+    const [scheme, user] = mariadb === undefined ? ['postgresql', role] : ['mysql', siteAccount];
     return {
       filesDir: path.join(folder.currentLink, 'files'),
-      databaseUrl: `postgresql://${role}:${password}@${host}:${database_port}/${endpointDatabase}`,
+      databaseUrl: `${scheme}://${user}:${password}@${host}:${database_port}/${endpointDatabase}`,
       uid,
     };
   }

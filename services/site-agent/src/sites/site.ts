@@ -22,12 +22,11 @@ import type { OutgoingPolicy } from '../apps/outgoing';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { PagePlaces } from '../content/page-places';
-import { DatabaseEndpoint, type PlacedDatabase } from '../database/database-endpoint';
-import type { SitesClusters } from '../database/sites-clusters';
+import type { DatabasesByEngine } from '../database/databases-by-engine';
+import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
 import { Release } from '../releases/release';
 import { closeToOthers, ReleaseStore } from '../releases/release-store';
 import type { SlowRemoval } from '../releases/slow-removal';
-import type { LoaderAccess } from '../releases/transfer-access';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
@@ -42,7 +41,7 @@ const portLimitMs = 10_000;
 
 export interface SiteSurroundings {
   host: string;
-  clusters: SitesClusters;
+  databases: DatabasesByEngine;
   removal: SlowRemoval;
   cpu: CpuShares;
   /** What pages take of this host, by organisation. */
@@ -65,10 +64,8 @@ export interface SiteSurroundings {
 /** A release to be filled by a job, and how its database is reached for that. */
 export interface PreparedRelease {
   filesDir: string;
-  /** Acts as the site's role, in this database, until the release is published or discarded. Null for a release with the database that is served. */
-  loader: LoaderAccess | null;
-  /** Folder of the socket by which jobs reach the database; null where they go by a port, or not at all. */
-  postgres: string | null;
+  /** Until the release is published or discarded. Null for a release with the database that is served. */
+  loader: JobAccess | null;
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
@@ -81,7 +78,8 @@ export class Site {
   private readonly releases: ReleaseStore;
   private readonly gate = new Gate();
   private readonly web: SiteWeb;
-  private readonly endpoint: DatabaseEndpoint;
+  private readonly databases: SiteDatabases;
+  private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
   /** The current release and those whose last requests are still answered. After a switch and one back, two have the same database. */
@@ -92,32 +90,26 @@ export class Site {
     this.folder = folder;
     this.settings = record;
     this.around = { ...around, log: around.log.child({ site_id: record.site_id }) };
-    this.releases = new ReleaseStore(folder, around.clusters, around.removal);
+    this.databases = around.databases.of(record);
+    this.releases = new ReleaseStore(folder, this.databases, around.removal);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
     const isDiskFull = (): boolean => this.disk.areFilesFull;
     this.web = new SiteWeb({ gate: this.gate, currentRelease: () => this.current, log: this.around.log });
     const inTurn = (go: () => void): void => around.places.carried.take(this.organisation, go);
-    this.endpoint = new DatabaseEndpoint({
+    this.endpoint = this.databases.openEndpoint({
       gate: this.gate,
       siteId: record.site_id,
       role: record.role,
-      current: () => this.current,
+      current: () => this.current?.database ?? null,
       isDiskFull: () => this.disk.isDatabaseClosed,
-      served: () => this.served,
+      served: () => [...this.served].map(({ database }) => database),
       inTurn,
     });
     const network =
-      around.network.kind === 'machine'
-        ? null
-        : new AppNetwork({
-            databasePort: record.database_port,
-            acceptDatabase: (client) => this.endpoint.accept(client),
-            policy: around.outgoing,
-            inTurn,
-          });
+      around.network.kind === 'machine' ? null : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
     this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
-    this.disk = new SiteDisk({ ...this.around, uid: record.uid, role: record.role, endpoint: this.endpoint, watch });
+    this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
   /** Serves what the pointer names; a site without one yet answers 503 until it is completed. Again: goes on where a failure stopped it. */
@@ -126,6 +118,7 @@ export class Site {
     await this.releases.sweep(this.record);
     const currentId = await this.folder.readCurrent();
     if (currentId !== null) this.current ??= await this.openRelease(currentId);
+    await this.current?.database.serve();
     const { host } = this.around;
     if (!this.web.server.listening) await listenStubbornly(this.web.server, this.record.http_port, host, portLimitMs);
     await listenStubbornly(this.endpoint.server, this.record.database_port, host, portLimitMs);
@@ -166,11 +159,12 @@ export class Site {
   /** Makes what a crash may have kept from being made: role, first release, pointer. */
   async complete(): Promise<void> {
     await closeToOthers(this.folder.root, this.record.uid);
-    if (this.current !== null) return this.current.cluster.ensureRole(this.record.role, this.record.password);
+    if (this.current !== null) return this.current.database.settleAccount();
     await this.releases.remove(this.record, firstReleaseId);
-    await this.releases.create(await this.settleCluster(), firstReleaseId);
+    await this.releases.create(await this.settleDatabases(), firstReleaseId);
     await this.point(firstReleaseId);
     this.current = await this.openRelease(firstReleaseId);
+    await this.current.database.serve();
   }
 
   async describe(): Promise<SiteDescription> {
@@ -196,7 +190,7 @@ export class Site {
   async stageRelease(releaseId: string): Promise<ReleaseDescription> {
     this.requireNotCurrent(releaseId);
     await this.releases.remove(this.record, releaseId);
-    await this.releases.create(await this.settleCluster(), releaseId);
+    await this.releases.create(await this.settleDatabases(), releaseId);
     return this.describeRelease(releaseId);
   }
 
@@ -208,16 +202,16 @@ export class Site {
     return this.around.isolation;
   }
 
-  /** Where a job reads a release. `postgres` as in {@link PreparedRelease}. */
-  async openForReading(releaseId: string): Promise<{ filesDir: string; url: string; postgres: string | null }> {
-    const { database, cluster } = await this.requireRelease(releaseId);
-    return { filesDir: this.folder.filesDir(releaseId), url: await cluster.transfer.readerUrl(database), postgres: cluster.socketFolder };
+  /** Where a job reads a release. */
+  async openForReading(releaseId: string): Promise<{ filesDir: string; reader: JobAccess }> {
+    const database = await this.requireRelease(releaseId);
+    return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
 
   /** The current release's database, as the site's own role, by the site's address: what asks is in a box. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
-    return this.endpointUrl(this.current.database);
+    return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
   }
 
   /** An empty release that is none yet; one of this name that is there goes first. Of `files` its database is that of the release that is served. */
@@ -227,23 +221,17 @@ export class Site {
     const release = await inTurn(async () => {
       this.requireNotCurrent(releaseId);
       await this.releases.remove(this.record, releaseId);
-      return this.releases.prepare(await this.settleCluster(), releaseId, kept);
+      return this.releases.prepare(await this.settleDatabases(), releaseId, kept);
     });
     const discard = (): Promise<void> => inTurn(() => release.discard());
     const publish = (): Promise<void> => inTurn(() => release.publish());
-    if (kept !== null) return { filesDir: release.filesDir, loader: null, postgres: null, publish, discard };
-    const { transfer, socketFolder } = release.cluster;
-    const loader = await transfer.openLoader(release.database, this.record.role).catch(async (error: unknown) => {
+    const { filesDir, database } = release;
+    if (kept !== null) return { filesDir, loader: null, publish, discard };
+    const loader = await database.openLoader().catch(async (error: unknown) => {
       await release.discard();
       throw error;
     });
-    return {
-      filesDir: release.filesDir,
-      loader,
-      postgres: socketFolder,
-      publish: () => transfer.dropLoader(release.database).then(publish),
-      discard,
-    };
+    return { filesDir, loader, publish: () => database.closeLoader().then(publish), discard };
   }
 
   async removeRelease(releaseId: string): Promise<void> {
@@ -271,7 +259,7 @@ export class Site {
     if (!isThere && old.releaseId !== expectedRelease) {
       throw new SiteHostError('release_mismatch', `${old.releaseId} is current, not ${expectedRelease}`);
     }
-    if (isThere) return;
+    if (isThere) return old.database.serve();
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
     // While visitors still get the old release, not while they wait.
@@ -287,9 +275,10 @@ export class Site {
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
     // Files alone were restored where both have one database: its sessions go on.
-    if (left.database !== kept.database) {
+    if (left.database.name !== kept.database.name) {
       if (hasMoved) this.endpoint.endSessions();
-      await left.cluster.endSessions(left.database);
+      await left.database.leave();
+      await kept.database.serve();
     }
     this.retire(left);
     if (failure !== null) throw failure.error;
@@ -306,7 +295,7 @@ export class Site {
     if (this.current === null)
       return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail: 'the site has no release yet' };
     const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
-    return probeSite({ url, headers: this.web.probeHeaders, databaseUrl: await this.directUrl(this.current) });
+    return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
 
   describeApp(): Promise<AppDescription> {
@@ -336,60 +325,52 @@ export class Site {
     faultpoint('site_host.switch.after_rename');
   }
 
-  /** Where new databases of the site go is settled with the first of them: its role will be there. */
-  private async settleCluster(): Promise<SiteRecord> {
-    const cluster = this.settings.cluster ?? this.around.clusters.nameFor(this.organisation);
-    if (cluster !== this.settings.cluster) await this.folder.writeRecord({ ...this.settings, cluster });
-    this.settings = { ...this.settings, cluster };
-    return this.settings;
+  /** What has to be settled before the site's first database is made. */
+  private async settleDatabases(): Promise<SiteRecord> {
+    const settled = this.databases.settle(this.settings, this.organisation);
+    if (settled !== this.settings) await this.folder.writeRecord(settled);
+    this.settings = settled;
+    return settled;
   }
 
-  private async directUrl({ cluster, database }: Release): Promise<string> {
-    await cluster.wake();
-    return cluster.directUrl(this.record.role, this.record.password, database);
-  }
-
-  /** Through the site's own address, where its connections are counted. */
-  private endpointUrl(database: string): string {
-    const { role, password, database_port: port } = this.record;
-    return `postgresql://${role}:${password}@${this.around.host}:${port}/${database}`;
+  /** The site's own address, where its connections are counted. */
+  private get endpointPlace(): { host: string; port: number } {
+    return { host: this.around.host, port: this.record.database_port };
   }
 
   /** In its own network the application finds the same address at its loopback, whatever address this host has. */
-  private appUrl(database: string): string {
-    const url = new URL(this.endpointUrl(database));
-    if (this.around.network.kind === 'own') url.hostname = '127.0.0.1';
-    return url.href;
+  private appUrl(database: ReleaseDatabase): string {
+    const place = this.endpointPlace;
+    return this.databases.urlOf(this.record, this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place, database);
   }
 
   private async openRelease(releaseId: string): Promise<Release> {
-    const { database, cluster } = await this.requireRelease(releaseId);
-    const url = this.endpointUrl(database);
+    const database = await this.requireRelease(releaseId);
     const release = await Release.open({
       releaseId,
       database,
-      cluster,
       filesDir: this.folder.filesDir(releaseId),
-      openApp: (filesDir) => this.app.openRunner(filesDir, this.appUrl(database)),
-      openContent: (filesDir) => this.openContent(filesDir, url, { database, cluster }),
+      openApp: (filesDir) =>
+        this.app.openRunner(filesDir, { url: this.appUrl(database), accept: (client) => this.endpoint.accept(client, database) }),
+      openContent: (filesDir) => this.openContent(filesDir, database),
     });
     this.served.add(release);
     return release;
   }
 
-  private openContent(filesDir: string, databaseUrl: string, { database, cluster }: PlacedDatabase): Content {
+  private openContent(filesDir: string, database: ReleaseDatabase): Content {
     const { isolation, log, places } = this.around;
-    const { uid, role } = this.record;
+    const databaseUrl = this.databases.pagesUrlOf(this.record, this.endpointPlace, database);
     const organisation = (): string => this.organisation;
-    const endSessions = (pids: number[]): Promise<void> => cluster.endSessionsOf(role, database, pids);
+    const endSessions = (numbers: number[]): Promise<void> => database.endSessions(numbers);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    return new Content({ isolation, filesDir, uid, databaseUrl, log, places, organisation, endSessions, onStart });
+    return new Content({ isolation, filesDir, uid: this.record.uid, databaseUrl, log, places, organisation, endSessions, onStart });
   }
 
-  private async requireRelease(releaseId: string): Promise<PlacedDatabase> {
+  private async requireRelease(releaseId: string): Promise<ReleaseDatabase> {
     const release = await this.folder.readRelease(releaseId);
     if (release === null) throw new SiteHostError('unknown_release', `there is no release ${releaseId}`);
-    return { database: release.database, cluster: await this.around.clusters.of(release.cluster) };
+    return this.databases.open(this.record, release);
   }
 
   private requireNotCurrent(releaseId: string): void {

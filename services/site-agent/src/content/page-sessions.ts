@@ -1,0 +1,181 @@
+import { Socket } from 'node:net';
+import { createPool, type Pool, type PoolConnection } from 'mysql2/promise';
+import pg from 'pg';
+import { pageRowsMax, pageStatementMs, type QueryRows, runPageQueries } from './page-queries';
+
+const connectionsMax = 5;
+const connectMs = 2_000;
+const idleMs = 10_000;
+
+/** A session of a release's pages, for one page at a time. */
+export interface PageSession {
+  /** The session's number at the server. */
+  readonly number: number;
+  hasOverflowed(): boolean;
+  /** From now on; beyond it the connection is broken off. */
+  allowBytes(bytes: number): void;
+  breakOff(): void;
+  /** All queries of a page in one read-only transaction. The session is as new afterwards; after an error it must not be kept. */
+  run(queries: readonly string[]): Promise<QueryRows[]>;
+  giveBack(isKept: boolean): void;
+}
+
+export interface PageSessions {
+  take(): Promise<PageSession>;
+}
+
+/** `onOpen` is told the number of each session. */
+export const openPageSessions = (url: string, onOpen: (number: number) => void): PageSessions =>
+  url.startsWith('mysql:') ? new MariadbSessions(url, onOpen) : new PostgresSessions(url, onOpen);
+
+/** A socket that counts what it is sent: a value of a gigabyte never becomes one in memory. */
+class CountedSocket extends Socket {
+  private left = Number.POSITIVE_INFINITY;
+  hasOverflowed = false;
+
+  constructor() {
+    super();
+    this.on('data', (piece: Buffer) => {
+      this.left -= piece.length;
+      if (this.left >= 0) return;
+      this.hasOverflowed = true;
+      this.destroy();
+    });
+  }
+
+  allowBytes(bytes: number): void {
+    this.left = bytes;
+  }
+}
+
+class CountedClient extends pg.Client {
+  readonly socket: CountedSocket;
+
+  constructor(config?: string | pg.ClientConfig) {
+    const socket = new CountedSocket();
+    super({ ...(typeof config === 'object' ? config : {}), stream: () => socket });
+    this.socket = socket;
+    // The query that waits for an answer gets the error too.
+    this.on('error', () => undefined);
+  }
+
+  /** pg keeps it without telling its types. */
+  get backendPid(): number {
+    return 'processID' in this && typeof this.processID === 'number' ? this.processID : 0;
+  }
+}
+
+class PostgresSessions implements PageSessions {
+  private readonly pool: pg.Pool;
+
+  constructor(url: string, onOpen: (number: number) => void) {
+    this.pool = new pg.Pool({
+      connectionString: url,
+      max: connectionsMax,
+      connectionTimeoutMillis: connectMs,
+      idleTimeoutMillis: idleMs,
+      application_name: 'site pages',
+      Client: CountedClient,
+    });
+    // A connection that breaks while idle is replaced at the next page.
+    this.pool.on('error', () => undefined);
+    this.pool.on('connect', (client) => {
+      if (client instanceof CountedClient) onOpen(client.backendPid);
+    });
+  }
+
+  async take(): Promise<PageSession> {
+    const client = await this.pool.connect();
+    if (!(client instanceof CountedClient)) throw new Error('the pool has connections of its own making');
+    const { socket } = client;
+    return {
+      number: client.backendPid,
+      ...sessionOn(socket),
+      run: (queries) => runPageQueries(client, queries),
+      giveBack: (isKept) => client.release(!isKept),
+    };
+  }
+}
+
+class MariadbSessions implements PageSessions {
+  private readonly pool: Pool;
+
+  constructor(url: string, onOpen: (number: number) => void) {
+    const { hostname: host, port, username: user, password, pathname } = new URL(url);
+    const config = { host, port: Number(port), user, password, database: pathname.slice(1) };
+    this.pool = createPool({
+      ...config,
+      connectionLimit: connectionsMax,
+      maxIdle: connectionsMax,
+      idleTimeout: idleMs,
+      connectTimeout: connectMs,
+      rowsAsArray: true,
+      stream: () => new CountedSocket().setNoDelay(true).connect(config.port, host),
+    });
+    this.pool.on('connection', (connection) => {
+      connection.on('error', () => undefined);
+      onOpen(connection.threadId ?? 0);
+    });
+  }
+
+  async take(): Promise<PageSession> {
+    const connection = await this.connect();
+    const socket = socketOf(connection);
+    return {
+      number: connection.threadId ?? 0,
+      ...sessionOn(socket),
+      run: (queries) => runInMariadb(connection, queries),
+      giveBack: (isKept) => (isKept ? connection.release() : connection.destroy()),
+    };
+  }
+
+  /** The pool itself waits for ever. */
+  private async connect(): Promise<PoolConnection> {
+    const coming = this.pool.getConnection();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error('timeout exceeded when trying to connect')), connectMs);
+    });
+    try {
+      return await Promise.race([coming, late]);
+    } catch (error) {
+      void coming.then((connection) => connection.release()).catch(() => undefined);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function sessionOn(socket: CountedSocket): Pick<PageSession, 'hasOverflowed' | 'allowBytes' | 'breakOff'> {
+  return {
+    hasOverflowed: () => socket.hasOverflowed,
+    allowBytes: (bytes) => socket.allowBytes(bytes),
+    breakOff: () => void socket.destroy(),
+  };
+}
+
+/** mysql2 keeps it without telling its types. */
+function socketOf({ connection }: PoolConnection): CountedSocket {
+  const socket: unknown = 'stream' in connection ? connection.stream : null;
+  if (!(socket instanceof CountedSocket)) throw new Error('the pool has connections of its own making');
+  return socket;
+}
+
+/** Each query is one statement, with limits that it cannot lift. What a page leaves in the session is cleared behind it. */
+async function runInMariadb(connection: PoolConnection, queries: readonly string[]): Promise<QueryRows[]> {
+  const limits = `SET STATEMENT max_statement_time = ${pageStatementMs / 1000}, sql_select_limit = ${pageRowsMax} FOR`;
+  await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');
+  const results: QueryRows[] = [];
+  for (const query of queries) {
+    const [rows, fields] = await connection.query({ sql: `${limits} ${query}`, typeCast: false });
+    const values = Array.isArray(rows) ? (rows as unknown as (Buffer | null)[][]) : [];
+    results.push({
+      columns: new Map((fields ?? []).map(({ name }, place) => [name, place])),
+      rows: values.map((row) => row.map((value) => value?.toString('utf8') ?? null)),
+    });
+  }
+  await connection.query('ROLLBACK');
+  await connection.reset();
+  return results;
+}

@@ -1,0 +1,30 @@
+import type { SiteDatabase } from '@drydock/agent/site/protocol';
+import type { SiteRecord } from '../sites/site-folder';
+import type { MariadbDatabases } from './mariadb-databases';
+import type { PostgresDatabases } from './postgres-databases';
+import type { SiteDatabases } from './release-database';
+
+/** What this host keeps databases in, by the engine of their site. */
+export class DatabasesByEngine {
+  private readonly postgres: PostgresDatabases;
+  private readonly mariadb: MariadbDatabases;
+
+  constructor(postgres: PostgresDatabases, mariadb: MariadbDatabases) {
+    this.postgres = postgres;
+    this.mariadb = mariadb;
+  }
+
+  of({ mariadb }: Pick<SiteRecord, 'mariadb'>): SiteDatabases {
+    return mariadb === undefined ? this.postgres : this.mariadb;
+  }
+
+  /** What new sites can have here. */
+  async offered(): Promise<SiteDatabase[]> {
+    return (await this.mariadb.newest()) === null ? ['postgres'] : ['postgres', 'mysql'];
+  }
+
+  /** What a new site's record says of its database. Throws `database_not_offered`. */
+  async choose(wanted: SiteDatabase): Promise<Pick<SiteRecord, 'mariadb'>> {
+    return wanted === 'postgres' ? {} : { mariadb: await this.mariadb.choose() };
+  }
+}

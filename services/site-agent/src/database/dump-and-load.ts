@@ -1,0 +1,73 @@
+import { findingsOfMysql } from '@drydock/agent/database/load-findings';
+import type { ProgramDatabase, StageResult } from '@drydock/agent/site/site-jobs.protocol';
+import type { OpenedEntry } from '@drydock/archive/read/open-entries';
+import { dumpDatabase as dumpMariadb } from '@drydock/mysql/dump/dump-database';
+import { emptyServer, openAdmin } from '@drydock/mysql/dump/transfer-account';
+import { loadDatabase as loadMariadb } from '@drydock/mysql/load/load-database';
+import { dumpDatabase as dumpPostgres } from '@drydock/postgres/dump/dump-database';
+import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
+import { loadDatabase as loadPostgres } from '@drydock/postgres/load/load-database';
+import { openSession } from '@drydock/postgres/session/session';
+
+type Postgres = Extract<ProgramDatabase, { engine: 'postgres' }>;
+type Mariadb = Extract<ProgramDatabase, { engine: 'mariadb' }>;
+
+/** A part of a dump, as both engines give it. */
+interface Section {
+  path: string;
+  content: AsyncIterable<Buffer>;
+}
+
+/** The sections of a dump, all of one moment. */
+export function dumpOf(database: ProgramDatabase, signal: AbortSignal): AsyncIterable<Section> {
+  if (database.engine === 'postgres') return dumpPostgres({ url: database.url, signal });
+  return dumpMariadb({ admin: database.login, flavour: 'mariadb', release: database.release, signal });
+}
+
+/** Loads an archive's dump into a database that nobody has entered. Resolves when it is on disk, with what is not as it was. */
+export function loadInto(
+  database: ProgramDatabase,
+  entries: AsyncGenerator<OpenedEntry>,
+  signal: AbortSignal,
+): Promise<StageResult['database']> {
+  return database.engine === 'postgres' ? loadToPostgres(database, entries, signal) : loadToMariadb(database, entries, signal);
+}
+
+async function loadToPostgres(
+  { url, role }: Postgres,
+  entries: AsyncGenerator<OpenedEntry>,
+  signal: AbortSignal,
+): Promise<StageResult['database']> {
+  if (role === null) throw new Error('a load acts as a role');
+  const { findings } = await loadPostgres({ url, role, sections: sectionsInTurn(entries), signal });
+  await flush(url, role);
+  return findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
+}
+
+/** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */
+async function flush(url: string, role: string): Promise<void> {
+  const { client, close } = await openSession(url, { purpose: 'load', role });
+  try {
+    await client.query('set synchronous_commit = on');
+    await client.query("select pg_catalog.pg_logical_emit_message(true, 'drydock', 'staged')");
+  } finally {
+    await close();
+  }
+}
+
+/** The server was made with an empty database and the site's account, which the dump brings. */
+async function loadToMariadb(
+  { login, ...server }: Mariadb,
+  entries: AsyncGenerator<OpenedEntry>,
+  signal: AbortSignal,
+): Promise<StageResult['database']> {
+  const admin = await openAdmin(login, server.engine);
+  try {
+    await emptyServer(admin);
+  } finally {
+    await admin.close();
+  }
+  const load = { admin: login, flavour: server.engine, sections: sectionsInTurn(entries), areAccountsLocked: true, signal };
+  const { findings } = await loadMariadb(load);
+  return [...findingsOfMysql(findings)];
+}

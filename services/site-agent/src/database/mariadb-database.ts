@@ -1,0 +1,293 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { Newcomers } from '@drydock/agent/host/newcomers';
+import { openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
+import { findEngine } from '@drydock/mysql/engines/list-engines';
+import { nativeVerifier } from '@drydock/mysql/server/data-folder';
+import { type MysqlServer, startMysql } from '@drydock/mysql/server/mysql';
+import { errorCodeOf } from '@drydock/process/error-code';
+import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
+import { removeServerFolders } from '@drydock/process/server-folder';
+import { scaled } from '@drydock/process/time-out-scale';
+import type { Log } from '@drydock/service/telemetry/log';
+import { createConnection } from 'mysql2/promise';
+import { ConnectionBudget } from './connection-budget';
+import type { JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
+import { WokenServer } from './woken-server';
+
+const run = promisify(execFile);
+
+/** The one database of a release's server. */
+export const mariadbDatabase = 'site';
+/** The customer's account in it, as MariaDB sees it: everything comes by the server's socket. */
+export const siteAccount = 'site';
+/** The account of a release's pages. Its name is one of the platform's, so that no dump has it. */
+export const pagesAccount = 'drydock_pages';
+const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
+const everything = `${mariadbDatabase}.*`;
+
+/** More than the endpoint ever opens: the others are this host's. */
+const connectionsMax = 200;
+const placesMax = 25;
+const newcomersMax = 20;
+const loginSeconds = 3;
+/** What all sessions of a server take together beside its buffers. */
+const sessionsBytes = 512 * 2 ** 20;
+/** The longest query of a page, in seconds. */
+const pageSeconds = 2;
+/** Rights that fill a disk. SELECT, DELETE, DROP and TRUNCATE stay. */
+const fillingRights =
+  'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, EVENT, TRIGGER';
+
+export interface MariadbDatabaseOptions {
+  name: string;
+  siteId: string;
+  /** Of the site's account. */
+  password: string;
+  version: string;
+  /** The account of the servers of its site. */
+  account: number;
+  folder: string;
+  onStart: (child: { process: { pid: number }; exited: Promise<unknown> }) => void;
+  onDropped: () => void;
+  log: Log;
+}
+
+type Admin = Awaited<ReturnType<typeof openAdmin>>;
+
+/** The MariaDB of a release: a server of its own, which the first use starts and which ends with this process. */
+export class MariadbDatabase implements ReleaseDatabase {
+  readonly name: string;
+  /** Another one for each release and each start of this host: a page of an old release does not get the data of a newer one. */
+  readonly pagesPassword = randomBytes(24).toString('hex');
+  readonly newcomers = new Newcomers(newcomersMax);
+  private readonly options: MariadbDatabaseOptions;
+  private readonly budget = new ConnectionBudget(placesMax);
+  private readonly kept: KeptServer<MysqlServer & RunningServer>;
+  private readonly woken: WokenServer;
+  private server: MysqlServer | null = null;
+  private isServed = false;
+  private isLoading = false;
+
+  constructor(options: MariadbDatabaseOptions) {
+    this.name = options.name;
+    this.options = options;
+    const { folder, log } = options;
+    this.kept = new KeptServer({
+      facts: { database: options.name },
+      log,
+      start: () => this.start(),
+      onUp: (server) => this.settle(server),
+      onDown: () => undefined,
+    });
+    this.woken = new WokenServer({ server: this.kept, isUnused: () => this.isUnused(), folder, log });
+  }
+
+  wake(): Promise<void> {
+    return this.woken.wake();
+  }
+
+  get address(): ServerAddress {
+    return { path: this.running.socketPath };
+  }
+
+  takePlace(end: () => void): (() => void) | null {
+    return this.budget.take(this.options.siteId, end);
+  }
+
+  settleAccount(): Promise<void> {
+    return this.asAdmin((admin) => this.giveAccount(admin));
+  }
+
+  /** Events run where visitors are served, and nowhere else. */
+  async serve(): Promise<void> {
+    this.isServed = true;
+    await this.asAdmin((admin) => this.open(admin));
+  }
+
+  async leave(): Promise<void> {
+    this.isServed = false;
+    if (!this.woken.isStarted) return;
+    await this.asAdmin(async (admin) => {
+      await admin.run('SET GLOBAL event_scheduler = OFF');
+      await endSessions(admin, `user IN ('${siteAccount}', '${pagesAccount}')`);
+    });
+  }
+
+  async endSessions(numbers: number[]): Promise<void> {
+    const ids = numbers.filter(Number.isSafeInteger).join(', ');
+    if (!this.woken.isStarted || ids === '') return;
+    await this.asAdmin((admin) =>
+      endSessions(admin, `user IN ('${siteAccount}', '${pagesAccount}', 'unauthenticated user') AND id IN (${ids})`),
+    );
+  }
+
+  endSiteSessions(): Promise<void> {
+    return this.asAdmin((admin) => endSessions(admin, `user = '${siteAccount}'`));
+  }
+
+  async look(): Promise<{ bytes: number; isReadOnly: boolean } | null> {
+    if (this.server === null) return null;
+    const bytes = await bytesOf(this.server.dataDir);
+    if (bytes === null) return null;
+    const sql = `SELECT Insert_priv FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost'`;
+    const [[insert] = []] = await this.asAdmin((admin) => admin.texts(sql));
+    return { bytes, isReadOnly: insert === 'N' };
+  }
+
+  keepReadOnly(isOn: boolean): Promise<void> {
+    const change = isOn ? `REVOKE ${fillingRights} ON ${everything} FROM ${site}` : `GRANT ${fillingRights} ON ${everything} TO ${site}`;
+    return this.asAdmin((admin) => admin.run(change));
+  }
+
+  async probe(deadlineMs: number): Promise<SqlProbe> {
+    try {
+      await this.wake();
+      const login = { socketPath: this.running.socketPath, user: siteAccount, password: this.options.password, database: mariadbDatabase };
+      const connection = await createConnection({ ...login, connectTimeout: deadlineMs });
+      connection.on('error', () => undefined);
+      try {
+        await connection.query({ sql: 'select count(*) from information_schema.tables', timeout: deadlineMs });
+        return { isAnswered: true, detail: null };
+      } finally {
+        connection.destroy();
+      }
+    } catch (error) {
+      const detail = `sql: ${error instanceof Error ? error.message : String(error)}`;
+      const isAnswer = error instanceof Error && 'sqlState' in error && !passing.has(errorCodeOf(error));
+      return { isAnswered: isAnswer, detail };
+    }
+  }
+
+  openReader(): Promise<JobAccess> {
+    return this.access();
+  }
+
+  async openLoader(): Promise<JobAccess> {
+    this.isLoading = true;
+    return this.access();
+  }
+
+  /** A load has no database of that name where its dump had none, and its accounts are locked. */
+  async closeLoader(): Promise<void> {
+    await this.settleAccount();
+    this.isLoading = false;
+  }
+
+  async drop(): Promise<void> {
+    await this.close();
+    await removeServerFolders(this.options.folder);
+    this.options.onDropped();
+  }
+
+  close(): Promise<void> {
+    return this.woken.close();
+  }
+
+  private get running(): MysqlServer {
+    if (this.server === null) throw new Error('the server of this database has not been started');
+    return this.server;
+  }
+
+  private async access(): Promise<JobAccess> {
+    await this.wake();
+    const { admin, engine, socketPath } = this.running;
+    const socketFolder = socketPath.slice(0, socketPath.lastIndexOf('/'));
+    return { database: { engine: 'mariadb', login: admin, release: engine.release }, socketFolder };
+  }
+
+  private async start(): Promise<MysqlServer & RunningServer> {
+    const { folder, version, account, onStart } = this.options;
+    const engine = await findEngine('mariadb', version);
+    await mkdir(folder, { recursive: true, mode: 0o711 });
+    const server = await startMysql({
+      ...{ engine, folder, account, sessionsBytes },
+      hasBinaryLog: false,
+      settings: {
+        'max-connections': String(connectionsMax),
+        'connect-timeout': String(Math.ceil(scaled(loginSeconds * 1000) / 1000)),
+        // The endpoint reads along until the client has proved itself.
+        ssl: 'OFF',
+      },
+    });
+    onStart({ process: { pid: server.proof.pid }, exited: server.exited });
+    return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
+  }
+
+  /** What an earlier process of this host has left goes, and what the server's part needs is made again. */
+  private async settle(server: MysqlServer): Promise<void> {
+    this.server = server;
+    await sweepTransferAccounts(server.admin, 'mariadb');
+    if (this.isServed) await withAdmin(server, (admin) => this.open(admin));
+  }
+
+  private async giveAccount(admin: Admin): Promise<void> {
+    await admin.run(`CREATE DATABASE IF NOT EXISTS ${mariadbDatabase} CHARACTER SET utf8mb4`);
+    await admin.run(`CREATE USER IF NOT EXISTS ${site} ACCOUNT LOCK`);
+    const login = `IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(this.options.password)}'`;
+    await admin.run(`ALTER USER ${site} ${login} REQUIRE NONE WITH MAX_USER_CONNECTIONS ${placesMax} ACCOUNT UNLOCK`);
+    await admin.run(`GRANT ALL PRIVILEGES ON ${everything} TO ${site}`);
+  }
+
+  private async open(admin: Admin): Promise<void> {
+    const login = `IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(this.pagesPassword)}'`;
+    await admin.run(`CREATE OR REPLACE USER ${pages} ${login} WITH MAX_USER_CONNECTIONS 10 MAX_STATEMENT_TIME ${pageSeconds}`);
+    await admin.run(`GRANT SELECT, SHOW VIEW, EXECUTE ON ${everything} TO ${pages}`);
+    await admin.run('SET GLOBAL event_scheduler = ON');
+  }
+
+  /** One that visitors get and that has events works without any session. */
+  private async isUnused(): Promise<boolean> {
+    if (this.isLoading) return false;
+    const others = `SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')`;
+    const events = `SELECT 1 FROM information_schema.events WHERE status = 'ENABLED'`;
+    return this.asAdmin(async (admin) => {
+      if ((await admin.texts(`${others} LIMIT 1`)).length > 0) return false;
+      return !this.isServed || (await admin.texts(`${events} LIMIT 1`)).length === 0;
+    });
+  }
+
+  private async asAdmin<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
+    if (!this.woken.isStarted) await this.wake();
+    return withAdmin(this.running, work);
+  }
+}
+
+/** The server starts, stops or has no connection left. */
+const passing: ReadonlySet<string> = new Set([
+  'ER_CON_COUNT_ERROR',
+  'ER_SERVER_SHUTDOWN',
+  'ER_USER_LIMIT_REACHED',
+  'ER_TOO_MANY_USER_CONNECTIONS',
+]);
+
+async function withAdmin<T>({ admin: login }: MysqlServer, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = await openAdmin(login, 'mariadb');
+  try {
+    return await work(admin);
+  } finally {
+    await admin.close();
+  }
+}
+
+/** One that has ended by itself is no error. */
+async function endSessions(admin: Admin, which: string): Promise<void> {
+  const rows = await admin.texts(`SELECT id FROM information_schema.processlist WHERE ${which}`);
+  for (const [id] of rows)
+    await admin.run(`KILL CONNECTION ${Number(id)}`).catch((error: unknown) => {
+      if (errorCodeOf(error) !== 'ER_NO_SUCH_THREAD') throw error;
+    });
+}
+
+/** Null when it has gone. The folder is the server's own, and no path in it is followed. */
+async function bytesOf(folder: string): Promise<number | null> {
+  const told = await run('du', ['-s', '-x', '-B1', folder]).then(
+    ({ stdout }) => stdout,
+    // A file that went meanwhile is told by the code; the rest was counted.
+    (error: { stdout?: string }) => error.stdout ?? '',
+  );
+  const [, bytes] = /^(\d+)\t/m.exec(told) ?? [];
+  return bytes === undefined ? null : Number(bytes);
+}

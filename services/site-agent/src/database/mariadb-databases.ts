@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Accounts } from '@drydock/agent/host/accounts';
+import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import { type Engine, listEngines } from '@drydock/mysql/engines/list-engines';
+import { errorCodeOf } from '@drydock/process/error-code';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { SiteRecord } from '../sites/site-folder';
+import { MariadbDatabase, mariadbDatabase, pagesAccount, siteAccount } from './mariadb-database';
+import { MariadbEndpoint } from './mariadb-endpoint';
+import type { DatabasePlace, EndpointOptions, EndpointPlace, ReleaseDatabase, SiteDatabases } from './release-database';
+
+export interface MariadbDatabasesOptions {
+  sitesDir: string;
+  accounts: Accounts;
+  /** Told of each server that starts. */
+  onStart: (child: { process: { pid: number }; exited: Promise<unknown> }, siteId: string) => void;
+  log: Log;
+}
+
+type Settled = NonNullable<SiteRecord['mariadb']>;
+
+/**
+ * A MariaDB for each release: what its sessions share (locks, memory, places) is the release's own, a dump is all that the server has, and the database has the same name in
+ * every release, which a customer's views and routines name.
+ */
+export class MariadbDatabases implements SiteDatabases {
+  private readonly options: MariadbDatabasesOptions;
+  private readonly opened = new Map<string, MariadbDatabase>();
+
+  constructor(options: MariadbDatabasesOptions) {
+    this.options = options;
+  }
+
+  /** The newest MariaDB of this machine; null when there is none. */
+  async newest(): Promise<Engine | null> {
+    return (await listEngines()).findLast(({ flavour }) => flavour === 'mariadb') ?? null;
+  }
+
+  async choose(): Promise<Settled> {
+    const engine = await this.newest();
+    if (engine === null) throw new SiteHostError('database_not_offered', 'there is no MariaDB: npm run engines -- mariadb@11.8');
+    return { version: engine.version, account: await this.options.accounts.allocate() };
+  }
+
+  settle(record: SiteRecord): SiteRecord {
+    return record;
+  }
+
+  placeFor(record: SiteRecord): DatabasePlace {
+    return { database: `${record.role}_${randomBytes(6).toString('hex')}` };
+  }
+
+  async create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
+    const database = this.openNow(record, place.database);
+    await database.settleAccount();
+    return database;
+  }
+
+  async open(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
+    return this.openNow(record, place.database);
+  }
+
+  async dropOthers(record: SiteRecord, named: ReadonlySet<string>): Promise<void> {
+    const others = (await this.listNames()).filter((name) => name.startsWith(`${record.role}_`) && !named.has(name));
+    for (const name of others) await this.openNow(record, name).drop();
+  }
+
+  dropAll(record: SiteRecord): Promise<void> {
+    return this.dropOthers(record, new Set());
+  }
+
+  openEndpoint(options: EndpointOptions): MariadbEndpoint {
+    return new MariadbEndpoint(options);
+  }
+
+  urlOf({ password }: SiteRecord, { host, port }: EndpointPlace): string {
+    return `mysql://${siteAccount}:${password}@${host}:${port}/${mariadbDatabase}`;
+  }
+
+  pagesUrlOf(_record: SiteRecord, { host, port }: EndpointPlace, { name }: ReleaseDatabase): string {
+    return `mysql://${pagesAccount}:${this.opened.get(name)?.pagesPassword ?? ''}@${host}:${port}/${mariadbDatabase}`;
+  }
+
+  /** The servers end. */
+  async close(): Promise<void> {
+    await Promise.all([...this.opened.values()].map((database) => database.close()));
+  }
+
+  private openNow(record: SiteRecord, name: string): MariadbDatabase {
+    const known = this.opened.get(name);
+    if (known !== undefined) return known;
+    const { site_id: siteId, password, mariadb } = record;
+    if (mariadb === undefined) throw new Error(`site ${siteId} has no MariaDB`);
+    const { onStart, log } = this.options;
+    const database = new MariadbDatabase({
+      ...{ name, siteId, password, ...mariadb },
+      folder: path.join(this.folder, name),
+      onStart: (child) => onStart(child, siteId),
+      onDropped: () => this.opened.delete(name),
+      log: log.child({ site_id: siteId, database: name }),
+    });
+    this.opened.set(name, database);
+    return database;
+  }
+
+  private get folder(): string {
+    return path.join(this.options.sitesDir, 'mariadb');
+  }
+
+  private async listNames(): Promise<string[]> {
+    try {
+      return await readdir(this.folder);
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import type { Server, Socket } from 'node:net';
+import { DatabaseAddress } from '@drydock/agent/host/database-address';
+import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
+import { Newcomers } from '@drydock/agent/host/newcomers';
+import { GateError } from '../serving/gate';
+import { EndpointSession } from './endpoint-session';
+import { MariadbStart } from './mariadb-start';
+import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
+
+/** As many as may be let in: nobody who opens all of them at once is in their own way. */
+const newcomersMax = 20;
+/** Sessions that the server has at once, those that are on their way out among them. It has places for more, which are the host's own. */
+const sessionsMax = 150;
+const notAvailable = 1053;
+const diskFull = 1021;
+
+/**
+ * The one address of a site's MariaDB. The server speaks first, so that a client is given one before it has said anything: that of the current release, once the gate is
+ * open. From there on it only passes bytes on. An application comes by a network of its own, and gets its own release's.
+ */
+export class MariadbEndpoint implements SiteEndpoint {
+  private readonly options: EndpointOptions;
+  private readonly address: DatabaseAddress<object>;
+  private readonly sessions = new Set<EndpointSession>();
+  private readonly newcomers = new Newcomers(newcomersMax);
+  private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
+  /** Clients for whom the server has no place yet. */
+  private readonly waiting = new Set<() => void>();
+  sessionsBegun = 0;
+
+  constructor(options: EndpointOptions) {
+    this.options = options;
+    const judge = (): object => ({});
+    this.address = new DatabaseAddress(judge, (client, _greeting, settle) => void this.admit(client, settle), options.inTurn);
+  }
+
+  get isInUse(): boolean {
+    return this.sessions.size > 0;
+  }
+
+  get server(): Server {
+    return this.address.server;
+  }
+
+  accept(client: Socket, database: ReleaseDatabase): void {
+    this.meant.set(client, database);
+    this.address.accept(client);
+  }
+
+  endSessions(): void {
+    for (const session of this.sessions) session.end();
+  }
+
+  close(): Promise<void> {
+    return this.address.close();
+  }
+
+  private async admit(client: Socket, settle: () => void): Promise<void> {
+    if (this.options.isDiskFull()) {
+      client.end(writeMysqlError(diskFull, 'the site has used up its disk space'));
+      return;
+    }
+    const meant = this.meant.get(client);
+    if (meant !== undefined) {
+      if (this.isServed(meant)) this.join(client, meant, settle);
+      else client.end(writeMysqlError(notAvailable, 'the release of this application is no longer served'));
+      return;
+    }
+    const left = new AbortController();
+    client.once('close', () => left.abort());
+    try {
+      await this.options.gate.pass(left.signal);
+    } catch (error) {
+      client.end(
+        writeMysqlError(notAvailable, error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'),
+      );
+      return;
+    }
+    const current = this.options.current();
+    if (client.destroyed) return;
+    if (current === null) client.end(writeMysqlError(notAvailable, 'the site has no database yet'));
+    else this.join(client, current, settle);
+  }
+
+  private isServed(database: ReleaseDatabase): boolean {
+    for (const served of this.options.served()) if (served === database) return true;
+    return false;
+  }
+
+  private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
+    const { siteId, inTurn } = this.options;
+    if (this.sessions.size >= sessionsMax) {
+      // Another release may be current by then.
+      this.wait(client, () => void this.admit(client, settle));
+      return;
+    }
+    // Before anything is awaited: a switch from now on must find this session.
+    const session = new EndpointSession(client, {
+      database,
+      beginning: new MariadbStart(),
+      startup: Buffer.alloc(0),
+      newcomers: [this.newcomers, database.newcomers],
+      siteId,
+      onAuthenticated: settle,
+      inTurn,
+    });
+    this.sessions.add(session);
+    this.sessionsBegun += 1;
+    session.start(() => {
+      this.sessions.delete(session);
+      const [next] = this.waiting;
+      next?.();
+    });
+  }
+
+  private wait(client: Socket, goOn: () => void): void {
+    const enter = (): void => {
+      this.waiting.delete(enter);
+      if (!client.destroyed) goOn();
+    };
+    this.waiting.add(enter);
+    client.once('close', () => this.waiting.delete(enter));
+  }
+}

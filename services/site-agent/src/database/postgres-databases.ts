@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import type { Newcomers } from '@drydock/agent/host/newcomers';
+import pg from 'pg';
+import type { SiteRecord } from '../sites/site-folder';
+import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
+import type {
+  DatabasePlace,
+  EndpointOptions,
+  EndpointPlace,
+  JobAccess,
+  ReleaseDatabase,
+  ServerAddress,
+  SiteDatabases,
+  SqlProbe,
+} from './release-database';
+import type { SitesCluster } from './sites-cluster';
+import type { SitesClusters } from './sites-clusters';
+
+/** Databases in the clusters of Postgres: of one cluster for each organisation, and of one for all where there is one. */
+export class PostgresDatabases implements SiteDatabases {
+  private readonly clusters: SitesClusters;
+
+  constructor(clusters: SitesClusters) {
+    this.clusters = clusters;
+  }
+
+  /** The cluster is kept when the organisation is another: the site's role is in it. */
+  settle(record: SiteRecord, organisation: string): SiteRecord {
+    const cluster = record.cluster ?? this.clusters.nameFor(organisation);
+    return cluster === record.cluster ? record : { ...record, cluster };
+  }
+
+  placeFor(record: SiteRecord): DatabasePlace {
+    return { database: `${record.role}_${randomBytes(6).toString('hex')}`, cluster: this.clusters.nameForNew(record) };
+  }
+
+  async create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
+    const cluster = await this.clusters.of(place.cluster);
+    // The site may never have had a database in this cluster.
+    await cluster.ensureRole(record.role, record.password);
+    await cluster.createDatabase(place.database, record.role);
+    return new PostgresDatabase(cluster, place.database, record);
+  }
+
+  async open(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
+    return new PostgresDatabase(await this.clusters.of(place.cluster), place.database, record);
+  }
+
+  async dropOthers(record: SiteRecord, named: ReadonlySet<string>): Promise<void> {
+    for (const cluster of await this.clusters.allOf(record)) {
+      const others = (await cluster.listDatabases(record.role)).filter((database) => !named.has(database));
+      for (const database of others) await cluster.dropDatabase(database);
+    }
+  }
+
+  async dropAll(record: SiteRecord): Promise<void> {
+    await this.dropOthers(record, new Set());
+    for (const cluster of await this.clusters.allOf(record)) await cluster.dropRole(record.role);
+    await this.clusters.removeIfEmpty(record);
+  }
+
+  openEndpoint(options: EndpointOptions): DatabaseEndpoint {
+    return new DatabaseEndpoint(options);
+  }
+
+  urlOf({ role, password }: SiteRecord, { host, port }: EndpointPlace, database?: ReleaseDatabase): string {
+    return `postgresql://${role}:${password}@${host}:${port}/${database?.name ?? endpointDatabase}`;
+  }
+
+  /** The name of the database decides which release's it is. */
+  pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase): string {
+    return this.urlOf(record, at, database);
+  }
+}
+
+/** One database of a cluster, as its site sees it. */
+class PostgresDatabase implements ReleaseDatabase {
+  readonly name: string;
+  private readonly cluster: SitesCluster;
+  private readonly site: Pick<SiteRecord, 'site_id' | 'role' | 'password'>;
+
+  constructor(cluster: SitesCluster, name: string, site: SiteRecord) {
+    this.cluster = cluster;
+    this.name = name;
+    this.site = site;
+  }
+
+  wake(): Promise<void> {
+    return this.cluster.wake();
+  }
+
+  get address(): ServerAddress {
+    return this.cluster.address;
+  }
+
+  get newcomers(): Newcomers {
+    return this.cluster.newcomers;
+  }
+
+  takePlace(end: () => void): (() => void) | null {
+    return this.cluster.budget.take(this.site.site_id, end);
+  }
+
+  settleAccount(): Promise<void> {
+    return this.cluster.ensureRole(this.site.role, this.site.password);
+  }
+
+  async serve(): Promise<void> {}
+
+  leave(): Promise<void> {
+    return this.cluster.endSessions(this.name);
+  }
+
+  endSessions(pids: number[]): Promise<void> {
+    return this.cluster.endSessionsOf(this.site.role, this.name, pids);
+  }
+
+  endSiteSessions(): Promise<void> {
+    return this.cluster.endAllSessionsOf(this.site.role, this.name);
+  }
+
+  look(): Promise<{ bytes: number; isReadOnly: boolean } | null> {
+    return this.cluster.look(this.site.role, this.name);
+  }
+
+  keepReadOnly(isOn: boolean): Promise<void> {
+    return this.cluster.keepReadOnly(this.site.role, this.name, isOn);
+  }
+
+  async probe(deadlineMs: number): Promise<SqlProbe> {
+    const { role, password } = this.site;
+    await this.wake();
+    return probePostgres(this.cluster.directUrl(role, password, this.name), deadlineMs);
+  }
+
+  async openReader(): Promise<JobAccess> {
+    return this.access(await this.cluster.transfer.readerUrl(this.name), null);
+  }
+
+  async openLoader(): Promise<JobAccess> {
+    const { url, role } = await this.cluster.transfer.openLoader(this.name, this.site.role);
+    return this.access(url, role);
+  }
+
+  closeLoader(): Promise<void> {
+    return this.cluster.transfer.dropLoader(this.name);
+  }
+
+  drop(): Promise<void> {
+    return this.cluster.dropDatabase(this.name);
+  }
+
+  private access(url: string, role: string | null): JobAccess {
+    return { database: { engine: 'postgres', url, role }, socketFolder: this.cluster.socketFolder };
+  }
+}
+
+/** Asks by a session of its own. Never throws. */
+export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select count(*) from pg_catalog.pg_class');
+    return { isAnswered: true, detail: null };
+  } catch (error) {
+    const detail = `sql: ${error instanceof Error ? error.message : String(error)}`;
+    return { isAnswered: error instanceof pg.DatabaseError && !isPassing(error.code ?? ''), detail };
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** The server starts, stops or has no connection left: class 57P, 53 and 08 of SQLSTATE. */
+const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

@@ -1,0 +1,70 @@
+import { SerialQueue } from '@drydock/agent/host/serial-queue';
+import type { Log } from '@drydock/service/telemetry/log';
+
+/** A server that nobody has used for so long is stopped. */
+export const idleMs = 15 * 60_000;
+const lookMs = 60_000;
+
+export interface WokenServerOptions {
+  server: { start(): Promise<void>; stop(): Promise<void> };
+  /** Whether nobody has a session, or is about to. Asked only while it runs. */
+  isUnused: () => Promise<boolean>;
+  folder: string;
+  log: Log;
+}
+
+/** A server that the first use starts. It stops when nobody has used it for a while. */
+export class WokenServer {
+  private readonly options: WokenServerOptions;
+  private readonly turn = new SerialQueue();
+  private readonly timer: NodeJS.Timeout;
+  private state: 'started' | 'stopped' | 'closed' = 'stopped';
+  private usedMs = performance.now();
+
+  constructor(options: WokenServerOptions) {
+    this.options = options;
+    const { folder, log } = options;
+    this.timer = setInterval(() => {
+      this.stopIfUnused().catch((err: unknown) =>
+        log.warn({ err, folder }, 'whether a database server of sites is in use could not be asked'),
+      );
+    }, lookMs).unref();
+  }
+
+  get isStarted(): boolean {
+    return this.state === 'started';
+  }
+
+  /** Resolves when it runs. */
+  async wake(): Promise<void> {
+    this.usedMs = performance.now();
+    if (this.state === 'started') return;
+    await this.turn.run(async () => {
+      if (this.state === 'closed') throw new Error('this database server of sites is closed');
+      if (this.state === 'started') return;
+      await this.options.server.start();
+      this.state = 'started';
+    });
+  }
+
+  /** Stops it if nobody has used it for {@link idleMs}. */
+  async stopIfUnused(nowMs = performance.now()): Promise<void> {
+    const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
+    if (this.state !== 'started' || isRecent()) return;
+    if (!(await this.options.isUnused())) this.usedMs = nowMs;
+    // Somebody may have come meanwhile; whoever comes from here on waits for the end, and for another start.
+    if (isRecent() || this.state !== 'started') return;
+    await this.stop('stopped');
+  }
+
+  /** Ends it for good. */
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    await this.stop('closed');
+  }
+
+  private stop(state: 'stopped' | 'closed'): Promise<void> {
+    this.state = state;
+    return this.turn.run(() => this.options.server.stop());
+  }
+}
