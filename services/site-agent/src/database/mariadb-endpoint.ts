@@ -24,8 +24,8 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
-  /** Clients for whom the server has no place yet. */
-  private readonly waiting = new Set<() => void>();
+  /** Clients for whom the server has no place yet, in the order of their coming: one that overtook another would soon have to go for it. */
+  private readonly waiting = new Map<Socket, () => void>();
   sessionsBegun = 0;
 
   constructor(options: EndpointOptions) {
@@ -76,10 +76,14 @@ export class MariadbEndpoint implements SiteEndpoint {
       );
       return;
     }
-    const current = this.options.current();
-    if (client.destroyed) return;
-    if (current === null) client.end(writeMysqlError(notAvailable, 'the site has no database yet'));
-    else this.join(client, current, settle);
+    this.waiting.set(client, () => {
+      // Another release may be current by now.
+      const current = this.options.current();
+      if (current === null) client.end(writeMysqlError(notAvailable, 'the site has no database yet'));
+      else if (!client.destroyed) this.join(client, current, settle);
+    });
+    client.once('close', () => this.waiting.delete(client));
+    this.goOn();
   }
 
   private isServed(database: ReleaseDatabase): boolean {
@@ -89,11 +93,6 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
     const { siteId, inTurn } = this.options;
-    if (this.sessions.size >= sessionsMax) {
-      // Another release may be current by then.
-      this.wait(client, () => void this.admit(client, settle));
-      return;
-    }
     // Before anything is awaited: a switch from now on must find this session.
     const session = new EndpointSession(client, {
       database,
@@ -108,17 +107,15 @@ export class MariadbEndpoint implements SiteEndpoint {
     this.sessionsBegun += 1;
     session.start(() => {
       this.sessions.delete(session);
-      const [next] = this.waiting;
-      next?.();
+      this.goOn();
     });
   }
 
-  private wait(client: Socket, goOn: () => void): void {
-    const enter = (): void => {
-      this.waiting.delete(enter);
-      if (!client.destroyed) goOn();
-    };
-    this.waiting.add(enter);
-    client.once('close', () => this.waiting.delete(enter));
+  private goOn(): void {
+    for (const [client, join] of this.waiting) {
+      if (this.sessions.size >= sessionsMax) return;
+      this.waiting.delete(client);
+      join();
+    }
   }
 }
