@@ -2,38 +2,19 @@
  * @tier long
  * @processes
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { PortAllocator } from '@drydock/agent/host/ports';
-import { createSiteHostClient } from '@drydock/agent/site/client';
 import { defaultMajor } from '@drydock/postgres/server/native-postgres';
 import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
 import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { isSameProcess, proveProcess } from '@drydock/process/process-proof';
 import { until } from '@drydock/testing/wait';
-import { claim, clearHost, hostConfig, newSiteId, startHost, type TestClient, withPlaces } from '../test/host';
+import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
+import { spawnHost } from '../test/spawned-host';
 import { fillVersion, readPage } from '../test/versions';
-import type { SiteHostConfig } from './config';
-
-/** The real process, from the build output, with a folder of fault tokens. */
-async function spawnHost(config: SiteHostConfig, faults: string): Promise<{ child: ChildProcess; client: TestClient; controlUrl: string }> {
-  const port = await new PortAllocator('127.0.0.1').allocate();
-  const settings = Object.entries(config).filter(([, value]) => value !== undefined);
-  const env = {
-    ...process.env,
-    ...Object.fromEntries(settings.map(([name, value]) => [name, String(value)])),
-    PORT: String(port),
-    DRYDOCK_FAULTS: faults,
-  };
-  const child = spawn(process.execPath, [path.resolve(__dirname, '../dist/server.js')], { env, stdio: ['ignore', 'inherit', 'inherit'] });
-  const controlUrl = `http://127.0.0.1:${port}`;
-  await until(async () => (await fetch(`${controlUrl}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
-  return { child, controlUrl, client: withPlaces(createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }), config) };
-}
 
 test.each([
   ['site_host.switch.before_rename', 1],

@@ -76,7 +76,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     this.options = options;
     const { folder, log } = options;
     this.kept = new KeptServer({
-      facts: { database: options.name },
+      facts: {},
       log,
       start: () => this.start(),
       onUp: (server) => this.settle(server),
@@ -180,6 +180,11 @@ export class MariadbDatabase implements ReleaseDatabase {
     await this.close();
     await removeServerFolders(this.options.folder);
     this.options.onDropped();
+  }
+
+  /** Stops its server if nobody has used it for a while. */
+  stopIfUnused(nowMs: number): Promise<void> {
+    return this.woken.stopIfUnused(nowMs);
   }
 
   close(): Promise<void> {

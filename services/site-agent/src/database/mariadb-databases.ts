@@ -52,7 +52,7 @@ export class MariadbDatabases implements SiteDatabases {
     return { database: `${record.role}_${randomBytes(6).toString('hex')}` };
   }
 
-  async create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase> {
+  async create(record: SiteRecord, place: DatabasePlace): Promise<MariadbDatabase> {
     const database = this.openNow(record, place.database);
     await database.settleAccount();
     return database;

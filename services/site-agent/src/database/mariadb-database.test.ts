@@ -1,0 +1,183 @@
+/**
+ * @tier long
+ * @processes
+ * @root long
+ */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
+import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { errorCodeOf } from '@drydock/process/error-code';
+import { createLog } from '@drydock/service/telemetry/log';
+import { skipTests } from '@drydock/testing/skipped';
+import { until } from '@drydock/testing/wait';
+import { createConnection } from 'mysql2/promise';
+import { packSite, stageSite } from '../../test/archives';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestClient, type TestHost } from '../../test/host';
+import { spawnHost } from '../../test/spawned-host';
+import type { SiteRecord } from '../sites/site-folder';
+import { MariadbDatabases } from './mariadb-databases';
+import { idleMs } from './woken-server';
+
+async function run(url: string, ...statements: string[]): Promise<unknown> {
+  const connection = await createConnection(url);
+  connection.on('error', () => undefined);
+  try {
+    let rows: unknown = null;
+    for (const sql of statements) [rows] = await connection.query({ sql, rowsAsArray: true });
+    return rows;
+  } finally {
+    connection.destroy();
+  }
+}
+
+async function bytesBelow(folder: string): Promise<number> {
+  const { stdout } = await promisify(execFile)('du', ['-s', '-B1', folder]);
+  return Number(stdout.split('\t')[0]);
+}
+
+/** The servers that run on folders below this one, by their pids. */
+async function serversBelow(folder: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_pid, at) => found[at]?.includes('--datadir=') === true && found[at].includes(folder));
+}
+
+const limitBytes = 400e6;
+
+const suite = (): void => {
+  const waits = { timeoutMs: 60_000 };
+
+  describe('on a host of its own', () => {
+    let host: TestHost;
+    let site: FilledSite;
+    const siteId = newSiteId();
+    let folder: string;
+    beforeAll(async () => {
+      host = await startHost({ ...(await hostConfig()), SITE_DISK_GB: limitBytes / 1e9 });
+      folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-database-'));
+      site = await host.client.ensureSite(siteId, { domain: 'a.org', database: 'mysql' }, claim(1));
+    });
+    afterAll(async () => {
+      await clearHost(host, [siteId]);
+      await rm(folder, { recursive: true, force: true });
+    });
+
+    test('code of a customer never runs as anybody but the customer: not in a backup, not in a restore, not behind it', async () => {
+      await run(
+        site.database_url,
+        'create table seen (who varchar(200), via varchar(40))',
+        'create table shop (id int primary key)',
+        'create function spy() returns int sql security invoker begin insert into seen values (current_user(), "function"); return 1; end',
+        'create trigger watching before insert on shop for each row insert into seen values (current_user(), "trigger")',
+        'create view looked as select spy() as n',
+        'create event waking on schedule every 1 second do insert into seen values (current_user(), "event")',
+        'insert into shop values (1)',
+      );
+      await until(
+        async () => Number(((await run(site.database_url, 'select count(*) from seen where via = "event"')) as number[][])[0]?.[0]) > 0,
+        waits,
+      );
+      const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, 'spied'), fence: 5 });
+      await stageSite(host, siteId, archive, { releaseId: 'next', fence: 6 });
+      await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: 'initial' }, claim(6));
+      await host.client.thawSite(siteId, claim(6));
+      await run(site.database_url, 'insert into shop values (2)', 'drop event waking');
+      expect(await run(site.database_url, 'select distinct who from seen')).toEqual([['site@localhost']]);
+      expect(await run(site.database_url, 'select count(*) from seen where via = "trigger"')).toEqual([[2]]);
+    });
+
+    test('one that is too large takes no more rows, and takes them again once a table is emptied', async () => {
+      const refusalOf = (sql: string): Promise<string> =>
+        run(site.database_url, sql).then(
+          () => 'none',
+          (error: unknown) => errorCodeOf(error),
+        );
+      const writesAre = (code: string): Promise<unknown> =>
+        until(async () => (await refusalOf('insert into heap (text) values (1)')) === code, { ...waits, what: `writes with ${code}` });
+      await run(site.database_url, 'create table heap (id int auto_increment primary key, text longtext)');
+      await writesAre('none');
+      // A little more than it may have, and less than a fifth more.
+      const { database } = JSON.parse(await readFile(path.join(site.files_dir, '../release.json'), 'utf8')) as { database: string };
+      const server = path.join(host.config.SITES_DIR, 'mariadb', database);
+      while ((await bytesBelow(server)) < limitBytes + 10e6)
+        await run(site.database_url, "insert into heap (text) values (repeat('x', 5000000))");
+      await writesAre('ER_TABLEACCESS_DENIED_ERROR');
+      await run(site.database_url, 'select count(*) from heap', 'delete from heap where id = 1', 'truncate heap');
+      await writesAre('none');
+    });
+
+    test('a server that is killed is started again, and has what it had acknowledged', async () => {
+      await run(site.database_url, 'create table kept (id int primary key)', 'insert into kept values (1)');
+      const servers = await serversBelow(host.config.SITES_DIR);
+      expect(servers.length).toBeGreaterThan(0);
+      for (const pid of servers) process.kill(pid, 'SIGKILL');
+      const rows = (): Promise<unknown> => run(site.database_url, 'select * from kept').catch(() => null);
+      await until(async () => JSON.stringify(await rows()) === '[[1]]', { ...waits, what: 'the row' });
+      expect(await host.client.probeSite(siteId, '/')).toMatchObject({ sql_ok: true });
+    });
+  });
+
+  test('after a kill -9 of the host in the middle of staging, no server and no database of a half-made release is left', async () => {
+    const config = await hostConfig();
+    const siteId = newSiteId();
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-killed-'));
+    const first = await spawnHost(config, '');
+    const site = await first.client.ensureSite(siteId, { domain: 'a.org', database: 'mysql' }, claim(1));
+    await run(site.database_url, 'create table kept (id int primary key)', 'insert into kept values (1)');
+    const as = (client: TestClient): TestHost => ({ client, config, controlUrl: '', stop: async () => undefined });
+    const archive = await packSite(as(first.client), siteId, { releaseId: 'initial', folder: path.join(folder, 'a'), fence: 2 });
+    const servers = path.join(config.SITES_DIR, 'mariadb');
+    const exited = once(first.child, 'exit');
+    const staging = stageSite(as(first.client), siteId, archive, { releaseId: 'next', fence: 3 });
+    staging.catch(() => undefined);
+    await until(async () => (await readdir(servers)).length === 2, { ...waits, what: 'the database of the new release' });
+    first.child.kill('SIGKILL');
+    await exited;
+    await expect(staging).rejects.toThrow(/./);
+    await first.client.close();
+
+    const second = await startHost(config);
+    expect(await run(site.database_url, 'select * from kept')).toEqual([[1]]);
+    expect(await readdir(servers)).toHaveLength(1);
+    await stageSite(second, siteId, archive, { releaseId: 'next', fence: 4 });
+    await clearHost(second, [siteId]);
+    expect(await serversBelow(config.SITES_DIR)).toEqual([]);
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test('a server that nobody uses stops, and the next use starts it', async () => {
+    const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-idle-'));
+    await chmod(sitesDir, 0o711);
+    const databases = new MariadbDatabases({
+      sitesDir,
+      accounts: new Accounts(sitesDir, firstAccounts.sites),
+      onStart: () => undefined,
+      log: createLog({ service: 'test', level: 'silent' }),
+    });
+    const chosen = await databases.choose();
+    const record = { site_id: 'one', role: 'site_0', password: 'secret', mariadb: chosen } as SiteRecord;
+    const place = databases.placeFor(record);
+    const database = await databases.create(record, place);
+    expect(await serversBelow(sitesDir)).not.toEqual([]);
+    await database.stopIfUnused(performance.now() + idleMs);
+    expect(await serversBelow(sitesDir)).toEqual([]);
+    expect(await database.probe(30_000)).toEqual({ isAnswered: true, detail: null });
+    await database.stopIfUnused(performance.now() + 2 * idleMs);
+    expect(await serversBelow(sitesDir)).toEqual([]);
+    await databases.close();
+    await database.drop();
+    expect(existsSync(path.join(sitesDir, 'mariadb', place.database))).toBe(false);
+    await rm(sitesDir, { recursive: true, force: true });
+  });
+};
+
+describe('the MariaDB of a release', () => {
+  if (listFetched().some(({ flavour }) => flavour === 'mariadb')) suite();
+  else skipTests('all of it', 'npm run engines -- mariadb@10.11');
+});
