@@ -90,7 +90,7 @@ onHost('a host over ssh', () => {
     const watched = watchCommandLines();
     const archive = await packCurrent(rig.driver, site, storage);
     await rig.driver.stage(site, 'next', archive, nextOrder());
-    await rig.driver.create(newSiteRef(), 'shop.example.com', nextOrder());
+    await rig.driver.create(newSiteRef(), { domain: 'shop.example.com' }, nextOrder());
     await rig.driver.probe(site, nextOrder());
     const seen = await watched.end();
     expect(seen).toContain(site.siteId);

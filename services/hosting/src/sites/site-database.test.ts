@@ -1,4 +1,4 @@
-import { controlRoutesOf, ok } from '@drydock/agent/control/control-routes';
+import { type ControlRoute, ok } from '@drydock/agent/control/control-routes';
 import { createControlServer } from '@drydock/agent/control/control-server';
 import { hostDatabasesSchema, siteHostProtocol } from '@drydock/agent/site/protocol';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
@@ -32,11 +32,15 @@ afterAll(async () => {
 /** The control address of a site host whose machine has the programs of these; null: of an agent that is older than the question. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const secret = newSecret();
-  const { hostRoute } = controlRoutesOf('sites', { change: () => Promise.reject(new Error('only questions are answered')) });
-  const routes = databases === null ? [] : [hostRoute('GET /databases', async () => ok({ databases }), hostDatabasesSchema)];
+  const offers: ControlRoute = {
+    method: 'GET',
+    pattern: /^\/control\/databases$/,
+    handle: async () => ok({ databases }),
+    readerAnswer: hostDatabasesSchema,
+  };
   const server = createControlServer({
     protocol: siteHostProtocol,
-    routes,
+    routes: databases === null ? [] : [offers],
     keys: tokenKeys(newSecret()),
     readerKeys: tokenKeys(secret),
     log: createLog({ service: 'site-host', level: 'silent' }),
