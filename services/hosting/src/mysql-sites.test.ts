@@ -17,7 +17,7 @@ import { deletionOf } from '../test/deleted-site';
 import { makeBackup, makeSite } from '../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../test/offsite-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../test/platform-work';
-import { fillSite, runMysql, type SiteState, stateOf } from '../test/site-state';
+import { fillSite, pageOf, runMysql, type SiteState, stateOf } from '../test/site-state';
 import { restoreDrillWorkflow } from './proofs/restore-drill.workflow';
 
 const isThere = listFetched().some(({ flavour }) => flavour === 'mariadb');
@@ -64,7 +64,7 @@ withPrograms('a site with MySQL (needs npm run engines -- mariadb@11.8)', () => 
     const before = await stateOf(world, siteId);
     const wanted = await makeBackup(world, siteId);
     await run('DROP TABLE past, version');
-    expect((await stateOf(world, siteId)).page).not.toBe(before.page);
+    expect(await pageOf((await world.host.readSite(siteId)).url)).not.toBe(before.page);
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: wanted } });
     const view: WorkflowView = await ended(world, answer.headers['location']);
     expect(view).toMatchObject({ status: 'succeeded' });
