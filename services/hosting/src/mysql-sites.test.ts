@@ -8,7 +8,6 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
-import { listFetched } from '@drydock/mysql/engines/list-engines';
 import { ended, succeed } from '@drydock/service/testing/follow-workflow';
 import { callerOf } from '@drydock/service/testing/service-api';
 import { fenceViolations, repetitionViolations } from '@drydock/testing/ledger';
@@ -17,13 +16,11 @@ import { deletionOf } from '../test/deleted-site';
 import { makeBackup, makeSite } from '../test/hosting-world';
 import { type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../test/offsite-world';
 import { namesIn, stopClock, succeedPlatformWork } from '../test/platform-work';
+import { withPrograms } from '../test/site-programs';
 import { fillSite, pageOf, runMysql, type SiteState, stateOf } from '../test/site-state';
 import { restoreDrillWorkflow } from './proofs/restore-drill.workflow';
 
-const isThere = listFetched().some(({ flavour }) => flavour === 'mariadb');
-const withPrograms = isThere ? describe : describe.skip;
-
-withPrograms('a site with MySQL (needs npm run engines -- mariadb@11.8)', () => {
+withPrograms('a site with MySQL', () => {
   let world: OffsiteWorld;
   let siteId: string;
   let first: SiteState;

@@ -40,7 +40,7 @@ export const siteSchema = z
     platform: sitePlatformSchema.describe("What serves it: a host of Drydock's own, a host over ssh, or a vendor's panel."),
     database: siteDatabaseSchema
       .nullable()
-      .describe('Which database it has: Postgres, or MariaDB or MySQL. null on ssh and vendor, where it has what they give it.'),
+      .describe('Which database it has; mysql is a MariaDB. null on the platforms ssh and vendor: there it has what they give it.'),
     status: siteStatusSchema.describe('How the site stands. restoring is being overwritten.'),
     url: z.string().describe('Where it is served now.'),
     plan: planSchema.describe('What its plan includes.'),
@@ -104,7 +104,8 @@ export const createSite = endpoint({
     database: siteDatabaseSchema
       .optional()
       .describe(
-        'Which database it gets, for good: Postgres, or mysql, which is MariaDB or MySQL, as its host has the programs of. Only on platform local; postgres where it is left out.',
+        'Which database it gets, for good: postgres, which it gets without being asked, or mysql, a MariaDB where its host has the programs. ' +
+          'Only on platform local.',
       ),
     plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }).describe('What its plan includes.'),
     metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),

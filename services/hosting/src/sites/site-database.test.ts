@@ -1,6 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { type ControlRoute, ok } from '@drydock/agent/control/control-routes';
 import { createControlServer } from '@drydock/agent/control/control-server';
+import { createSiteHostClient } from '@drydock/agent/site/client';
 import { hostDatabasesSchema, siteHostProtocol } from '@drydock/agent/site/protocol';
+import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { tokenKeys } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
@@ -9,7 +12,11 @@ import { callerOf, nowhere, type ServiceApi } from '@drydock/service/testing/ser
 import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';
 import { givenSite, startApi } from '../../test/hosting-api';
+import { newSiteRef, nextOrder } from '../../test/ssh-order';
 import { openVendor } from '../../test/vendor';
+import { definitely } from '../backups/definite-failure';
+import type { SiteHost } from '../providers/site-host';
+import { localSiteHost } from '../providers/site-host.local';
 import { databaseOf } from './site.rules';
 
 const owner = callerOf();
@@ -31,24 +38,29 @@ afterAll(async () => {
 
 /** The control address of a site host whose machine has the programs of these; null: of an agent that is older than the question. */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
-  const secret = newSecret();
   const offers: ControlRoute = {
     method: 'GET',
     pattern: /^\/control\/databases$/,
     handle: async () => ok({ databases }),
     readerAnswer: hostDatabasesSchema,
   };
+  const { url, readerSecret } = await listenAsHost(databases === null ? [] : [offers]);
+  return { SITE_HOST_URL: url, SITE_HOST_READER_SECRET: readerSecret };
+}
+
+async function listenAsHost(routes: ControlRoute[]): Promise<{ url: string; secret: string; readerSecret: string }> {
+  const [secret, readerSecret] = [newSecret(), newSecret()];
   const server = createControlServer({
     protocol: siteHostProtocol,
-    routes: databases === null ? [] : [offers],
-    keys: tokenKeys(newSecret()),
-    readerKeys: tokenKeys(secret),
+    routes,
+    keys: tokenKeys(secret),
+    readerKeys: tokenKeys(readerSecret),
     log: createLog({ service: 'site-host', level: 'silent' }),
     check: async () => undefined,
   });
   const { url } = await listen(server, 0);
   closing.push(() => closeServer(server));
-  return { SITE_HOST_URL: url, SITE_HOST_READER_SECRET: secret };
+  return { url, secret, readerSecret };
 }
 
 async function apiWith(environment: Record<string, string>): Promise<ServiceApi> {
@@ -92,6 +104,36 @@ describe.each([
     expect([refused.status, refused.json]).toMatchObject([422, { code: 'site_database_not_offered' }]);
     expect(await api.rows('SELECT 1 FROM sites')).toEqual([]);
     expect((await order(api, { database: 'postgres' })).json).toMatchObject({ database: 'postgres' });
+  });
+});
+
+describe('the worker', () => {
+  const said: unknown[] = [];
+  let host: SiteHost;
+  beforeAll(async () => {
+    const refuse: ControlRoute = {
+      method: 'PUT',
+      pattern: /^\/control\/sites\/[^/]+$/,
+      handle: async (_ids, body) => {
+        said.push(body);
+        throw new SiteHostError('database_not_offered', 'there is no MariaDB');
+      },
+    };
+    const client = createSiteHostClient(await listenAsHost([refuse]));
+    closing.push(() => client.close());
+    host = localSiteHost({ client, archiveKey: randomBytes(32) });
+  });
+  const create = (database: SiteDatabase | null): Promise<unknown> =>
+    definitely(host.create(newSiteRef(), { domain: 'a.example.com', database }, nextOrder()));
+
+  it('ends the order of a database whose programs have gone from the host meanwhile', async () => {
+    await expect(create('mysql')).rejects.toMatchObject({ problem: { code: 'site_database_not_offered' } });
+    expect(said.pop()).toMatchObject({ domain: 'a.example.com', database: 'mysql' });
+  });
+
+  it.each([null, 'postgres'] as const)('tells a host nothing that one of the release before does not know, for %s', async (database) => {
+    await expect(create(database)).rejects.toThrow();
+    expect(said.pop()).not.toHaveProperty('database');
   });
 });
 
