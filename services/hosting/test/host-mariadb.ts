@@ -46,13 +46,13 @@ export async function startHostMariadb(folder: string): Promise<HostDatabase> {
     ...started,
     adminUrl: `mariadb://keeper:${password}@127.0.0.1:${port}/`,
     ask,
-    fill: async (login, version) => void (await ask(login, fillingSql(version))),
-    fingerprint: async (login) => (await ask(login, fingerprintSql)).replaceAll(login.database, 'DATABASE'),
+    fill: async (login, version) => void (await ask(login, mariadbFilling(version))),
+    fingerprint: async (login) => (await ask(login, mariadbFingerprint)).replaceAll(login.database, 'DATABASE'),
   };
 }
 
-const fillingSql = (version: number): string =>
-  `DROP VIEW IF EXISTS notes; DROP PROCEDURE IF EXISTS forget; DROP TABLE IF EXISTS version, only_in_1, only_in_2;
+export const mariadbFilling = (version: number): string =>
+  `DROP VIEW IF EXISTS notes; DROP PROCEDURE IF EXISTS forget; DROP TABLE IF EXISTS version, only_in_1, only_in_2, only_in_3, only_in_4;
    CREATE TABLE version (v int) SELECT ${version} AS v;
    CREATE TABLE only_in_${version} (id int AUTO_INCREMENT PRIMARY KEY, note varchar(80) NOT NULL, bytes blob);
    INSERT INTO only_in_${version} (note, bytes) SELECT CONCAT('Größe "', seq, '" \\\\ of ${version}\\n'), UNHEX(SHA2(seq, 256)) FROM seq_1_to_500;
@@ -60,7 +60,7 @@ const fillingSql = (version: number): string =>
    CREATE TRIGGER on_${version} BEFORE INSERT ON only_in_${version} FOR EACH ROW SET NEW.note = CONCAT(NEW.note, ';');
    CREATE PROCEDURE forget() DELETE FROM only_in_${version}`;
 
-const fingerprintSql = `
+export const mariadbFingerprint = `
   SELECT table_name, table_type, auto_increment FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1;
   SELECT table_name, column_name, column_type, is_nullable FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY 1, 2;
   SELECT table_name, view_definition, definer FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY 1;

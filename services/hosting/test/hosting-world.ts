@@ -90,9 +90,9 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
   };
 }
 
-/** Orders a site, on the platform that the service chooses where none is named, and resolves with its id once it is served. */
-export async function makeSite(world: HostingWorld, name = 'Shop', platform?: string): Promise<string> {
-  const body = { name, primary_domain: `${uuidv7()}.example.com`, platform };
+/** Orders a site, on the platform and with the database that the service chooses where none is named, and resolves with its id once it is served. */
+export async function makeSite(world: HostingWorld, name = 'Shop', platform?: string, database?: string): Promise<string> {
+  const body = { name, primary_domain: `${uuidv7()}.example.com`, platform, database };
   return (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body })).id;
 }
 

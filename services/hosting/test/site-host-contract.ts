@@ -40,7 +40,7 @@ export function siteHostContract(open: (archiveKey: Buffer) => Promise<SiteHostR
   const newSite = async (mode: SiteRef['mode'] = 'live') => {
     const site: SiteRef = { siteId: uuidv7(), orgId: uuidv7(), mode };
     made.push(site);
-    return { site, hosted: await driver.create(site, `${site.siteId}.example.com`, call()) };
+    return { site, hosted: await driver.create(site, { domain: `${site.siteId}.example.com` }, call()) };
   };
   const packOf = async (site: SiteRef, releaseId: string) => {
     const [archiveId, key] = [uuidv7(), `live/${site.siteId}/${uuidv7()}/1`];
@@ -55,7 +55,7 @@ export function siteHostContract(open: (archiveKey: Buffer) => Promise<SiteHostR
 
   it('makes a site once and serves it, and knows nothing of others', async () => {
     const { site, hosted } = await newSite();
-    expect(await driver.create(site, `${site.siteId}.example.com`, call())).toMatchObject({
+    expect(await driver.create(site, { domain: `${site.siteId}.example.com` }, call())).toMatchObject({
       url: hosted.url,
       currentRelease: hosted.currentRelease,
     });

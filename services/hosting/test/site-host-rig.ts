@@ -1,3 +1,4 @@
+import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { callerOf } from '@drydock/service/testing/service-api';
 import type { SiteHost, SiteRef } from '../src/providers/site-host';
 import { localSiteHost } from '../src/providers/site-host.local';
@@ -14,10 +15,12 @@ export interface SiteHostRig {
   close(): Promise<void>;
 }
 
-export async function openLocalRig(archiveKey: Buffer): Promise<SiteHostRig> {
+/** `database`: of the sites that its driver makes. */
+export async function openLocalRig(archiveKey: Buffer, database?: SiteDatabase): Promise<SiteHostRig> {
   const world = await openWorld('postgres', callerOf());
+  const driver = localSiteHost({ client: world.host, archiveKey });
   return {
-    driver: localSiteHost({ client: world.host, archiveKey }),
+    driver: { ...driver, create: (site, wanted, call) => driver.create(site, { database, ...wanted }, call) },
     sitesDir: world.sitesDir,
     filesDirOf: async ({ siteId }) => (await world.placeOf(siteId)).filesDir,
     fill: ({ siteId }, version) => fillSite(world, siteId, version),

@@ -4,7 +4,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import path from 'node:path';
 import { fingerprintDatabase } from '@drydock/postgres/dump/fingerprint-database';
 import type { SitePlace } from '@drydock/site-agent/sites/site-on-disk';
+import { createConnection } from 'mysql2/promise';
 import pg from 'pg';
+import { mariadbFilling, mariadbFingerprint } from './host-mariadb';
 import { fillingSql } from './host-postgres';
 import type { HostingWorld } from './hosting-world';
 
@@ -15,7 +17,8 @@ export async function fillSite(world: HostingWorld, siteId: string, version: num
 
 async function fillRelease({ filesDir, databaseUrl }: SitePlace, version: number): Promise<void> {
   fillFiles(filesDir, version);
-  await runSql(databaseUrl, fillingSql(version));
+  if (isMysql(databaseUrl)) await runMysql(databaseUrl, mariadbFilling(version));
+  else await runSql(databaseUrl, fillingSql(version));
 }
 
 export function fillFiles(filesDir: string, version: number): void {
@@ -37,7 +40,22 @@ export interface SiteState {
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
   const { url } = await world.host.readSite(siteId);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
-  return { page: await pageOf(url), tree: hashTree(filesDir), database: JSON.stringify(await fingerprintDatabase({ url: databaseUrl })) };
+  const database = isMysql(databaseUrl) ? runMysql(databaseUrl, mariadbFingerprint) : fingerprintDatabase({ url: databaseUrl });
+  return { page: await pageOf(url), tree: hashTree(filesDir), database: JSON.stringify(await database) };
+}
+
+const isMysql = (url: string): boolean => url.startsWith('mysql:');
+
+/** The rows of each statement. */
+export async function runMysql(uri: string, sql: string): Promise<unknown> {
+  const connection = await createConnection({ uri, multipleStatements: true });
+  connection.on('error', () => undefined);
+  try {
+    const [rows] = await connection.query(sql);
+    return rows;
+  } finally {
+    await connection.end();
+  }
 }
 
 export async function pageOf(url: string): Promise<string> {

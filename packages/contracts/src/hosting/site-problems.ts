@@ -90,6 +90,14 @@ export const siteProblems = define({
     advice: 'Choose a platform that this installation offers, or ask its operator to configure one.',
     transient: true,
   },
+  site_database_not_offered: {
+    status: 422,
+    title: 'A site cannot have this database here',
+    advice:
+      'Leave database out on the platforms ssh and vendor: such a site has what they give it. On platform local ask for postgres, or have the ' +
+      "operator put MariaDB's programs on the site host's machine: npm run engines -- mariadb@11.8.",
+    transient: true,
+  },
   already_restored: {
     status: 422,
     title: 'The site was brought back already',

@@ -18,6 +18,8 @@ export const siteStatusSchema = z.enum(['provisioning', 'active', 'suspended', '
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
 export const sitePlatformSchema = z.enum(['local', 'ssh', 'vendor']);
 export type SitePlatform = z.infer<typeof sitePlatformSchema>;
+export const siteDatabaseSchema = z.enum(['postgres', 'mysql']);
+export type SiteDatabase = z.infer<typeof siteDatabaseSchema>;
 
 /** Days a plan may keep backups; more is clamped, not refused (interface.md 8.2). */
 export const retentionDaysMax = 90;
@@ -36,6 +38,9 @@ export const siteSchema = z
     name: z.string().describe("The customer's own name for it."),
     primary_domain: z.string().describe('The domain that it is served under.'),
     platform: sitePlatformSchema.describe("What serves it: a host of Drydock's own, a host over ssh, or a vendor's panel."),
+    database: siteDatabaseSchema
+      .nullable()
+      .describe('Which database it has; mysql is a MariaDB. null on the platforms ssh and vendor: there it has what they give it.'),
     status: siteStatusSchema.describe('How the site stands. restoring is being overwritten.'),
     url: z.string().describe('Where it is served now.'),
     plan: planSchema.describe('What its plan includes.'),
@@ -96,12 +101,18 @@ export const createSite = endpoint({
     name: text(200).describe("The customer's own name for it, 1 to 200 characters."),
     primary_domain: domainSchema.describe('A host name of two labels or more, up to 253 characters; stored in lower case.'),
     platform: sitePlatformSchema.default('local').describe('What serves it.'),
+    database: siteDatabaseSchema
+      .optional()
+      .describe(
+        'Which database it gets, for good: postgres, which it gets without being asked, or mysql, a MariaDB where its host has the programs. ' +
+          'Only on platform local.',
+      ),
     plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }).describe('What its plan includes.'),
     metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
   }),
   example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
   response: { status: 202, schema: acceptedSiteSchema },
-  problems: ['quota_exceeded', 'domain_in_use', 'domain_not_proven', 'platform_unavailable'],
+  problems: ['quota_exceeded', 'domain_in_use', 'domain_not_proven', 'platform_unavailable', 'site_database_not_offered'],
   tags,
 });
 

@@ -6,7 +6,7 @@ import { fail, type StepFailure } from '@drydock/workflow/definition/step-error'
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 
-/** Postgres' words may quote a whole statement. */
+/** A database's words may quote a whole statement. */
 const reasonCharsMax = 500;
 
 function describeContent({ object, reason }: RefusedContent): string {
@@ -37,6 +37,7 @@ function failureOfHost(error: unknown): StepFailure | undefined {
   const told = { internal: String(error), cause: error };
   if (error.refusal === 'unsupported') return fail('platform_unsupported', told);
   if (error.refusal === 'domain_taken') return fail('domain_in_use', told);
+  if (error.refusal === 'database_not_offered') return fail('site_database_not_offered', told);
   return error.refusal === 'moved' || error.refusal === 'current' ? fail('step_failed', told) : undefined;
 }
 

@@ -5,12 +5,12 @@ import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchem
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { problems } from '@drydock/contracts/platform/problems';
 import { timeOfId } from '@drydock/contracts/platform/values';
-import { TransferError } from '@drydock/postgres/session/transfer-error';
 import { type EndHooks, fencedCall, type StepContext, type WorkflowBuilder } from '@drydock/workflow/definition/definition';
 import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
 import { hostOf } from '../providers/site-host';
+import { TransferFailure } from '../providers/transfer-failure';
 import { noAnswer, type RecordedAnswer, recordOf, withDatabaseOf } from '../sites/probe.rules';
 import { changeStatus } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
@@ -282,7 +282,7 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
     return code === contentCode ? { code, detail } : null;
   }
   // Content that fails to read each time counts as refused.
-  const isAboutContent = error instanceof TransferError || (error instanceof ArchiveError && error.reason === 'source_unreadable');
+  const isAboutContent = error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
   if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
   return { code: contentCode, detail: problems[contentCode].title };
 }

@@ -1,5 +1,5 @@
 import type { DeleteReason } from '@drydock/contracts/hosting/deleted-sites';
-import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { SiteDatabase, SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 
 /** A site that was deleted, with all that is needed to make it again. */
@@ -13,6 +13,8 @@ export interface DeletedSite {
   /** As the site had it: whoever had only claimed the domain comes back with a claim. */
   domainProvenAt: Date | null;
   platform: SitePlatform;
+  /** As the site's row had it: null too where it had what its platform gives. */
+  database: SiteDatabase | null;
   /** As the site had it, unread. */
   metadata: unknown;
   dailyBackups: boolean;

@@ -143,6 +143,16 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
   });
 
   it.each([
+    ['mysql', "'mysql'"],
+    ['postgres', 'NULL'],
+  ])('brings a site back with the database %s, whose record says %s', async (database, recorded) => {
+    const { id, siteId } = await given();
+    await api.rows(`UPDATE deleted_sites SET database = ${recorded} WHERE id = $1`, [id]);
+    expect((await restore(id)).status).toBe(202);
+    expect((await api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ database });
+  });
+
+  it.each([
     ['is active', "status = 'active'"],
     ['is waited for until it serves', 'serve_check_at = now()'],
   ])('answers already_restored from when the site %s, although its restore has not ended, and not before', async (_state, change) => {

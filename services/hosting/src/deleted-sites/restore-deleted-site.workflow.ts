@@ -1,5 +1,5 @@
 import { restoreContentsSchema } from '@drydock/contracts/hosting/backups';
-import { type SitePlatform, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
+import { type SiteDatabase, type SitePlatform, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -37,6 +37,8 @@ interface RevivalPlan {
   archive: StoredArchive;
   /** How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record. */
   answer?: RecordedAnswer;
+  /** As the record has it. Left out of what was checkpointed before there was a choice. */
+  database?: SiteDatabase | null;
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
@@ -64,7 +66,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const site = asSite(step);
       const host = hostOf(context.siteHosts, step.input.platform);
-      const { url, currentRelease } = await definitely(host.create(refOf(site), step.input.domain, fencedCall(site)));
+      const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
+      const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
       // A site that serves anything but its first release came back before, and the record of it was lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
@@ -168,5 +171,5 @@ async function recheckRevival(
     throw fail(code, { extra: { reason_code: code } });
   }
   const { fails, slows } = sandboxBehaviour(record, 'fail_restore');
-  return { archive, answer: backup?.answer ?? noAnswer, failsOnPurpose: fails, slowsOnPurpose: slows };
+  return { archive, answer: backup?.answer ?? noAnswer, database: record.database, failsOnPurpose: fails, slowsOnPurpose: slows };
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import type { StoredArchive } from '../backups/backup.types';
 import type { Reader } from '../database.store';
@@ -18,6 +19,8 @@ export interface DrillChoice {
   archive: StoredArchive;
   /** How the site answered when it was backed up. Left out of what was checkpointed before there was such a record. */
   answer?: RecordedAnswer;
+  /** Which one the site has. Left out of what was checkpointed before there was a choice. */
+  database?: SiteDatabase | null;
 }
 
 /** Backups that are looked at for a recent one. Where there are no more than these, every recent one is exactly as likely. */
@@ -50,7 +53,7 @@ export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<D
 const columns = Prisma.sql`b.id AS "backupId", b.site_id AS "siteId", b.org_id AS "orgId",
   jsonb_build_object('storageKey', b.storage_key, 'sizeBytes', b.size_bytes, 'rawBytes', b.raw_bytes,
     'checksumSha256', b.checksum_sha256, 'manifestMac', b.manifest_mac) AS archive,
-  jsonb_build_object('httpStatus', b.http_status, 'isSqlOk', b.sql_works) AS answer`;
+  jsonb_build_object('httpStatus', b.http_status, 'isSqlOk', b.sql_works) AS answer, s.database`;
 
 const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledPlatforms]})
   AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;

@@ -20,7 +20,7 @@ export const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mo
 export async function restoreOnDrillSite(
   context: WorkContext,
   step: Step,
-  { backupId, origin, archive }: DrillChoice,
+  { backupId, origin, archive, database }: DrillChoice,
 ): Promise<'' | 'restore_failed'> {
   const host = hostOf(context.siteHosts, 'local');
   const site = drillSiteOf(step);
@@ -28,7 +28,8 @@ export async function restoreOnDrillSite(
   const source = context.backupStorage.source(archive.storageKey);
   const toStage = { source, archiveId: backupId, manifestMac: archive.manifestMac, origin };
   try {
-    const { currentRelease: from, freeBytes } = await host.create(site, `drill-${site.siteId}.invalid`, call);
+    const wanted = { domain: `drill-${site.siteId}.invalid`, database };
+    const { currentRelease: from, freeBytes } = await host.create(site, wanted, call);
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);

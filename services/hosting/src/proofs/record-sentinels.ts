@@ -5,9 +5,14 @@ import { textOfBytes } from '@drydock/archive/format/path-bytes';
 import { type ArchiveLink, openArchive } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { readBlocks } from '@drydock/archive/read/read-blocks';
-import { manifestSchema, readJson } from '@drydock/postgres/dump/manifest';
+import { manifestSchema as mysqlManifestSchema } from '@drydock/mysql/dump/manifest';
+import { manifestSchema as postgresManifestSchema, readJson } from '@drydock/postgres/dump/manifest';
 import { sectionPaths } from '@drydock/postgres/dump/section';
+import { z } from 'zod';
 import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } from './sentinel.rules';
+
+/** A dump of either kind has it under the same path. */
+const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
  * Takes from the archive's index what the site held when it was packed: hashes of some files, and the rows of some tables. It is sealed by the

@@ -2,9 +2,9 @@ import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/site-host-error';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { TransferError, transferCodes } from '@drydock/postgres/session/transfer-error';
 import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from './site-host';
+import { TransferFailure } from './transfer-failure';
 
 const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   stale_fence: 'stale_fence',
@@ -13,6 +13,7 @@ const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   no_app: 'no_app',
   restart_blocked: 'restart_blocked',
   sandbox_unavailable: 'sandbox_unavailable',
+  database_not_offered: 'database_not_offered',
 };
 
 const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = { no_space: 'no_space', superseded: 'stale_fence', ...refusalOfControl };
@@ -31,7 +32,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
 
 /** The customer's content that is refused each time; undefined where something else has failed, or where it may pass. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
-  if (error instanceof TransferError) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
+  if (error instanceof TransferFailure) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
   if (!(error instanceof ArchiveError)) return undefined;
   const isContent = direction === 'pack' && error.reason === 'limit_exceeded';
   return isContent ? { object: null, reason: reasonOf(error) } : undefined;
@@ -44,13 +45,9 @@ function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
   const archive = archiveErrorOfJob(error);
   if (archive !== null) return archive;
-  const [source, name = ''] = error.code.split('.', 2);
-  const code = transferCodes.find((known) => known === name);
-  if (source === 'transfer' && code !== undefined) {
-    const { object, reason = error.message, permanent } = error.facts;
-    return new TransferError(code, error.message, { object, isPermanent: permanent === 'yes', cause: new Error(reason, { cause: error }) });
-  }
-  return error;
+  if (!error.code.startsWith('transfer.')) return error;
+  const { object = null, reason = error.message, permanent } = error.facts;
+  return new TransferFailure(error.message, { object, reason, isPermanent: permanent === 'yes', cause: error });
 }
 
 /** The same work, with what no repetition can mend as a {@link SiteHostError}. `direction`: of work that moves a site's content. */
@@ -71,3 +68,6 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
     throw error;
   });
 }
+
+/** Whether the agent is older than the call. */
+export const isUnknownCall = (error: unknown): boolean => error instanceof ControlError && error.code === 'unknown_route';

@@ -4,5 +4,5 @@ import { openLocalRig } from '../../test/site-host-rig';
 
 /** The same of hosts over ssh is in ssh/ssh-contract.test.ts. */
 describe('the site host local', () => {
-  siteHostContract(openLocalRig);
+  siteHostContract((archiveKey) => openLocalRig(archiveKey));
 });

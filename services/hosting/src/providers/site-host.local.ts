@@ -1,8 +1,8 @@
 import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
-import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
+import { firstReleaseId, type SiteDatabase, type SiteDescription } from '@drydock/agent/site/protocol';
 import type { RootKey } from '@drydock/archive/format/archive-keys';
 import { withSpan } from './driver-span';
-import { translated, unknownAsNull } from './local-errors';
+import { isUnknownCall, translated, unknownAsNull } from './local-errors';
 import { packRelease } from './local-pack';
 import { stageArchive } from './local-stage';
 import type { FencedCall, HostedSite, SiteHost, SiteHostReader } from './site-host';
@@ -11,6 +11,9 @@ import type { FencedCall, HostedSite, SiteHost, SiteHostReader } from './site-ho
 const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
+
+/** What an agent has that is older than the question. */
+const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site whose making was interrupted: there is nothing that is served yet. */
 function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
@@ -24,7 +27,18 @@ function requireHosted(description: SiteDescription): HostedSite {
 }
 
 /** What handlers may ask the site-host process. */
-export function localSiteHostReader(client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>): SiteHostReader {
+export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReader {
+  return {
+    ...localDescriptions(client),
+    listDatabases: (signal) =>
+      client.readDatabases(signal).catch((error: unknown) => {
+        if (isUnknownCall(error)) return onlyPostgres;
+        throw error;
+      }),
+  };
+}
+
+function localDescriptions(client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>): Pick<SiteHostReader, 'describe' | 'describeApp'> {
   return {
     describe: async ({ siteId }, signal) => {
       const description = await unknownAsNull(client.readSite(siteId, signal));
@@ -43,11 +57,14 @@ export function localSiteHostReader(client: Pick<SiteHostReaderClient, 'readSite
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
   return {
-    ...localSiteHostReader(client),
+    ...localDescriptions(client),
     firstRelease: firstReleaseId,
     readsOnce: true,
-    create: async ({ siteId, mode, orgId }, domain, call) =>
-      requireHosted(await translated(client.ensureSite(siteId, { domain, mode, organisation_id: orgId }, claimOf(call)))),
+    create: async ({ siteId, mode, orgId }, { domain, database }, call) => {
+      // An older agent does not know the field, and makes Postgres without it.
+      const wanted = { domain, mode, organisation_id: orgId, ...(database === 'mysql' && { database }) };
+      return requireHosted(await translated(client.ensureSite(siteId, wanted, claimOf(call))));
+    },
     destroy: ({ siteId }, call) => translated(client.destroySite(siteId, claimOf(call))),
     pack: (site, releaseId, archive, call) =>
       withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, call), 'pack')),

@@ -37,7 +37,7 @@ onHost('a host over ssh', () => {
   const folderOf = (site: SiteRef): string => path.join(rig.sitesDir, site.mode, site.siteId);
   const givenSite = async (): Promise<SiteRef> => {
     const site = newSiteRef();
-    await rig.driver.create(site, 'shop.example.com', nextOrder());
+    await rig.driver.create(site, { domain: 'shop.example.com' }, nextOrder());
     return site;
   };
 
@@ -46,7 +46,7 @@ onHost('a host over ssh', () => {
     const connection = new SshConnection(config);
     const site = newSiteRef();
     const driver = sshSiteHost({ live: { connection, config } }, archiveKey);
-    const refused = driver.create(site, 'shop.example.com', nextOrder());
+    const refused = driver.create(site, { domain: 'shop.example.com' }, nextOrder());
     await expect(refused).rejects.toBeInstanceOf(HostKeyError);
     await expect(refused).rejects.toThrow(`shows the host key ${rig.config.host_key_fingerprint}, and ${config.host_key_fingerprint} is`);
     expect(existsSync(folderOf(site))).toBe(false);
@@ -56,7 +56,7 @@ onHost('a host over ssh', () => {
   it('runs nothing of what a customer wrote', async () => {
     const [site, mark] = [newSiteRef(), path.join(folder, 'mark')];
     const domain = `-n '; touch ${mark}; $(touch ${mark}) \`touch ${mark}\` "\n\\n%s -- --`;
-    await rig.driver.create(site, domain, nextOrder());
+    await rig.driver.create(site, { domain }, nextOrder());
     expect(JSON.parse(readFileSync(path.join(folderOf(site), 'site.json'), 'utf8'))).toMatchObject({ domain });
     expect(existsSync(mark)).toBe(false);
   });
@@ -64,7 +64,7 @@ onHost('a host over ssh', () => {
   it('refuses what is no name where a site or a release is named, before anything is sent', async () => {
     for (const name of ['-rf', "a'b", 'a\nb', '../other', 'a/b', '', '$(id)', 'a b', 'ä', '.']) {
       const named = { ...newSiteRef(), siteId: name };
-      await expect(rig.driver.create(named, 'shop.example.com', nextOrder())).rejects.toThrow('cannot be a name on the host');
+      await expect(rig.driver.create(named, { domain: 'shop.example.com' }, nextOrder())).rejects.toThrow('cannot be a name on the host');
       await expect(rig.driver.destroy(named, nextOrder())).rejects.toThrow('cannot be a name on the host');
       await expect(rig.driver.retire(newSiteRef(), name, nextOrder())).rejects.toThrow('cannot be a name on the host');
     }
@@ -90,7 +90,7 @@ onHost('a host over ssh', () => {
     const watched = watchCommandLines();
     const archive = await packCurrent(rig.driver, site, storage);
     await rig.driver.stage(site, 'next', archive, nextOrder());
-    await rig.driver.create(newSiteRef(), 'shop.example.com', nextOrder());
+    await rig.driver.create(newSiteRef(), { domain: 'shop.example.com' }, nextOrder());
     await rig.driver.probe(site, nextOrder());
     const seen = await watched.end();
     expect(seen).toContain(site.siteId);

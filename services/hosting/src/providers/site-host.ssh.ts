@@ -49,6 +49,7 @@ export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
   return {
     describe: (site, signal) => describe(hosts, site, signal),
     describeApp: (site, signal) => describeApp(hosts, site, signal),
+    listDatabases: async () => [],
   };
 }
 
@@ -92,7 +93,7 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
     ...sshSiteHostReader(hosts),
     firstRelease,
     readsOnce: false,
-    create: (site, domain, call) => createSite(hosts, site, domain, call),
+    create: (site, { domain }, call) => createSite(hosts, site, domain, call),
     destroy: (site, call) => steer(site, call, { script: 'destroy' }),
     pack: (site, releaseId, archive, call) =>
       withSpan('site_host.pack', { 'site.id': site.siteId }, () =>

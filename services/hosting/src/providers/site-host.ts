@@ -3,7 +3,7 @@ import type { Skipped } from '@drydock/agent/site/skipped-paths';
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import type { RestoreContents } from '@drydock/contracts/hosting/backups';
-import type { SitePlatform } from '@drydock/contracts/hosting/sites';
+import type { SiteDatabase, SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
 
@@ -14,6 +14,12 @@ export interface SiteRef {
   siteId: string;
   orgId: string;
   mode: Mode;
+}
+
+/** What is asked for of a site that is not there yet. `database`: left out, or null, it gets the one that its host gives by itself. */
+export interface SiteToCreate {
+  domain: string;
+  database?: SiteDatabase | null | undefined;
 }
 
 /** A site as its host knows it. */
@@ -104,19 +110,21 @@ export interface SiteHostReader {
   describe(site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null>;
   /** Null for a site that is no application. Rejects when the host does not answer. */
   describeApp(site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null>;
+  /** Those among which a new site may choose; none where the host gives what it has. Rejects when the host does not answer. */
+  listDatabases(signal?: AbortSignal): Promise<readonly SiteDatabase[]>;
 }
 
 /**
  * What workflow steps do to a site. Every method may be called again with the same arguments and comes to the same end. Rejections that no
  * repetition can mend are {@link SiteHostError}s; anything else may pass.
  */
-export interface SiteHost extends SiteHostReader {
+export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** What `create` calls the empty release that it makes. */
   readonly firstRelease: string;
   /** Whether `stage` reads each segment of an archive once: what was read may go at once. */
   readonly readsOnce: boolean;
-  /** Folder, role, database, a first empty release, and served at the URL that it resolves with. */
-  create(site: SiteRef, domain: string, call: FencedCall): Promise<HostedSite>;
+  /** Folder, role, database, a first empty release, and served at the URL that it resolves with. SiteHostError `database_not_offered`. */
+  create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
   /** Serving ends, everything is removed. A site that is not there is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
   /** Files and database of one release into one archive, as a snapshot of each; the site goes on serving. SiteHostError `content_not_packed`. */
@@ -156,6 +164,7 @@ export type SiteHostRefusal =
   | 'stale_fence'
   | 'unsupported'
   | 'domain_taken'
+  | 'database_not_offered'
   | 'no_app'
   | 'restart_blocked'
   | 'sandbox_unavailable';
@@ -184,6 +193,7 @@ export class SiteHostError extends Error {
 /** A platform without a host in this installation is left out. */
 export type SiteHostReaders = Readonly<Partial<Record<SitePlatform, SiteHostReader>>>;
 export type SiteHosts = Readonly<Partial<Record<SitePlatform, SiteHost>>>;
+type Described = Readonly<Partial<Record<SitePlatform, Pick<SiteHostReader, 'describe' | 'describeApp'>>>>;
 
 interface Placed {
   id: string;
@@ -195,14 +205,14 @@ interface Placed {
 export const siteRefOf = ({ id, orgId, mode }: Omit<Placed, 'platform'>): SiteRef => ({ siteId: id, orgId, mode });
 
 /** Throws when the platform has no host here. */
-export function describeSite(hosts: SiteHostReaders, site: Placed, signal?: AbortSignal): Promise<HostedSite | null> {
+export function describeSite(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedSite | null> {
   const host = hosts[site.platform];
   if (host === undefined) return Promise.reject(new Error(`no host of platform ${site.platform} is configured`));
   return host.describe(siteRefOf(site), signal);
 }
 
 /** Null for a site that is no application, and on a platform that runs none. */
-export function describeApp(hosts: SiteHostReaders, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
+export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedApp | null> {
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }
 

@@ -11,7 +11,11 @@ const unsupported = (what: string): Promise<never> =>
   Promise.reject(new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`));
 
 /** Handlers learn of a vendor's site by its timelines; there is no host to ask. */
-export const vendorSiteHostReader: SiteHostReader = { describe: async () => null, describeApp: async () => null };
+export const vendorSiteHostReader: SiteHostReader = {
+  describe: async () => null,
+  describeApp: async () => null,
+  listDatabases: async () => [],
+};
 
 /** Sites that are hosting packages at a vendor: made and removed there, and nothing else. Restores are the vendor's own. */
 export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
@@ -24,7 +28,7 @@ export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
       const found = await find(site, signal);
       return found === null ? null : toHosted(found);
     },
-    create: async ({ siteId, mode }, domain, { signal }) => {
+    create: async ({ siteId, mode }, { domain }, { signal }) => {
       try {
         return toHosted(await timelineOf(timelines, mode).ensurePackage(siteId, domain, signal));
       } catch (error) {

@@ -8,7 +8,8 @@ import { uuidv7 } from 'uuidv7';
 import { type HandlerContext, ownerOf } from '../context';
 import type { Tx } from '../database.store';
 import { createSiteWorkflow } from './create-site.workflow';
-import { offersPlatform } from './offers-platform';
+import { assertOffersDatabase, offersPlatform } from './offers-platform';
+import { databaseOf } from './site.rules';
 import { insertSite } from './site.store';
 import { viewSite } from './site.view';
 import { onSite, sitePath } from './site-names';
@@ -19,6 +20,7 @@ export const createSite = (context: HandlerContext) =>
       const { orgId, mode } = caller;
       const { platform, primary_domain: domain } = body;
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
+      await assertOffersDatabase(context, platform, body.database);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
       // A vendor gives a domain to the first who names it, so that there nobody may name one that is not theirs.
       if (platform !== 'vendor') return { isProven: false };
@@ -26,7 +28,7 @@ export const createSite = (context: HandlerContext) =>
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });
     },
     execute: async (tx: Tx, request, { isProven }) => {
-      const { name, primary_domain: primaryDomain, platform, plan } = request.body;
+      const { name, primary_domain: primaryDomain, platform, database = null, plan } = request.body;
       const metadata = changeMetadata({}, request.body.metadata);
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(request.caller));
       const site = await insertSite(tx, {
@@ -36,13 +38,14 @@ export const createSite = (context: HandlerContext) =>
         primaryDomain,
         domainProvenAt: isProven ? request.now : null,
         platform,
+        database: databaseOf({ platform, database }),
         status: 'provisioning',
         dailyBackups: plan.daily_backups,
         backupRetentionDays: plan.backup_retention_days,
         metadata,
       });
       if (site === null) throw problem('domain_in_use');
-      const input = { domain: primaryDomain, platform };
+      const input = { domain: primaryDomain, platform, ...(database === 'mysql' && { database }) };
       const acceptance = { ...onSite(site.id), definition: createSiteWorkflow, input, action: 'site.create' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { ...viewSite(site), workflow_id: workflowId } };

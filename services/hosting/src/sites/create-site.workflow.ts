@@ -1,4 +1,4 @@
-import { sitePlatformSchema } from '@drydock/contracts/hosting/sites';
+import { siteDatabaseSchema, sitePlatformSchema } from '@drydock/contracts/hosting/sites';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
@@ -13,12 +13,14 @@ import { defineWorkflow, refOf } from './work';
 /** A folder, a database and a URL; active once the site really serves. One that never does gives its domain back. */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
-  input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema }),
+  /** `database`: left out unless it is another one than the platform gives by itself. */
+  input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema, database: siteDatabaseSchema.optional() }),
 })
   .step('provision', {
     run: async (step, context) => {
-      const host = hostOf(context.siteHosts, step.input.platform);
-      const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), step.input.domain, fencedCall(step)));
+      const { platform, ...wanted } = step.input;
+      const host = hostOf(context.siteHosts, platform);
+      const { url, vendorPackageId = null } = await definitely(host.create(refOf(step), wanted, fencedCall(step)));
       return { url, vendorPackageId };
     },
     undo: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), fencedCall(step)),

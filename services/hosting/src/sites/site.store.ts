@@ -4,6 +4,7 @@ import { carrying, createdBetween, holding, oneOf } from '@drydock/service/datab
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Reader, Tx } from '../database.store';
 import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
+import { databaseOf } from './site.rules';
 import type { Owner, Site } from './site.types';
 import { statusesBefore } from './site-transitions';
 
@@ -14,7 +15,7 @@ const toSite = ({
   serveCheckAt: _serveCheckAt,
   nextBackupAt: _nextBackupAt,
   ...row
-}: SiteRow): Site => ({ ...row, metadata: metadataSchema.parse(row.metadata) });
+}: SiteRow): Site => ({ ...row, database: databaseOf(row), metadata: metadataSchema.parse(row.metadata) });
 
 export type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 

@@ -1,4 +1,4 @@
-import type { SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
+import type { SiteDatabase, SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
 /** Whose world a look-up stays in: one organisation's, and one mode's. */
@@ -14,6 +14,8 @@ export interface Site {
   name: string;
   primaryDomain: string;
   platform: SitePlatform;
+  /** Null on platforms that give a site what they have. */
+  database: SiteDatabase | null;
   status: SiteStatus;
   url: string;
   dailyBackups: boolean;

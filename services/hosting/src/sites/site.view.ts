@@ -8,6 +8,7 @@ export function viewSite(site: Site): SiteView {
     name: site.name,
     primary_domain: site.primaryDomain,
     platform: site.platform,
+    database: site.database,
     status: site.status,
     url: site.url,
     plan: { daily_backups: site.dailyBackups, backup_retention_days: site.backupRetentionDays },

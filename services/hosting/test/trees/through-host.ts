@@ -28,7 +28,7 @@ export async function throughHost(
   build: (directory: string, account: Account) => void,
 ): Promise<RoundTrip> {
   const site: SiteRef = newSiteRef();
-  const hosted = await driver.create(site, `${site.siteId}.example.com`, nextOrder());
+  const hosted = await driver.create(site, { domain: `${site.siteId}.example.com` }, nextOrder());
   try {
     const directory = realpathSync(await filesDirOf(site));
     const { uid, gid } = statSync(directory);

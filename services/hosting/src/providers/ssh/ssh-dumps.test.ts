@@ -33,7 +33,7 @@ describe.each(sshRigs)('the site host $name', (host) => {
 
     const givenSite = async (): Promise<SiteRef> => {
       const site = newSiteRef();
-      await rig.driver.create(site, 'shop.example.com', nextOrder());
+      await rig.driver.create(site, { domain: 'shop.example.com' }, nextOrder());
       await rig.fill(site, 1);
       return site;
     };

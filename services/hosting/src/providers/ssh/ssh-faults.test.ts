@@ -73,7 +73,7 @@ onHost('a host over ssh behind a bad network', () => {
 
   it('each call that lost its connection somewhere comes to its end when it is repeated', async () => {
     const site = newSiteRef();
-    await afterLosses(() => driver.create(site, 'shop.example.com', nextOrder()));
+    await afterLosses(() => driver.create(site, { domain: 'shop.example.com' }, nextOrder()));
     await rig.fill(site, 1);
     writeFileSync(path.join(await rig.filesDirOf(site), 'big'), randomBytes(1_500_000));
     const wanted = await rig.stateOf(site);
@@ -95,7 +95,7 @@ onHost('a host over ssh behind a bad network', () => {
 
   it('gives up a call at which nothing moves any more, and the next one connects again', async () => {
     const site = newSiteRef();
-    await driver.create(site, 'shop.example.com', nextOrder());
+    await driver.create(site, { domain: 'shop.example.com' }, nextOrder());
     proxy.faults.isBlackhole = true;
     const silent = runRemote(connection, { command: remoteCommand('echo', [], 10), input: nothing(), silenceMs: 300 });
     await expect(silent).rejects.toThrow('silent');
@@ -141,7 +141,7 @@ onSmallDisk('a host over ssh whose disk is full', () => {
 
   it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {
     const [site, other] = [newSiteRef(), newSiteRef()];
-    for (const one of [site, other]) await rig.driver.create(one, 'shop.example.com', nextOrder());
+    for (const one of [site, other]) await rig.driver.create(one, { domain: 'shop.example.com' }, nextOrder());
     // A page of memory each, where the archive needs a quarter of it: there seems to be room at first.
     await fillUp(site, 2_200);
     const archive = await packCurrent(rig.driver, site, storage);

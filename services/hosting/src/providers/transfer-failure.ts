@@ -1,0 +1,20 @@
+/**
+ * A database that did not give or take a site's content, of whatever engine: a TransferError of packages/postgres or packages/mysql as an agent's job tells of it.
+ * `message` may quote SQL and values of the customer, so it belongs in the log only; `object` and `reason` are for the customer.
+ */
+export class TransferFailure extends Error {
+  override readonly name = 'TransferFailure';
+  readonly object: string | null;
+  readonly reason: string;
+  /** The same content fails again however often it is tried. */
+  readonly isPermanent: boolean;
+
+  constructor(message: string, { object, reason, isPermanent, ...options }: ErrorOptions & Told) {
+    super(message, options);
+    this.object = object;
+    this.reason = reason;
+    this.isPermanent = isPermanent;
+  }
+}
+
+type Told = Pick<TransferFailure, 'object' | 'reason' | 'isPermanent'>;
