@@ -20,13 +20,28 @@ const memoryBytes = 512 * 2 ** 20;
 /** Frames of one child that are heard in one turn of the event loop, which all sites share. */
 const framesPerTurn = 32;
 
+/** How pages reach their release's database. */
+export interface PagesAccess {
+  url: string;
+  /** Folder of the socket that the URL names; null where it names a port. */
+  socketFolder: string | null;
+}
+
+const socketInBox = '/database';
+
+function urlInBox(outside: string): string {
+  const url = new URL(outside);
+  url.searchParams.set('socketPath', path.join(socketInBox, path.basename(url.searchParams.get('socketPath') ?? '')));
+  return url.href;
+}
+
 export interface ContentChildSettings {
   isolation: Isolation;
   filesDir: string;
   /** The site's account; null: our own. */
   uid: number | null;
-  /** For pages: straight to the release's database, as the site's role. */
-  databaseUrl: string;
+  /** For pages: to the release's database. */
+  pages: PagesAccess;
   log: Log;
   onStart(child: GuardedChild): void;
   /** Ends sessions of the site's role at the server. */
@@ -92,8 +107,9 @@ export class ContentChild {
   }
 
   static async start(settings: ContentChildSettings): Promise<ContentChild> {
-    const { isolation, filesDir, uid, databaseUrl } = settings;
-    const env = { PAGES_DATABASE_URL: databaseUrl, NODE_ENV: 'production' };
+    const { isolation, filesDir, uid, pages } = settings;
+    const url = isolation.kind === 'none' || pages.socketFolder === null ? pages.url : urlInBox(pages.url);
+    const env = { PAGES_DATABASE_URL: url, NODE_ENV: 'production' };
     const stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'ipc'] = ['ignore', 'ignore', 'ignore', 'pipe', 'ipc'];
     const node = [process.execPath, '--max-old-space-size=128'] as const;
     const child =
@@ -104,7 +120,11 @@ export class ContentChild {
             command: [...node, programInBox(program), '/site'],
             env,
             account: uid,
-            mounts: [...programMounts(), { from: filesDir, to: '/site', writable: true }],
+            mounts: [
+              ...programMounts(),
+              { from: filesDir, to: '/site', writable: true },
+              ...(pages.socketFolder === null ? [] : [{ from: pages.socketFolder, to: socketInBox, writable: false }]),
+            ],
             workdir: '/',
             limits: { memoryBytes, openFiles: 4_096, tmpBytes: 2 ** 20 },
             stdio,

@@ -101,16 +101,16 @@ class MariadbSessions implements PageSessions {
   private readonly pool: Pool;
 
   constructor(url: string, onOpen: (number: number) => void) {
-    const { hostname: host, port, username: user, password, pathname } = new URL(url);
-    const config = { host, port: Number(port), user, password, database: pathname.slice(1) };
+    const { searchParams, username: user, password, pathname } = new URL(url);
+    const socketPath = searchParams.get('socketPath') ?? '';
     this.pool = createPool({
-      ...config,
+      ...{ user, password, database: pathname.slice(1) },
       connectionLimit: connectionsMax,
       maxIdle: connectionsMax,
       idleTimeout: idleMs,
       connectTimeout: connectMs,
       rowsAsArray: true,
-      stream: () => new CountedSocket().setNoDelay(true).connect(config.port, host),
+      stream: () => new CountedSocket().connect(socketPath),
     });
     this.pool.on('connection', (connection) => {
       connection.on('error', () => undefined);

@@ -57,6 +57,12 @@ export class DatabaseEndpoint implements SiteEndpoint {
     for (const session of this.sessions) session.end();
   }
 
+  async openDoor(): Promise<null> {
+    return null;
+  }
+
+  async closeDoors(): Promise<void> {}
+
   close(): Promise<void> {
     return this.address.close();
   }

@@ -79,8 +79,9 @@ export class MariadbDatabases implements SiteDatabases {
     return `mysql://${siteAccount}:${password}@${host}:${port}/${mariadbDatabase}`;
   }
 
-  pagesUrlOf(_record: SiteRecord, { host, port }: EndpointPlace, { name }: ReleaseDatabase): string {
-    return `mysql://${pagesAccount}:${this.opened.get(name)?.pagesPassword ?? ''}@${host}:${port}/${mariadbDatabase}`;
+  pagesUrlOf(_record: SiteRecord, _at: EndpointPlace, { name }: ReleaseDatabase, door: string | null): string {
+    const password = this.opened.get(name)?.pagesPassword ?? '';
+    return `mysql://${pagesAccount}:${password}@localhost/${mariadbDatabase}?socketPath=${encodeURIComponent(door ?? '')}`;
   }
 
   /** The servers end. */

@@ -1,4 +1,8 @@
-import type { Server, Socket } from 'node:net';
+import { once } from 'node:events';
+import { chmod, chown, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { DatabaseAddress } from '@drydock/agent/host/database-address';
 import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
 import { Newcomers } from '@drydock/agent/host/newcomers';
@@ -23,6 +27,7 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly address: DatabaseAddress<object>;
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
+  private readonly doors = new Map<ReleaseDatabase, Server>();
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
   /** Clients for whom the server has no place yet, in the order of their coming: one that overtook another would soon have to go for it. */
   private readonly waiting = new Map<Socket, () => void>();
@@ -51,8 +56,36 @@ export class MariadbEndpoint implements SiteEndpoint {
     for (const session of this.sessions) session.end();
   }
 
-  close(): Promise<void> {
-    return this.address.close();
+  async openDoor(database: ReleaseDatabase): Promise<string> {
+    const known = this.doors.get(database)?.address();
+    if (typeof known === 'string') return known;
+    const door = createServer((client) => this.accept(client, database));
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-door-'));
+    const { uid } = this.options;
+    if (uid !== null) await chown(folder, uid, uid);
+    const file = path.join(folder, 'pages.sock');
+    await once(door.listen(file), 'listening');
+    // Only the site's account gets into the folder.
+    await chmod(file, 0o666);
+    this.doors.set(database, door);
+    return file;
+  }
+
+  async closeDoors(): Promise<void> {
+    for (const database of [...this.doors.keys()]) if (!this.isServed(database)) await this.closeDoor(database);
+  }
+
+  async close(): Promise<void> {
+    await this.address.close();
+    for (const database of [...this.doors.keys()]) await this.closeDoor(database);
+  }
+
+  private async closeDoor(database: ReleaseDatabase): Promise<void> {
+    const door = this.doors.get(database);
+    this.doors.delete(database);
+    const file = door?.address();
+    door?.close();
+    if (typeof file === 'string') await rm(path.dirname(file), { recursive: true, force: true });
   }
 
   private async admit(client: Socket, settle: () => void): Promise<void> {

@@ -66,6 +66,8 @@ export interface EndpointOptions {
   gate: Gate;
   siteId: string;
   role: string;
+  /** The site's account; null: our own. */
+  uid: number | null;
   /** The database of the current release, read when a session is let through; null while there is none. */
   current: () => ReleaseDatabase | null;
   /** Whether the database is so large that nobody may write to it any more. */
@@ -84,6 +86,10 @@ export interface SiteEndpoint {
   readonly isInUse: boolean;
   /** Serves a client that came another way than by this address: from the own network of the application of this release. */
   accept(client: Socket, database: ReleaseDatabase): void;
+  /** A socket by which the pages of a release reach its database, frozen or not: past a freeze a probe asks them. Null: they name it at the site's address. */
+  openDoor(database: ReleaseDatabase): Promise<string | null>;
+  /** Those of databases that are no longer served. */
+  closeDoors(): Promise<void>;
   /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
   endSessions(): void;
   close(): Promise<void>;
@@ -111,6 +117,6 @@ export interface SiteDatabases {
   openEndpoint(options: EndpointOptions): SiteEndpoint;
   /** By the site's address, as its customer. */
   urlOf(record: SiteRecord, at: EndpointPlace, database?: ReleaseDatabase): string;
-  /** The same for the pages of a release, which get no other release's data by it. */
-  pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase): string;
+  /** The same for the pages of a release, which get no other release's data by it. `door` as {@link SiteEndpoint.openDoor} gave it. */
+  pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase, door: string | null): string;
 }

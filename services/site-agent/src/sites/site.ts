@@ -100,6 +100,7 @@ export class Site {
       gate: this.gate,
       siteId: record.site_id,
       role: record.role,
+      uid: record.uid,
       current: () => this.current?.database ?? null,
       isDiskFull: () => this.disk.isDatabaseClosed,
       served: () => [...this.served].map(({ database }) => database),
@@ -288,7 +289,10 @@ export class Site {
     release
       .retire()
       .catch((error: unknown) => this.around.log.warn({ err: error }, 'processes of the old release did not end'))
-      .finally(() => this.served.delete(release));
+      .finally(() => {
+        this.served.delete(release);
+        return this.endpoint.closeDoors();
+      });
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
@@ -346,25 +350,27 @@ export class Site {
 
   private async openRelease(releaseId: string): Promise<Release> {
     const database = await this.requireRelease(releaseId);
+    const door = await this.endpoint.openDoor(database);
     const release = await Release.open({
       releaseId,
       database,
       filesDir: this.folder.filesDir(releaseId),
       openApp: (filesDir) =>
         this.app.openRunner(filesDir, { url: this.appUrl(database), accept: (client) => this.endpoint.accept(client, database) }),
-      openContent: (filesDir) => this.openContent(filesDir, database),
+      openContent: (filesDir) => this.openContent(filesDir, database, door),
     });
     this.served.add(release);
     return release;
   }
 
-  private openContent(filesDir: string, database: ReleaseDatabase): Content {
+  private openContent(filesDir: string, database: ReleaseDatabase, door: string | null): Content {
     const { isolation, log, places } = this.around;
-    const databaseUrl = this.databases.pagesUrlOf(this.record, this.endpointPlace, database);
+    const url = this.databases.pagesUrlOf(this.record, this.endpointPlace, database, door);
+    const pages = { url, socketFolder: door === null ? null : path.dirname(door) };
     const organisation = (): string => this.organisation;
     const endSessions = (numbers: number[]): Promise<void> => database.endSessions(numbers);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    return new Content({ isolation, filesDir, uid: this.record.uid, databaseUrl, log, places, organisation, endSessions, onStart });
+    return new Content({ isolation, filesDir, uid: this.record.uid, pages, log, places, organisation, endSessions, onStart });
   }
 
   private async requireRelease(releaseId: string): Promise<ReleaseDatabase> {
