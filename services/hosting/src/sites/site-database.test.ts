@@ -132,7 +132,7 @@ describe('the worker', () => {
   });
 
   it.each([null, 'postgres'] as const)('tells a host nothing that one of the release before does not know, for %s', async (database) => {
-    await expect(create(database)).rejects.toThrow();
+    await expect(create(database)).rejects.toThrow('there is no MariaDB');
     expect(said.pop()).not.toHaveProperty('database');
   });
 });
