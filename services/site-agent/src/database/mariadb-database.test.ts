@@ -110,6 +110,7 @@ const suite = (): void => {
       await writesAre('ER_TABLEACCESS_DENIED_ERROR');
       await run(site.database_url, 'select count(*) from heap', 'delete from heap where id = 1', 'truncate heap');
       await writesAre('none');
+      expect(await run(site.database_url, 'select count(*) > 0 from heap')).toEqual([[1]]);
     });
 
     test('a server that is killed is started again, and has what it had acknowledged', async () => {

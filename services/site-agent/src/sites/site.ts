@@ -281,18 +281,19 @@ export class Site {
       await left.database.leave();
       await kept.database.serve();
     }
-    this.retire(left);
+    void this.retire(left);
     if (failure !== null) throw failure.error;
   }
 
-  private retire(release: Release): void {
-    release
-      .retire()
-      .catch((error: unknown) => this.around.log.warn({ err: error }, 'processes of the old release did not end'))
-      .finally(() => {
-        this.served.delete(release);
-        return this.endpoint.closeDoors();
-      });
+  /** Never throws. */
+  private async retire(release: Release): Promise<void> {
+    try {
+      await release.retire();
+    } catch (error) {
+      this.around.log.warn({ err: error }, 'processes of the old release did not end');
+    }
+    this.served.delete(release);
+    await this.endpoint.closeDoors();
   }
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
