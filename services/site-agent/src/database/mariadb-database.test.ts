@@ -11,6 +11,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
+import { openAdmin } from '@drydock/mysql/dump/transfer-account';
 import { listFetched } from '@drydock/mysql/engines/list-engines';
 import { errorCodeOf } from '@drydock/process/error-code';
 import { createLog } from '@drydock/service/telemetry/log';
@@ -47,6 +48,14 @@ async function serversBelow(folder: string): Promise<number[]> {
   const found = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
   return pids.filter((_pid, at) => found[at]?.includes('--datadir=') === true && found[at].includes(folder));
 }
+
+const databasesOf = (sitesDir: string): MariadbDatabases =>
+  new MariadbDatabases({
+    sitesDir,
+    accounts: new Accounts(sitesDir, firstAccounts.sites),
+    onStart: () => undefined,
+    log: createLog({ service: 'test', level: 'silent' }),
+  });
 
 const limitBytes = 400e6;
 
@@ -152,15 +161,10 @@ const suite = (): void => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  test('a server that nobody uses stops, and the next use starts it', async () => {
+  test('a server that nobody uses stops, and the next use starts it; one that has events and is served does not stop, and starts with its host', async () => {
     const sitesDir = await mkdtemp(path.join(os.tmpdir(), 'drydock-mariadb-idle-'));
     await chmod(sitesDir, 0o711);
-    const databases = new MariadbDatabases({
-      sitesDir,
-      accounts: new Accounts(sitesDir, firstAccounts.sites),
-      onStart: () => undefined,
-      log: createLog({ service: 'test', level: 'silent' }),
-    });
+    const databases = databasesOf(sitesDir);
     const chosen = await databases.choose();
     const record = { site_id: 'one', role: 'site_0', password: 'secret', mariadb: chosen } as SiteRecord;
     const place = databases.placeFor(record);
@@ -171,7 +175,23 @@ const suite = (): void => {
     expect(await database.probe(30_000)).toEqual({ isAnswered: true, detail: null });
     await database.stopIfUnused(performance.now() + 2 * idleMs);
     expect(await serversBelow(sitesDir)).toEqual([]);
+
+    // Events work without anybody.
+    const { database: reader } = await database.openReader();
+    if (reader.engine !== 'mariadb') throw new Error('another engine');
+    const admin = await openAdmin(reader.login, 'mariadb');
+    await admin.run('create event site.waking on schedule every 1 hour do set @a = 1');
+    await admin.close();
+    await database.serve();
+    await database.stopIfUnused(performance.now() + 3 * idleMs);
+    expect(await serversBelow(sitesDir)).not.toEqual([]);
     await databases.close();
+    const another = databasesOf(sitesDir);
+    const again = await another.open(record, place);
+    await again.serve();
+    expect(await serversBelow(sitesDir)).not.toEqual([]);
+    await again.leave();
+    await another.close();
     await database.drop();
     expect(existsSync(path.join(sitesDir, 'mariadb', place.database))).toBe(false);
     await rm(sitesDir, { recursive: true, force: true });

@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { Newcomers } from '@drydock/agent/host/newcomers';
 import { openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
@@ -101,10 +103,10 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.asAdmin((admin) => this.giveAccount(admin));
   }
 
-  /** Events run where visitors are served, and nowhere else. */
+  /** Events run where visitors are served, and nowhere else. One that sleeps and has none sleeps on: the first visitor wakes it. */
   async serve(): Promise<void> {
     this.isServed = true;
-    await this.asAdmin((admin) => this.open(admin));
+    if (this.woken.isStarted || existsSync(this.eventsNote)) await this.asAdmin((admin) => this.open(admin));
   }
 
   async leave(): Promise<void> {
@@ -133,8 +135,11 @@ export class MariadbDatabase implements ReleaseDatabase {
     const bytes = await bytesOf(this.server.dataDir);
     if (bytes === null) return null;
     const sql = `SELECT Insert_priv FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost'`;
-    const [[insert] = []] = await this.asAdmin((admin) => admin.texts(sql));
-    return { bytes, isReadOnly: insert === 'N' };
+    return this.asAdmin(async (admin) => {
+      await this.noteEvents(admin);
+      const [[insert] = []] = await admin.texts(sql);
+      return { bytes, isReadOnly: insert === 'N' };
+    });
   }
 
   keepReadOnly(isOn: boolean): Promise<void> {
@@ -172,7 +177,10 @@ export class MariadbDatabase implements ReleaseDatabase {
 
   /** A load has no database of that name where its dump had none, and its accounts are locked. */
   async closeLoader(): Promise<void> {
-    await this.settleAccount();
+    await this.asAdmin(async (admin) => {
+      await this.giveAccount(admin);
+      await this.noteEvents(admin);
+    });
     this.isLoading = false;
   }
 
@@ -199,8 +207,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   private async access(): Promise<JobAccess> {
     await this.wake();
     const { admin, engine, socketPath } = this.running;
-    const socketFolder = socketPath.slice(0, socketPath.lastIndexOf('/'));
-    return { database: { engine: 'mariadb', login: admin, release: engine.release }, socketFolder };
+    return { database: { engine: 'mariadb', login: admin, release: engine.release }, socketFolder: path.dirname(socketPath) };
   }
 
   private async start(): Promise<MysqlServer & RunningServer> {
@@ -247,11 +254,23 @@ export class MariadbDatabase implements ReleaseDatabase {
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
     const others = `SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')`;
-    const events = `SELECT 1 FROM information_schema.events WHERE status = 'ENABLED'`;
     return this.asAdmin(async (admin) => {
       if ((await admin.texts(`${others} LIMIT 1`)).length > 0) return false;
-      return !this.isServed || (await admin.texts(`${events} LIMIT 1`)).length === 0;
+      return !(this.isServed && (await this.noteEvents(admin)));
     });
+  }
+
+  /** Whether it has events that run. A file beside its data says so to the next start of this host, which need not wake it to know. */
+  private async noteEvents(admin: Admin): Promise<boolean> {
+    const rows = await admin.texts(`SELECT 1 FROM information_schema.events WHERE status = 'ENABLED' LIMIT 1`);
+    const hasEvents = rows.length > 0;
+    if (hasEvents !== existsSync(this.eventsNote))
+      await (hasEvents ? writeFile(this.eventsNote, '') : rm(this.eventsNote, { force: true }));
+    return hasEvents;
+  }
+
+  private get eventsNote(): string {
+    return path.join(this.options.folder, 'has-events');
   }
 
   private async asAdmin<T>(work: (admin: Admin) => Promise<T>): Promise<T> {

@@ -14,13 +14,6 @@ import { stageRelease } from '../releases/stage-release';
  * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files of one release and nothing else
  * of this machine, holds the keys of the archives at hand and no others, and logs in to one database.
  */
-/** What MariaDB's transfers say, in the words of Postgres'. */
-const sharedCodes: Readonly<Record<string, string>> = {
-  rows_differ: 'counts_differ',
-  load_failed: 'statement_failed',
-  refused: 'statement_refused',
-};
-
 const nameProblem: NameProblem = (error) => {
   const detail = error instanceof Error ? error.message : String(error);
   if (isDiskFull(error)) return { code: 'no_space', detail };
@@ -30,7 +23,7 @@ const nameProblem: NameProblem = (error) => {
   }
   const { code, object, reason, isPermanent } = error;
   return {
-    code: `transfer.${sharedCodes[code] ?? code}`,
+    code: `transfer.${code}`,
     detail,
     facts: { reason, ...(object !== null && { object }), ...(isPermanent && { permanent: 'yes' }) },
   };
