@@ -9,6 +9,7 @@ import {
   manifestSchema,
   type Section,
 } from '../dump/manifest';
+import { quotedName, replaceOutsideQuotes } from '../dump/quoted-text';
 import { RowSum } from '../dump/row-format';
 import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfer-account';
 import type { Flavour } from '../engines/version';
@@ -176,7 +177,8 @@ const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xf
  */
 function withSequences({ definition }: DumpedTable, sequences: Content['sequences']): [definition: string, lost: string[]] {
   const lost: string[] = [];
-  const kept = definition.replaceAll(/ DEFAULT nextval\((`(?:[^`]|``)*`\.`(?:[^`]|``)*`)\)/g, (_, written: string) => {
+  const counts = ` DEFAULT nextval\\((?<written>${quotedName}\\.${quotedName})\\)`;
+  const kept = replaceOutsideQuotes(definition, counts, ({ written }) => {
     const meant = sequences.filter(({ schema, name }) => `${asWritten(schema)}.${asWritten(name)}` === written);
     if (meant.length === 1)
       return ` DEFAULT nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`;
