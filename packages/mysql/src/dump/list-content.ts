@@ -21,8 +21,8 @@ export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
 /** The expression that gives a value without a loss: a float as text has six digits. */
 export const selectOf = (name: string, dataType: string): string => (dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name));
 
-/** A table of MERGE shows the rows of others. */
-export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine !== 'MRG_MyISAM';
+/** A table of MERGE shows the rows of others. MySQL writes the engine in capitals. */
+export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
 
 export interface ListedTable extends DumpedTable {
   selects: string[];
