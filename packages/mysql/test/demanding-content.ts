@@ -52,6 +52,10 @@ const bothMake = [
 ];
 
 const mariadbMakes = [
+  "CREATE TABLE says (id INT PRIMARY KEY COMMENT 'by DEFAULT nextval(`shop`.`none`)', t VARCHAR(99) DEFAULT 'it''s\\\\ DEFAULT nextval(`shop`.`none`)')",
+  'INSERT INTO says (id) VALUES (1)',
+  'CREATE TABLE `pa``rent` (`i``d` INT PRIMARY KEY)',
+  "CREATE TABLE `chi``ld` (`o``f` INT COMMENT '  CONSTRAINT `k`ey` FOREIGN KEY (`o`f`) REFERENCES `pa``rent` (`i`d`)', CONSTRAINT `k``ey` FOREIGN KEY (`o``f`) REFERENCES `pa``rent` (`i``d`), CONSTRAINT `k` FOREIGN KEY (`o``f`) REFERENCES `pa``rent` (`i``d`) ON DELETE CASCADE) COMMENT '  CONSTRAINT `k` FOREIGN KEY (`o`f`) REFERENCES `pa``rent` (`i`d`)'",
   'CREATE SEQUENCE s1 START WITH 10 INCREMENT BY -3 MINVALUE -1000 MAXVALUE 100 CYCLE NOCACHE',
   'SELECT NEXTVAL(s1)',
   'CREATE TABLE seqd (id INT PRIMARY KEY DEFAULT NEXTVAL(s1), a INT)',

@@ -1,11 +1,14 @@
+import type { Flavour } from '../src/engines/version';
 import type { Room } from './hostile-room';
 import { rawByte } from './hostile-room';
 
 const spring = (how: string): string => `spring('${how}')`;
 const both = (how: string): string => `${spring(how)} + take()`;
 
+type Items = Record<string, (room: Room) => string[]>;
+
 /** Each kind of item is the statements of one object and of what it needs. The server may refuse some. */
-export const items: Record<string, (room: Room) => string[]> = {
+const items: Items = {
   'odd table'(room) {
     const [table, a, b, c] = [room.name(), room.name(), room.name(), room.name()];
     const value = room.text();
@@ -235,4 +238,41 @@ export const items: Record<string, (room: Room) => string[]> = {
       'SET SESSION sql_log_bin = 0',
     ];
   },
+};
+
+const mysqlItems: Items = {
+  'keys over expressions, and what is not shown or not enforced'(room) {
+    const [table, a, b] = [room.name(), room.name(), room.name()];
+    return [
+      `CREATE TABLE ${table} (id INT PRIMARY KEY, ${a} VARCHAR(50), ${b} INT INVISIBLE DEFAULT 7 COMMENT ${room.text()}, j JSON, p POINT NOT NULL SRID 4326,
+        KEY ${room.name()} ((CONCAT(${a}, ${room.text()}))) COMMENT ${room.text()}, KEY ${room.name()} ((CAST(j->'$.n' AS UNSIGNED ARRAY))),
+        SPATIAL KEY ${room.name()} (p), KEY ${room.name()} (${b}) INVISIBLE, CONSTRAINT ${room.name()} CHECK (${a} = ${room.text()}) NOT ENFORCED)`,
+      `INSERT INTO ${table} (id, ${a}, j, p) VALUES (1, ${room.text()}, '{"n": [1, 2]}', ST_SRID(POINT(1, 2), 4326)), (2, NULL, NULL, ST_SRID(POINT(3, 4), 4326))`,
+    ];
+  },
+  'CHECKs and computed values that tell the settings of their session'(room) {
+    const [table, a] = [room.name(), room.name()];
+    return [
+      `CREATE TABLE ${table} (at TIMESTAMP NULL, ${a} VARCHAR(50) DEFAULT (CONCAT(${room.text()}, '')),
+        CONSTRAINT ${room.name()} CHECK (at >= '2020-01-01 00:00:00'), CONSTRAINT ${room.name()} CHECK (${a} <> ${room.text()}))`,
+      "SET SESSION time_zone = '+05:00'",
+      `INSERT INTO ${table} (at, ${a}) VALUES ('2020-01-01 00:00:00', ${room.text()})`,
+      `INSERT INTO ${table} (at) VALUES ('2020-01-01 01:00:00'), (NULL)`,
+      "SET SESSION time_zone = '+00:00'",
+    ];
+  },
+  'views over JSON and lateral tables'(room) {
+    const column = room.name();
+    return [
+      `CREATE ${room.security()} VIEW ${room.name()} AS SELECT t.${column}, ${both('lateral view')} AS s
+        FROM JSON_TABLE('[{"a": 1}]', '$[*]' COLUMNS (${column} INT PATH '$.a' DEFAULT '0' ON EMPTY)) AS t`,
+      `CREATE VIEW ${room.name()} AS SELECT o.a, l.b FROM (SELECT 1 AS a) o, LATERAL (SELECT o.a + 1 AS b, ${room.text()} AS t) l`,
+    ];
+  },
+};
+const mariadbAlone = ['sequence', 'history and periods', 'package of Oracle’s mode'];
+
+export const itemsOf = (flavour: Flavour): Items => {
+  if (flavour === 'mariadb') return items;
+  return { ...Object.fromEntries(Object.entries(items).filter(([kind]) => !mariadbAlone.includes(kind))), ...mysqlItems };
 };

@@ -1,7 +1,7 @@
 import { SeededRandom } from '@drydock/testing/seeded-random';
 import type { Flavour } from '../src/engines/version';
 import { quoteName } from '../src/session/session';
-import { items } from './hostile-items';
+import { itemsOf } from './hostile-items';
 import { encode, Room } from './hostile-room';
 
 /*
@@ -76,6 +76,7 @@ export interface HostileItem {
 export function hostileSchema(seed: number, number: number, { flavour, owner }: { flavour: Flavour; owner: string }): HostileItem[] {
   const random = new SeededRandom(seed * 1_000_003 + number);
   const room = new Room(random, flavour, owner);
+  const items = itemsOf(flavour);
   return random.pickSome(Object.keys(items), 8).map((kind) => {
     const settings = room.turn();
     const statements = items[kind]?.(room) ?? [];

@@ -3,6 +3,7 @@ import { isName, quoteName, quoteText, type RawRow, type Session } from '../sess
 import { asTransferError } from '../session/transfer-error';
 import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from './manifest';
 import { type Routine, readableDefinition } from './program-text';
+import { exactly, quotedName, replaceOutsideQuotes } from './quoted-text';
 
 /** What a definition is as text: its bytes, one for each character. */
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');
@@ -20,8 +21,8 @@ export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
 /** The expression that gives a value without a loss: a float as text has six digits. */
 export const selectOf = (name: string, dataType: string): string => (dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name));
 
-/** A table of MERGE shows the rows of others. */
-export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine !== 'MRG_MyISAM';
+/** A table of MERGE shows the rows of others. MySQL writes the engine in capitals. */
+export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
 
 export interface ListedTable extends DumpedTable {
   selects: string[];
@@ -94,21 +95,25 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
     const { columns, of: ofAll } = keys.get(key ?? '') ?? { columns: [], of: [] };
     keys.set(key ?? '', { columns: [...columns, column ?? ''], of: [...ofAll, of ?? ''] });
   }
+  if (keys.size === 0) return definition;
   const bytes = (text: string): string => Buffer.from(text).toString('latin1');
   const plain = (name: string): string => `\`${name}\``;
-  let whole = definition;
-  for (const [key, { columns, of }] of keys) {
-    const text = (quote: (name: string) => string): [string, string] => [
-      bytes(`  CONSTRAINT ${quote(key)} FOREIGN KEY (${columns.map(quote).join(', ')}) REFERENCES \``),
-      bytes(`\` (${of.map(quote).join(', ')})`),
+  const written = [...keys].map(([key, { columns, of }]) => {
+    const text = (quote: (name: string) => string): [begins: string, ends: string] => [
+      bytes(`  CONSTRAINT ${quote(key)} FOREIGN KEY (${columns.map(quote).join(', ')}) REFERENCES `),
+      bytes(` (${of.map(quote).join(', ')})`),
     ];
-    const [[written, writtenEnd], [meant, meantEnd]] = [text(plain), text(quoteName)];
-    const at = whole.indexOf(written);
-    const end = whole.indexOf(writtenEnd, at + written.length);
-    if (at < 0 || end < 0 || (written === meant && writtenEnd === meantEnd)) continue;
-    whole = `${whole.slice(0, at)}${meant}${whole.slice(at + written.length, end)}${meantEnd}${whole.slice(end + writtenEnd.length)}`;
-  }
-  return whole;
+    return { plain: text(plain), meant: text(quoteName) };
+  });
+  // The name of a key may hold the whole text of a shorter one.
+  written.sort((a, b) => b.plain[0].length - a.plain[0].length);
+  const patterns = written.map(
+    ({ plain: [begins, ends] }, at) => `${exactly(begins)}(?<table${at}>${quotedName}(?:\\.${quotedName})?)${exactly(ends)}`,
+  );
+  return replaceOutsideQuotes(definition, patterns.join('|'), (groups) => {
+    const at = written.findIndex((_, number) => groups[`table${number}`] !== undefined);
+    return written[at]?.meant.join(groups[`table${at}`]) ?? '';
+  });
 }
 
 async function readSequence(reader: Session, schema: string, name: string): Promise<Content['sequences'][number]> {

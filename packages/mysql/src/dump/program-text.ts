@@ -1,10 +1,8 @@
 import type { Flavour } from '../engines/version';
 import type { Session } from '../session/session';
 import type { DumpedProgram } from './manifest';
+import { quotedName as name, quotedText as text } from './quoted-text';
 
-/** A quoted identifier. A program of a session with ANSI_QUOTES has the other quotes. */
-const name = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
-const text = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${name}(?:@${name})? ${rest}`);
 
 /** What the server writes itself, before what the customer has written. MariaDB keeps a trigger as it was sent. */

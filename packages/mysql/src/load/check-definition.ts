@@ -1,9 +1,8 @@
 import { isOwnUser } from '../dump/list-accounts';
 import type { DumpedProgram } from '../dump/manifest';
+import { quotedName as name } from '../dump/quoted-text';
 import { TransferError } from '../session/transfer-error';
 
-/** A quoted identifier. A program of a session with ANSI_QUOTES has the other quotes. */
-const name = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
 /** Where its name ends is not looked for: in gbk, sjis and big5 a quote may be a part of a letter. */
 const program = (what: string): RegExp => new RegExp(`^CREATE DEFINER=(?<definer>${name})(?:@${name})? ${what} [\`"]`);
 

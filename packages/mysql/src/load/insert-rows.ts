@@ -2,17 +2,19 @@ import type { ColumnKind, DumpedTable } from '../dump/manifest';
 import { decodeRows } from '../dump/row-format';
 import { quoteName, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
+import { TableChecks } from './table-checks';
 
 /** The size of a statement; a single row may be larger. */
 const statementBytes = 512 * 1024;
 const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
 const asciiText = /^[\w:.\- ]*$/;
 
-/** Inserts the rows of a section into a table that has no trigger yet. */
-export async function insertRows(session: Session, table: DumpedTable, content: AsyncIterable<Buffer>): Promise<void> {
+/** Inserts the rows of a section into a table that has no trigger yet. Gives the names of CHECKs that the rows violate, and which are not enforced any more. */
+export async function insertRows(session: Session, table: DumpedTable, content: AsyncIterable<Buffer>): Promise<string[]> {
   const object = `table ${quoteName(table.schema)}.${quoteName(table.name)}`;
   const kinds = table.columns.map(({ kind }) => kind);
   const columns = table.columns.map(({ name }) => quoteName(name)).join(',');
+  const checks = await TableChecks.of(session, table);
   const head = `INSERT INTO ${quoteName(table.schema)}.${quoteName(table.name)} (${columns}) VALUES `;
   let values: string[] = [];
   let held = 0;
@@ -20,7 +22,7 @@ export async function insertRows(session: Session, table: DumpedTable, content: 
   // The server takes one statement while the next one is written.
   const flush = async (): Promise<void> => {
     await written;
-    if (values.length > 0) written = session.run(head + values.join(','));
+    if (values.length > 0) written = checks.write(head + values.join(','));
     written.catch(() => undefined);
     values = [];
     held = 0;
@@ -38,6 +40,7 @@ export async function insertRows(session: Session, table: DumpedTable, content: 
     await written;
     await session.run('COMMIT');
     await session.run('SET SESSION autocommit = 1');
+    return await checks.enforce();
   } catch (error) {
     throw asTransferError('load_failed', error, object);
   }

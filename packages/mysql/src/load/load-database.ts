@@ -9,6 +9,7 @@ import {
   manifestSchema,
   type Section,
 } from '../dump/manifest';
+import { quotedName, replaceOutsideQuotes } from '../dump/quoted-text';
 import { RowSum } from '../dump/row-format';
 import { dropAccount, listSchemas, makeLoader, openAdmin } from '../dump/transfer-account';
 import type { Flavour } from '../engines/version';
@@ -115,7 +116,11 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
       await define(session, schema, definition, objectOf('table', schema, name));
       findings.push(...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })));
     }
-    for (const [at, table] of content.tables.entries()) await insertRows(session, table, (await next(`data/${at}.rows`)).content);
+    for (const [at, table] of content.tables.entries()) {
+      const violated = await insertRows(session, table, (await next(`data/${at}.rows`)).content);
+      const object = (check: string): string => `CHECK ${quoteName(check)} of ${objectOf('table', table.schema, table.name)}`;
+      findings.push(...violated.map((check): Finding => ({ code: 'not_restored', object: object(check), reason: checkViolated })));
+    }
     for (const { schema, name, next: value } of content.sequences) {
       if (!/^-?\d+$/.test(value)) throw new TransferError('dump_malformed', `sequence ${name}`);
       await session.run(`SELECT SETVAL(${quoteName(schema)}.${quoteName(name)}, ${value}, 0)`);
@@ -158,6 +163,8 @@ function checkContent(content: Content, flavour: Flavour): void {
   }
 }
 
+const checkViolated = 'rows of the table violate it, so that it is not enforced';
+
 const objectOf = (kind: string, schema: string, name: string): string => `${kind} ${quoteName(schema)}.${quoteName(name)}`;
 
 async function define(session: Session, schema: string, definition: string, object: string): Promise<void> {
@@ -176,7 +183,8 @@ const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xf
  */
 function withSequences({ definition }: DumpedTable, sequences: Content['sequences']): [definition: string, lost: string[]] {
   const lost: string[] = [];
-  const kept = definition.replaceAll(/ DEFAULT nextval\((`(?:[^`]|``)*`\.`(?:[^`]|``)*`)\)/g, (_, written: string) => {
+  const counts = ` DEFAULT nextval\\((?<written>${quotedName}\\.${quotedName})\\)`;
+  const kept = replaceOutsideQuotes(definition, counts, ({ written }) => {
     const meant = sequences.filter(({ schema, name }) => `${asWritten(schema)}.${asWritten(name)}` === written);
     if (meant.length === 1)
       return ` DEFAULT nextval(${meant.map(({ schema, name }) => bytesOf(`${quoteName(schema)}.${quoteName(name)}`)).join('')})`;
@@ -236,8 +244,33 @@ async function loadPrograms(session: Session, admin: Session, { programs, grants
       const code = kind === 'VIEW' ? 'view_broken' : 'not_restored';
       return { code, object: objectOf(kind.toLowerCase(), schema, name), reason: error.reason };
     });
-    return [...findings, ...tellLeft(rights)];
+    return [...findings, ...(await removeMisnamed(session, programs, left)), ...tellLeft(rights)];
   }
+}
+
+const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES
+  UNION ALL SELECT 'TRIGGER', TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS
+  UNION ALL SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS`;
+
+/**
+ * MySQL reads a quoted name of gbk, in which a letter ends like a backtick and a backtick stands too, as another name. What was made under another name than it had goes, and is told.
+ */
+async function removeMisnamed(session: Session, programs: readonly DumpedProgram[], failed: readonly DumpedProgram[]): Promise<Finding[]> {
+  const nameOf = ({ kind, schema, name }: DumpedProgram): string => objectOf(kind.toLowerCase(), schema, name);
+  const made = new Set(programs.filter((program) => program.kind !== 'VIEW' && !failed.includes(program)).map(nameOf));
+  const schemas = new Set(programs.map(({ schema }) => schema));
+  const listed = (await session.texts(programNames)).map((row) => row.map((value) => value ?? ''));
+  const there = new Map(
+    listed
+      .filter(([, schema = '']) => schemas.has(schema))
+      .map(([kind = '', schema = '', name = '']) => [
+        objectOf(kind.toLowerCase(), schema, name),
+        `DROP ${kind} IF EXISTS ${quoteName(schema)}.${quoteName(name)}`,
+      ]),
+  );
+  for (const [object, drop] of there) if (!made.has(object)) await session.run(drop);
+  const lost = [...made].filter((object) => !there.has(object));
+  return lost.map((object) => ({ code: 'not_restored', object, reason: 'the server reads its name as another one' }));
 }
 
 /** Makes a program in the settings of the session that had made it: they are part of it. */

@@ -5,26 +5,40 @@
  * @processes
  * @root long
  */
-import { describeEngines } from '../../test/engines';
+import { allEngines, describeEngines } from '../../test/engines';
 import { ask, Servers } from '../../test/servers';
 import { transfer } from '../../test/transfer';
 import { reachesSystem } from '../dump/transfer-account';
+import type { Engine } from '../engines/list-engines';
 import type { MysqlServer } from '../server/mysql';
+import { Session } from '../session/session';
 
 const account = 300_908;
 const owner = ({ admin }: MysqlServer) => ({ ...admin, user: 'owner', password: 'Owner-1' });
 
-describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
+interface Pair {
+  from: MysqlServer;
+  to: MysqlServer;
+}
+
+/** Two servers for each test, of which the first has a customer. */
+function pairOf(engine: Engine): Pair {
   const servers = new Servers();
-  let from: MysqlServer;
-  let to: MysqlServer;
+  const pair = {} as Pair;
   beforeEach(async () => {
-    [from, to] = [await servers.start(engine, { account }), await servers.start(engine, { account })];
+    const [from, to] = [await servers.start(engine, { account }), await servers.start(engine, { account })];
     await ask(from.admin, 'CREATE DATABASE shop', "CREATE USER owner IDENTIFIED BY 'Owner-1'", 'GRANT ALL ON shop.* TO owner');
+    Object.assign(pair, { from, to });
   });
   afterEach(() => servers.close());
+  return pair;
+}
+
+describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
+  const pair = pairOf(engine);
 
   test('a row larger than what a client may send at once, and rows and tables that were made unchecked, come back', async () => {
+    const { from, to } = pair;
     const wide = Array.from({ length: 300 }, (_, at) => `c${at} CHAR(30) CHARACTER SET latin1 NOT NULL DEFAULT ''`).join(', ');
     await ask(
       owner(from),
@@ -49,7 +63,19 @@ describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
     expect(limit).toEqual({ same: 1 });
   });
 
+  test('who has dropped the own database makes it again behind a restore', async () => {
+    const { from, to } = pair;
+    await ask(owner(from), 'DROP DATABASE shop');
+    await transfer(from, to);
+    expect(await ask(owner(to), 'CREATE DATABASE shop', 'CREATE TABLE shop.again (a INT)', 'SELECT a FROM shop.again')).toEqual([]);
+  });
+});
+
+describeEngines(allEngines, (engine) => {
+  const pair = pairOf(engine);
+
   test('a table of MERGE comes back without the rows of others', async () => {
+    const { from, to } = pair;
     await ask(
       owner(from),
       'CREATE TABLE shop.part (a INT) ENGINE = MyISAM',
@@ -62,10 +88,60 @@ describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
     expect(await ask(owner(to), 'SELECT a FROM shop.part')).toEqual([{ a: 1 }, { a: 2 }]);
   });
 
-  test('who has dropped the own database makes it again behind a restore', async () => {
-    await ask(owner(from), 'DROP DATABASE shop');
-    await transfer(from, to);
-    expect(await ask(owner(to), 'CREATE DATABASE shop', 'CREATE TABLE shop.again (a INT)', 'SELECT a FROM shop.again')).toEqual([]);
+  test('a finding has the words of the server, in whatever letters', async () => {
+    const { from, to } = pair;
+    await ask(
+      owner(from),
+      'CREATE TABLE shop.größe縗 (a INT)',
+      'CREATE VIEW shop.broken AS SELECT a FROM shop.größe縗',
+      'DROP TABLE shop.größe縗',
+    );
+    const { findings } = await transfer(from, to);
+    expect(findings).toEqual([{ code: 'view_broken', object: 'view `shop`.`broken`', reason: expect.stringContaining('shop.größe縗') }]);
+  });
+});
+
+describeEngines(['mysql@9.7'], (engine) => {
+  const pair = pairOf(engine);
+
+  test.each(['InnoDB', 'MyISAM'])(
+    'rows of %s that hold for a CHECK in the settings of their session alone come back, and are told',
+    async (kind) => {
+      const { from, to } = pair;
+      const newYear = "'2020-01-01 00:00:00'";
+      await ask(
+        owner(from),
+        `CREATE TABLE shop.dated (id INT AUTO_INCREMENT PRIMARY KEY, at TIMESTAMP NULL, n INT, doubled INT AS (n * 2) STORED,
+        CONSTRAINT \`since \`\`2020\` CHECK (at >= ${newYear}), CONSTRAINT small CHECK (n < 10), CONSTRAINT never CHECK (n < 0) NOT ENFORCED) ENGINE = ${kind}`,
+        "SET SESSION time_zone = '+05:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+        `INSERT INTO shop.dated (id, at, n) VALUES (0, '2020-06-01', 1), (5, ${newYear}, 2), (7, NULL, NULL)`,
+      );
+      const { findings } = await transfer(from, to);
+      const reason = 'rows of the table violate it, so that it is not enforced';
+      const expected = { code: 'not_restored', object: 'CHECK `since ``2020` of table `shop`.`dated`', reason };
+      expect(findings.filter(({ code }) => code !== 'not_transactional')).toEqual([expected]);
+      const rows = 'SELECT id, UNIX_TIMESTAMP(at) AS at, n, doubled FROM shop.dated ORDER BY id';
+      expect(await ask(owner(to), rows)).toEqual(await ask(owner(from), rows));
+      const enforced =
+        "SELECT CONSTRAINT_NAME AS name FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_NAME = 'dated' AND ENFORCED = 'YES'";
+      expect(await ask(owner(to), `${enforced} AND CONSTRAINT_TYPE = 'CHECK'`)).toEqual([{ name: 'small' }]);
+    },
+  );
+
+  test('a routine whose name the server reads as another one is told, and is there under no other name', async () => {
+    const { from, to } = pair;
+    const session = await Session.open(owner(from), { flavour: 'mysql' });
+    await session.run('USE shop');
+    await session.run('SET NAMES gbk');
+    // In gbk 乣 is the byte 81 and a backtick.
+    for (const name of ['a', '\x81```30', '\x81`'])
+      await session.run(Buffer.from(`CREATE FUNCTION \`${name}\`() RETURNS INT DETERMINISTIC RETURN 1`, 'latin1'));
+    await session.close();
+    const { findings } = await transfer(from, to);
+    const reason = 'the server reads its name as another one';
+    expect(findings).toEqual([{ code: 'not_restored', object: 'function `shop`.`乣``0```', reason }]);
+    const routines = "SELECT ROUTINE_NAME AS name FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'shop' ORDER BY 1";
+    expect(await ask(owner(to), routines)).toEqual([{ name: 'a' }, { name: '乣' }]);
   });
 });
 

@@ -63,6 +63,7 @@ describeEngines(allEngines, (engine) => {
     // By the catalogue too: what a dump leaves out, two dumps leave out.
     const made = `SELECT ROUTINE_TYPE AS kind, ROUTINE_NAME AS name, ROUTINE_DEFINITION AS text FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'shop'
       UNION ALL SELECT TABLE_TYPE, TABLE_NAME, NULL FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'
+      UNION ALL SELECT TABLE_NAME, COLUMN_NAME, CONCAT_WS(' ', COLUMN_DEFAULT, COLUMN_COMMENT) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'shop'
       UNION ALL SELECT 'TRIGGER', TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'shop'
       UNION ALL SELECT 'EVENT', EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'shop' ORDER BY 1, 2`;
     expect(await ask(to.admin, made)).toEqual(await ask(demanding.admin, made));

@@ -89,7 +89,7 @@ export class Session {
   rows(statement: string | Buffer): Promise<RawRow[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }, (error, result) =>
-        error ? reject(error) : resolve(Array.isArray(result) ? (result as unknown as RawRow[]) : []),
+        error ? reject(readable(error)) : resolve(Array.isArray(result) ? (result as unknown as RawRow[]) : []),
       );
     });
   }
@@ -108,7 +108,7 @@ export class Session {
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {
-        if (error) return reject(error);
+        if (error) return reject(readable(error));
         const rows = Array.isArray(result) ? (result as unknown as Record<string, Buffer | null>[]) : [];
         resolve(rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value?.toString('utf8') ?? '']))));
       });
@@ -118,6 +118,7 @@ export class Session {
   /** The rows of one statement in batches of about so many bytes, as they come; a reader that is slow keeps the server waiting. */
   async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
     const rows = this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });
+    rows.on('error', readable);
     let batch: RawRow[] = [];
     let held = 0;
     for await (const first of rows as AsyncIterable<RawRow>) {
@@ -151,6 +152,12 @@ export class Session {
     });
     this.connection.destroy();
   }
+}
+
+/** What a server says is UTF-8, and read as one letter for each byte. */
+function readable(error: Error): Error {
+  if ('sqlMessage' in error) error.message = Buffer.from(error.message, 'latin1').toString('utf8');
+  return error;
 }
 
 /** A connection of the character set `binary` sends each character of a string as one byte. */

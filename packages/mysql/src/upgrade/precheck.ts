@@ -31,6 +31,9 @@ const namesOf = async (admin: Session, sql: string): Promise<string[]> => (await
 const listed = (names: readonly string[]): string =>
   `${names.slice(0, toldMax).join(', ')}${names.length > toldMax ? ` and ${names.length - toldMax} more` : ''}`;
 
+/** A name by its bytes, also where the server remembers the answer of a subquery for it: information_schema takes `Users` for `users`. */
+const bytesOf = (...names: string[]): string => names.map((name) => `CAST(${name} AS BINARY)`).join(', ');
+
 /** Each question to the old server, and the finding that an answer makes. */
 const questions: { level: UpgradeFinding['level']; code: string; sql: string; tell: (names: string) => string }[] = [
   {
@@ -55,21 +58,22 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
   {
     level: 'WARNING',
     code: 'definer_missing',
+    // A view says of a role `helper@`, a routine `helper`.
     sql: `SELECT CONCAT(o.kind, ' ', o.s), o.n FROM (
         SELECT 'view' AS kind, TABLE_SCHEMA AS s, TABLE_NAME AS n, DEFINER AS d FROM information_schema.VIEWS
         UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES
         UNION ALL SELECT 'trigger', TRIGGER_SCHEMA, TRIGGER_NAME, DEFINER FROM information_schema.TRIGGERS
         UNION ALL SELECT 'event', EVENT_SCHEMA, EVENT_NAME, DEFINER FROM information_schema.EVENTS) o
-      WHERE o.s ${theirs} AND NOT EXISTS (SELECT 1 FROM mysql.user u
-        WHERE CONVERT(CONCAT(u.User, '@', u.Host) USING utf8mb4) COLLATE utf8mb4_bin = CONVERT(o.d USING utf8mb4) COLLATE utf8mb4_bin)`,
+      WHERE o.s ${theirs} AND ${bytesOf('o.d')} NOT IN (
+        SELECT ${bytesOf("CONCAT(User, '@', Host)")} FROM mysql.user UNION ALL SELECT ${bytesOf('User')} FROM mysql.user WHERE Host = '')`,
     tell: (names) => `Their definer does not exist, so that they fail in either version: ${names}.`,
   },
   {
     level: 'INFO',
     code: 'keyless_tables',
-    sql: `SELECT t.TABLE_SCHEMA, t.TABLE_NAME FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA ${theirs} AND t.TABLE_TYPE = 'BASE TABLE'
-      AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS k
-        WHERE k.TABLE_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME AND k.NON_UNIQUE = 0)`,
+    sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs} AND TABLE_TYPE = 'BASE TABLE'
+      AND (${bytesOf('TABLE_SCHEMA', 'TABLE_NAME')}) NOT IN (
+        SELECT ${bytesOf('TABLE_SCHEMA', 'TABLE_NAME')} FROM information_schema.STATISTICS WHERE NON_UNIQUE = 0)`,
     tell: (names) => `Tables without a key follow more slowly, since a changed row has to be looked for: ${names}.`,
   },
 ];
