@@ -14,7 +14,12 @@ import { withWorkspace } from './workspace';
 /** About how much data, in megabytes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 500);
 const rowsPerSecond = 200;
-const [from, to] = ['10.5', '10.11'];
+/** From one version to the next. */
+type Step = readonly [from: string, to: string];
+const steps: readonly Step[] = [
+  ['10.5', '10.11'],
+  ['10.11', '11.8'],
+];
 const password = 'the-owner-s-password';
 const tables = 10;
 /** A row has a number, twelve hashes as text and two indexed columns. */
@@ -72,7 +77,7 @@ async function underWriter<T>(
 }
 
 /** By the host of databases, as the service's workflow does it, without its backups. */
-async function measureOurs(): Promise<Measured> {
+async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {
     const databaseId = randomUUID();
@@ -93,7 +98,7 @@ async function measureOurs(): Promise<Measured> {
 }
 
 /** The data folder is copied while the server is stopped, and upgraded by the newer version's own program. */
-async function measureOffline(): Promise<Omit<Measured, 'outcome'>> {
+async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome'>> {
   const [older, newer] = [await findEngine('mariadb', from), await findEngine('mariadb', to)];
   return withWorkspace('upgrade-mysql-offline', async (folder) => {
     fs.chmodSync(folder, 0o711);
@@ -113,7 +118,7 @@ async function measureOffline(): Promise<Omit<Measured, 'outcome'>> {
         fs.renameSync(path.join(after, `mariadb-${from}`), path.join(after, `mariadb-${to}`));
         // Nobody but the program comes in before it has ended.
         const upgraded = await startMysql({ engine: newer, folder: after, bufferPoolBytes });
-        await runUpgradeProgram(newer, upgraded);
+        await runUpgradeProgram(newer, upgraded, path.join(folder, 'tools'));
         server = upgraded;
         return { writesBlockedMs: performance.now() - stoppedMs };
       });
@@ -123,16 +128,25 @@ async function measureOffline(): Promise<Omit<Measured, 'outcome'>> {
   });
 }
 
-/** It starts its helpers by itself, without a loader of ours: its libraries must suit this machine's. */
-const runUpgradeProgram = ({ root }: Engine, { admin }: MysqlServer): Promise<unknown> =>
-  timeCommand({
-    bin: path.join(root, 'usr/bin/mariadb-upgrade'),
-    args: ['--no-defaults', `--socket=${admin.socketPath}`, '--user=root', `--password=${admin.password}`],
-  });
+/** It starts its helpers by itself, from the folder that it was started in: each is a script there, which runs the program by the loader of its own version. */
+async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
+  const loader = programs.client?.slice(0, -1) ?? [];
+  fs.mkdirSync(folder);
+  for (const name of ['mariadb', 'mariadb-check', 'mariadb-upgrade']) {
+    const command = [...loader, ...(loader.length > 0 ? ['--argv0', '"$0"'] : []), path.join(root, 'usr/bin', name), '"$@"'];
+    fs.writeFileSync(path.join(folder, name), `#!/bin/sh\nexec ${command.join(' ')}\n`, { mode: 0o755 });
+  }
+  const args = ['--no-defaults', `--socket=${admin.socketPath}`, '--user=root', `--password=${admin.password}`];
+  await timeCommand({ bin: path.join(folder, 'mariadb-upgrade'), args });
+}
 
-/** One step of MariaDB under a live writer, beside the copy of the data folder. */
+/** Each step of MariaDB under a live writer, beside the copy of the data folder. */
 export async function benchUpgradeMysql(): Promise<void> {
-  const [ours, offline] = [await measureOurs(), await measureOffline()];
+  for (const step of steps) await benchStep(step);
+}
+
+async function benchStep(step: Step): Promise<void> {
+  const [ours, offline] = [await measureOurs(step), await measureOffline(step)];
   const peer = 'copy of the data folder and mariadb-upgrade';
   const rows = [
     {
@@ -153,5 +167,5 @@ export async function benchUpgradeMysql(): Promise<void> {
   ];
   const blocked = `Writes were blocked for ${Math.round(ours.writesBlockedMs)} ms live, ${Math.round(offline.writesBlockedMs)} ms offline.`;
   const kept = `Acknowledged rows lost: ${ours.lost} and ${offline.lost}; old against new: ${ours.outcome}.`;
-  printRows(`MariaDB ${from} to ${to}`, rows, `About ${megabytes} MB. ${blocked} ${kept}`);
+  printRows(`MariaDB ${step.join(' to ')}`, rows, `About ${megabytes} MB. ${blocked} ${kept}`);
 }
