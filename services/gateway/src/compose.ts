@@ -55,7 +55,7 @@ export const gatewayLimits: GatewayLimits = {
   // Enough to keep a service and its ten connections busy.
   burstMax: 16,
   // Enough to keep two processors busy.
-  steadyMax: 4,
+  steadyMax: 3,
   newMs: scaled(250),
   calmMs: scaled(1_000),
   aloneMs: 60_000,

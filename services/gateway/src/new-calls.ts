@@ -25,9 +25,9 @@ export interface NewCalls {
 
 /**
  * Processors and Postgres work on a few calls at a time, and every call waits behind those that have begun before it:
- * with sixteen of one organisation under way, each call of another one takes ten times as long. Four keep the
+ * with sixteen of one organisation under way, each call of another one takes ten times as long. Three keep two
  * processors nearly as busy. So a burst begins at once, but an organisation whose calls wait for each other has only
- * four at a time, as long as there is another one.
+ * three at a time, as long as there is another one.
  *
  * A call that takes longer than `newMs` waits for something else, such as a provider, and the next one begins.
  */
@@ -42,10 +42,6 @@ export function createNewCalls(limits: NewCallLimits, nowMs: () => number = () =
 
   const isAlone = (orgId: string): boolean => nowMs() - (orgId === latest.orgId ? before : latest).atMs >= aloneMs;
   const maxOf = (orgId: string): number => (crowded.has(orgId) && !isAlone(orgId) ? steadyMax : burstMax);
-  const calmDown = (orgId: string): void => {
-    const timer = crowded.get(orgId);
-    if (timer) clearTimeout(timer);
-  };
   return {
     note: (orgId) => {
       if (orgId !== latest.orgId) {
@@ -75,7 +71,7 @@ export function createNewCalls(limits: NewCallLimits, nowMs: () => number = () =
       };
     },
     beginLine: (orgId) => {
-      calmDown(orgId);
+      clearTimeout(crowded.get(orgId) ?? undefined);
       crowded.set(orgId, null);
     },
     endLine: (orgId) => {
