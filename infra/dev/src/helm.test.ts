@@ -207,7 +207,9 @@ itWith('a process gets the variables that docker-compose.yml gives it, and its o
       name,
       value.replace(/\$\{\w+:-([^}]*)\}/, '$1'),
     ]);
-    const moved = { SITE_HOST_URL: 'http://10.0.0.5:8080', DATABASE_HOST_URL: 'http://10.0.0.6:8080' };
+    const moved: Record<string, string> = { SITE_HOST_URL: 'http://10.0.0.5:8080', DATABASE_HOST_URL: 'http://10.0.0.6:8080' };
+    // The chart has two gateways, of which one waits for the other's clients.
+    if (metadata.name === 'gateway') moved['DRAIN_SECONDS'] = '40';
     const given = Object.fromEntries(wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'));
     for (const [name, value] of Object.entries(moved)) if (name in given) given[name] = value;
     expect([metadata.name, env]).toEqual([metadata.name, given]);
@@ -215,12 +217,17 @@ itWith('a process gets the variables that docker-compose.yml gives it, and its o
 });
 
 itWith('a pod has the time to drain, and then to finish what is under way', async () => {
-  const manifests = await render(...example('least-values.yaml'), '--set-string', 'settings.DRAIN_SECONDS=20');
+  const manifests = await render(
+    ...example('least-values.yaml'),
+    '--set-string',
+    'settings.DRAIN_SECONDS=20,settings.GATEWAY_DRAIN_SECONDS=50',
+  );
   for (const { metadata, spec } of manifests.filter(({ kind }) => kind === 'Deployment')) {
     const { terminationGracePeriodSeconds, containers } = workloadSchema.parse(spec).template.spec;
     const given = containers.flatMap(({ env }) => env.filter(({ name }) => name === 'DRAIN_SECONDS').map(({ value }) => value));
     const isApi = processes[metadata.name]?.role === 'api';
-    expect([metadata.name, terminationGracePeriodSeconds, given]).toEqual([metadata.name, 60, isApi ? ['20'] : []]);
+    const seconds = metadata.name === 'gateway' ? 50 : 20;
+    expect([metadata.name, terminationGracePeriodSeconds, given]).toEqual([metadata.name, 40 + seconds, isApi ? [String(seconds)] : []]);
   }
 });
 

@@ -67,7 +67,8 @@ export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace):
 export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'keys') });
 
 /** How long an API goes on while others take its place. `npm start` has one of each, and nobody to wait for. */
-export const drainTime = (place: Place): Variables => (place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting('DRAIN_SECONDS', '5') });
+export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
+  place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
 
 /** Receivers of webhooks that may be anywhere: a setting for those who try them out. */
 export const webhookReceivers = (place: Place): Variables => {

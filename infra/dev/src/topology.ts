@@ -362,7 +362,7 @@ const services: readonly ProcessPlan[] = [
     memoryMb: 512,
     environment: (place) => ({
       ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),
-      ...drainTime(place),
+      ...drainTime(place, 'GATEWAY_DRAIN_SECONDS'),
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
       TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
     }),

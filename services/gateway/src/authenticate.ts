@@ -71,7 +71,9 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     if (fresh === undefined)
       return lookUp(key, token, addressGroup(clientAddress(request, proxies)), traceparent).then((known) => admit(known, request));
     if (fresh === null) throw unauthenticated('not a good key');
-    return admit(fresh, request);
+    const caller = admit(fresh, request);
+    cache.renew(key, token);
+    return caller;
   };
 }
 

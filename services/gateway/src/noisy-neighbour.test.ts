@@ -99,6 +99,38 @@ describe('a caller who does its worst', () => {
     await until(() => bench.gateway.inFlight === 0);
   });
 
+  it('whose calls wait for each other has few at the services at a time, and none of another organisation waits', async () => {
+    await bench.close();
+    const hour = 3_600_000;
+    bench = await startBench({ limits: { newMs: hour, waitMs: hour } });
+    const [greedy, other] = [bench.register(), bench.register()];
+    const held: http.ServerResponse[] = [];
+    let begun = 0;
+    bench.hosting.answer = (_request, response, { claims }) => {
+      if (claims.key_id === other.keyId) {
+        response.end('{}');
+        return;
+      }
+      begun += 1;
+      held.push(response);
+    };
+    const answer = (): void => void held.shift()?.end('{}');
+    expect(await statusOf(other)).toBe(200);
+    const waiting = Array.from({ length: 40 }, () => statusOf(greedy));
+    await until(() => begun === gatewayLimits.burstMax);
+    const { burstMax, steadyMax } = gatewayLimits;
+    for (let count = burstMax; count >= steadyMax; count -= 1) answer();
+    await until(() => begun > burstMax);
+    expect(held).toHaveLength(steadyMax);
+    expect(await Promise.all(Array.from({ length: burstMax }, () => statusOf(other)))).toEqual(Array.from({ length: burstMax }, () => 200));
+    expect([begun, held.length]).toEqual([burstMax + 1, steadyMax]);
+    for (let answered = begun - steadyMax; answered < 40; answered += 1) {
+      answer();
+      await until(() => begun === Math.min(40, answered + 1 + steadyMax));
+    }
+    expect(await Promise.all(waiting)).toEqual(Array.from({ length: 40 }, () => 200));
+  });
+
   it('gets its burst answered, a share at a time', async () => {
     const key = bench.register();
     bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 5);

@@ -1,32 +1,148 @@
+import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { newKey } from '../test/fixture';
-import { createPlaces, type Place } from './places';
+import { createPlaces, type Place, type Places } from './places';
 
 const never = 3_600_000;
-const limits = { placesMax: 20, newMax: 2, newMs: never, waitingMax: 20, waitMs: never };
-const orgId = uuidv7();
-/** Another key of one organisation each time. */
-const callOf = (organisation: string) => newKey({ orgId: organisation });
-const isPlace = (taken: Place | Promise<Place>): taken is Place => !(taken instanceof Promise);
+const limits = {
+  placesMax: 40,
+  burstMax: 4,
+  steadyMax: 2,
+  newMs: never,
+  calmMs: never,
+  aloneMs: 1_000,
+  waitingMax: 40,
+  waitMs: never,
+};
 
-test('an organisation, whichever of its keys it calls with, has as many new calls at a time as there may be, and another one its own', async () => {
-  const places = createPlaces(limits);
-  const first = await places.take(callOf(orgId));
-  const second = await places.take(callOf(orgId));
-  const third = places.take(callOf(orgId));
-  const other = places.take(callOf(uuidv7()));
-  expect([isPlace(third), isPlace(other), places.taken]).toEqual([false, true, 3]);
-  first.giveBack();
-  const admitted = await third;
-  for (const place of [second, admitted, await other]) place.giveBack();
+/** Calls of one organisation, each with another key of it. */
+class Organisation {
+  readonly id = uuidv7();
+  readonly begun: Place[] = [];
+  asked = 0;
+  private readonly places: Places;
+
+  constructor(places: Places) {
+    this.places = places;
+  }
+
+  async call(times: number): Promise<void> {
+    for (let count = 0; count < times; count += 1) {
+      this.asked += 1;
+      const taken = this.places.take(newKey({ orgId: this.id }));
+      if (taken instanceof Promise) void taken.then((place) => this.begun.push(place));
+      else this.begun.push(taken);
+    }
+    await everythingThatIsDue();
+  }
+
+  /** The oldest of them are answered. */
+  async end(times: number): Promise<void> {
+    for (const place of this.begun.splice(0, times)) {
+      place.giveBack();
+      this.asked -= 1;
+    }
+    await everythingThatIsDue();
+  }
+
+  async endAll(): Promise<void> {
+    while (this.asked > 0) await this.end(1);
+  }
+
+  get underWay(): number {
+    return this.begun.length;
+  }
+}
+
+const everythingThatIsDue = () => new Promise((resolve) => setImmediate(resolve));
+
+const organisations: Organisation[] = [];
+afterEach(async () => {
+  for (const organisation of organisations.splice(0)) await organisation.endAll();
+});
+
+/** Places, and a clock in the hands of the test. */
+function stage(changed: Partial<typeof limits> = {}) {
+  let clockMs = 0;
+  const places = createPlaces({ ...limits, ...changed }, () => clockMs);
+  const [one, other] = [new Organisation(places), new Organisation(places)];
+  organisations.push(one, other);
+  return { places, one, other, advance: (ms: number) => (clockMs += ms) };
+}
+
+test('an organisation, whichever of its keys it calls with, has a burst of new calls at a time, and another one its own', async () => {
+  const { places, one, other } = stage();
+  await other.call(1);
+  await one.call(4);
+  await other.call(3);
+  expect([one.underWay, other.underWay]).toEqual([4, 4]);
+  await one.endAll();
+  await other.endAll();
   expect(places.taken).toBe(0);
 });
 
+test('once its calls wait, an organisation has fewer at a time, and each is answered', async () => {
+  const { places, one, other } = stage();
+  await other.call(1);
+  await one.call(9);
+  expect(one.underWay).toBe(4);
+  const seen = [];
+  while (one.asked > 2) {
+    await one.end(1);
+    seen.push(one.underWay);
+  }
+  expect(seen).toEqual([3, 2, 2, 2, 2, 2, 2]);
+  await one.endAll();
+  expect(places.taken).toBe(1);
+});
+
+test('the calls of another organisation begin at once, however many of one wait', async () => {
+  const { one, other } = stage();
+  await other.call(1);
+  await one.call(12);
+  await one.end(2);
+  await other.call(3);
+  expect([one.underWay, other.underWay]).toEqual([2, 4]);
+});
+
+test('an organisation that is alone has a burst at a time however many wait, until another one calls and for a while after that', async () => {
+  const { one, other, advance } = stage();
+  await one.call(20);
+  await one.end(4);
+  expect(one.underWay).toBe(4);
+  await other.call(1);
+  await other.end(1);
+  await one.end(3);
+  expect(one.underWay).toBe(2);
+  advance(limits.aloneMs - 1);
+  await one.end(1);
+  expect(one.underWay).toBe(2);
+  advance(1);
+  await one.end(1);
+  expect(one.underWay).toBe(4);
+});
+
+test('a burst begins at once again when none of the organisation has waited for a while', async () => {
+  const { one, other } = stage({ calmMs: 1 });
+  await other.call(1);
+  await one.call(5);
+  await one.endAll();
+  const began = new Set<number>();
+  await until(async () => {
+    await one.call(4);
+    began.add(one.underWay);
+    await one.endAll();
+    return began.has(4);
+  });
+  expect(began).toContain(4);
+});
+
 test('a call that takes longer is not new any more: it keeps its place, and the next one begins', async () => {
-  const places = createPlaces({ ...limits, newMs: 1 });
-  const taken = [];
-  for (let calls = 0; calls < 6; calls += 1) taken.push(await places.take(callOf(orgId)));
-  expect(places.taken).toBe(6);
-  for (const place of taken) place.giveBack();
-  expect(places.taken).toBe(0);
+  const { places, one, other } = stage({ newMs: 1 });
+  await other.call(1);
+  await one.call(6);
+  await until(() => one.underWay === 6);
+  expect(places.taken).toBe(7);
+  await one.endAll();
+  expect(places.taken).toBe(1);
 });

@@ -2,6 +2,7 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 import { createShares } from '@drydock/service/access/shares';
 import { createComeBack } from './come-back';
+import { createNewCalls, type NewCallLimits } from './new-calls';
 
 /** What a key and its organisation may hold of the places that are free: half as many, and as many. */
 const shareOfKey = 0.5;
@@ -14,11 +15,8 @@ export const holdersOf = ({ keyId, orgId }: Caller): readonly string[] => [keyId
 /** What is being taken from callers at the same time: bodies on their way in. */
 export const createCallerShares = (max: number) => createShares(max, callerShares);
 
-export interface PlaceLimits {
+export interface PlaceLimits extends NewCallLimits {
   placesMax: number;
-  /** Calls of one organisation that have begun less than `newMs` ago. */
-  newMax: number;
-  newMs: number;
   /** Calls that may wait because their own key or organisation has all that it may have. */
   waitingMax: number;
   waitMs: number;
@@ -48,13 +46,10 @@ interface Waiter {
 
 /**
  * A burst of one caller runs a share at a time instead of being refused, and keeps nobody else waiting: others still
- * find free places. Without a free place a call is refused at once, which is better than to serve everybody late.
- *
- * A service works on a few calls at a time, and the calls of all others wait behind those that it has. So one
- * organisation has `newMax` there. A call that takes longer than `newMs` waits for something else, such as a provider:
- * it keeps its place, and the next one begins.
+ * find free places. Without a free place a call is refused at once, which is better than to serve everybody late. How
+ * many of an organisation's calls the services have at a time is for `new-calls` to say.
  */
-export function createPlaces({ placesMax, newMax, newMs, waitingMax, waitMs }: PlaceLimits): Places {
+export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
   // As many as one organisation gets answered if each of its calls takes a second.
   const comeBack = createComeBack(Math.max(1, placesMax / 2));
@@ -66,33 +61,18 @@ export function createPlaces({ placesMax, newMax, newMs, waitingMax, waitMs }: P
   const waitingPlaces = createShares(waitingMax, callerShares);
   /** By organisation, so that each of them is served in turn. */
   const waiting = new Map<string, Set<Waiter>>();
-  /** By organisation, the calls that have begun less than `newMs` ago. */
-  const newCalls = new Map<string, number>();
+  const newCalls = createNewCalls(limits, nowMs);
 
   const enter = (caller: Caller): Place | undefined => {
     const { orgId } = caller;
     const holders = holdersOf(caller);
-    const ofOrganisation = newCalls.get(orgId) ?? 0;
-    if (ofOrganisation >= newMax || !places.take(holders)) return undefined;
-    newCalls.set(orgId, ofOrganisation + 1);
-    let isNew = true;
-    const growOld = (): void => {
-      if (!isNew) return;
-      isNew = false;
-      const left = (newCalls.get(orgId) ?? 0) - 1;
-      if (left > 0) newCalls.set(orgId, left);
-      else newCalls.delete(orgId);
-    };
-    const timer = setTimeout(() => {
-      growOld();
-      admitNext();
-    }, newMs);
+    if (!newCalls.mayBegin(orgId) || !places.take(holders)) return undefined;
+    const end = newCalls.begin(orgId, admitAll);
     return {
       giveBack: () => {
-        clearTimeout(timer);
-        growOld();
+        end();
         places.giveBack(holders);
-        if (waiting.size > 0) admitNext();
+        admitAll();
       },
     };
   };
@@ -100,11 +80,14 @@ export function createPlaces({ placesMax, newMax, newMs, waitingMax, waitMs }: P
     const { orgId } = waiter.caller;
     const line = waiting.get(orgId);
     line?.delete(waiter);
-    if (line?.size === 0) waiting.delete(orgId);
+    if (line?.size === 0) {
+      waiting.delete(orgId);
+      newCalls.endLine(orgId);
+    }
     waitingPlaces.giveBack(holdersOf(waiter.caller));
   };
-  /** Each place given back admits one: who waits always has a place of its own share to wait for. */
-  const admitNext = (): void => {
+  /** Admits one call, of the organisation that has had to wait for its turn longest. */
+  const admitNext = (): boolean => {
     for (const [orgId, line] of waiting) {
       const [first] = line;
       const place = first === undefined ? undefined : enter(first.caller);
@@ -112,8 +95,13 @@ export function createPlaces({ placesMax, newMax, newMs, waitingMax, waitMs }: P
       waiting.delete(orgId);
       waiting.set(orgId, line);
       first.admit(place);
-      return;
+      return true;
     }
+    return false;
+  };
+  /** For each place given back: who waits always has a place of its own share to wait for. */
+  const admitAll = (): void => {
+    while (waiting.size > 0 && admitNext());
   };
   const join = (caller: Caller): Promise<Place> =>
     new Promise((resolve, reject) => {
@@ -130,11 +118,16 @@ export function createPlaces({ placesMax, newMax, newMs, waitingMax, waitMs }: P
         },
       };
       const line = waiting.get(caller.orgId);
-      if (line === undefined) waiting.set(caller.orgId, new Set([waiter]));
-      else line.add(waiter);
+      if (line !== undefined) {
+        line.add(waiter);
+        return;
+      }
+      waiting.set(caller.orgId, new Set([waiter]));
+      newCalls.beginLine(caller.orgId);
     });
   return {
     take: (caller) => {
+      newCalls.note(caller.orgId);
       const place = enter(caller);
       if (place !== undefined) return place;
       if (places.taken >= placesMax) throw problem('overloaded', { retryAfterSeconds: comeBack(caller.orgId) });

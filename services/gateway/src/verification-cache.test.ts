@@ -44,6 +44,67 @@ describe('what keys said', () => {
     expect(questions).toHaveLength(2);
   });
 
+  it('is asked for again in the background once it is about to be too old, and trusted no longer for that', async () => {
+    const { cache, questions, advance } = stage();
+    const asking = cache.verify('k', 't');
+    questions[0]?.answer('good');
+    await asking;
+    advance(749);
+    cache.renew('k', 't');
+    expect(questions).toHaveLength(1);
+    advance(1);
+    cache.renew('k', 't');
+    cache.renew('k', 't');
+    expect(questions).toHaveLength(2);
+    expect(cache.fresh('k')).toBe('good');
+    advance(249);
+    expect(cache.fresh('k')).toBe('good');
+    advance(1);
+    expect(cache.fresh('k')).toBeUndefined();
+    const joined = cache.verify('k', 't');
+    expect(questions).toHaveLength(2);
+    questions[1]?.answer('revoked');
+    expect(await joined).toBe('revoked');
+    expect(cache.fresh('k')).toBe('revoked');
+    advance(750);
+    expect(cache.fresh('k')).toBeUndefined();
+  });
+
+  it('stays when it could not be asked for again, for as long as it may be trusted', async () => {
+    const { cache, questions, advance } = stage();
+    const asking = cache.verify('k', 't');
+    questions[0]?.answer('good');
+    await asking;
+    advance(900);
+    cache.renew('k', 't');
+    questions[1]?.fail();
+    await new Promise((resolve) => setImmediate(resolve));
+    cache.renew('k', 't');
+    expect(questions).toHaveLength(2);
+    expect(cache.fresh('k')).toBe('good');
+    advance(100);
+    const again = cache.verify('k', 't');
+    questions[2]?.answer('good again');
+    expect(await again).toBe('good again');
+  });
+
+  it('that a later question brought is not replaced by the answer to an earlier one', async () => {
+    const { cache, questions, advance } = stage();
+    const first = cache.verify('k', 't');
+    questions[0]?.answer('good');
+    await first;
+    advance(900);
+    cache.renew('k', 't');
+    // The question of the renewal is too old for anybody to join it.
+    advance(1_000);
+    const later = cache.verify('k', 't');
+    questions[2]?.answer('revoked');
+    expect(await later).toBe('revoked');
+    questions[1]?.answer('good');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(cache.fresh('k')).toBe('revoked');
+  });
+
   it('is not kept when it failed, and the oldest goes when there is no room', async () => {
     const { cache, questions } = stage();
     const failing = cache.verify('k', 't');

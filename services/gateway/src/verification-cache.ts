@@ -10,10 +10,15 @@ export interface VerificationCacheOptions<Answer> {
   entriesMax?: number;
 }
 
+/** The part of `trustMs` after which an answer is asked for again, if its key is used. */
+const renewAt = 0.75;
+
 interface Entry<Answer> {
   askedMs: number;
   asking: Promise<Answer> | undefined;
   answer: Answer | undefined;
+  /** Asked while this one may still be trusted, once, and in its place when it is answered. */
+  next?: Entry<Answer>;
 }
 
 export interface VerificationCache<Answer> {
@@ -21,6 +26,11 @@ export interface VerificationCache<Answer> {
   fresh(key: string): Answer | undefined;
   /** The last answer, however old; it decides nothing but how much suspicion the next question meets. */
   last(key: string): Answer | undefined;
+  /**
+   * Asks again in the background when the answer is about to be too old, so that nobody who comes later waits for it.
+   * Call it for good keys only: questions about others are for `verify`. A failure is left to whoever asks next.
+   */
+  renew(key: string, token: string): void;
   /** Asks, or joins a question about the same token that was sent less than `trustMs` ago. Rejects with what `ask` rejects with; errors are not kept. */
   verify(key: string, token: string, traceparent?: string): Promise<Answer>;
 }
@@ -52,7 +62,23 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
       entry.asking = undefined;
     }
   };
+  const renew = (key: string, token: string, entry: Entry<Answer>): void => {
+    const asking = ask(token);
+    const next: Entry<Answer> = { askedMs: nowMs(), asking, answer: undefined };
+    entry.next = next;
+    const end = (answer: Answer | undefined): void => {
+      next.asking = undefined;
+      next.answer = answer;
+      if (answer !== undefined && entries.get(key) === entry) remember(key, next);
+    };
+    asking.then(end, () => end(undefined));
+  };
   return {
+    renew: (key, token) => {
+      const entry = entries.get(key);
+      if (entry?.answer === undefined || entry.asking !== undefined || entry.next !== undefined) return;
+      if (nowMs() - entry.askedMs >= trustMs * renewAt) renew(key, token, entry);
+    },
     fresh: (key) => {
       const entry = entries.get(key);
       return entry !== undefined && entry.asking === undefined && isTrusted(entry) ? entry.answer : undefined;
@@ -60,7 +86,8 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
     last: (key) => entries.get(key)?.answer,
     verify: async (key, token, traceparent) => {
       for (;;) {
-        const entry = entries.get(key);
+        const last = entries.get(key);
+        const entry = last !== undefined && !isTrusted(last) && last.next?.asking !== undefined ? last.next : last;
         if (entry === undefined || !isTrusted(entry)) return send(key, token, traceparent);
         const answer = entry.asking === undefined ? entry.answer : await entry.asking;
         // An answer that took longer than it may be trusted is good for whoever asked, and too old for whoever joined.

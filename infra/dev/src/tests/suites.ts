@@ -57,7 +57,8 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
   // Last: jest takes every bare word that follows its list of reporters for another one.
-  const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'ignore', 'inherit'], env });
+  // jest itself writes to stderr; on stdout is what suites report, such as what an attack cost the other tenant.
+  const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
     child.on('close', (code) => resolve(code ?? 1));

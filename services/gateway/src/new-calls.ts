@@ -1,0 +1,81 @@
+import { performance } from 'node:perf_hooks';
+
+export interface NewCallLimits {
+  /** Calls that an organisation has begun less than `newMs` ago, while none of its calls waits or nobody else calls. */
+  burstMax: number;
+  /** The same once its calls wait in line, until none has waited for `calmMs`. */
+  steadyMax: number;
+  newMs: number;
+  calmMs: number;
+  /** An organisation is alone when no other one has called for so long. */
+  aloneMs: number;
+}
+
+/** By organisation, the calls that the services have begun of late. */
+export interface NewCalls {
+  /** Call for each call that comes: it says which organisations are here. */
+  note(orgId: string): void;
+  mayBegin(orgId: string): boolean;
+  /** Counts a call until the function that is given back is called, or until it is `newMs` old: then `onOld` is. */
+  begin(orgId: string, onOld: () => void): () => void;
+  /** A call of the organisation waits, and none did before; none waits any more. */
+  beginLine(orgId: string): void;
+  endLine(orgId: string): void;
+}
+
+/**
+ * Processors and Postgres work on a few calls at a time, and every call waits behind those that have begun before it:
+ * with sixteen of one organisation under way, each call of another one takes ten times as long. Three keep two
+ * processors nearly as busy. So a burst begins at once, but an organisation whose calls wait for each other has only
+ * three at a time, as long as there is another one.
+ *
+ * A call that takes longer than `newMs` waits for something else, such as a provider, and the next one begins.
+ */
+export function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
+  const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
+  const begun = new Map<string, number>();
+  /** Organisations in whose line a call waits (null), or did less than `calmMs` ago. */
+  const crowded = new Map<string, NodeJS.Timeout | null>();
+  /** The last calls of the two organisations that called last. */
+  let latest = { orgId: '', atMs: Number.NEGATIVE_INFINITY };
+  let before = latest;
+
+  const isAlone = (orgId: string): boolean => nowMs() - (orgId === latest.orgId ? before : latest).atMs >= aloneMs;
+  const maxOf = (orgId: string): number => (crowded.has(orgId) && !isAlone(orgId) ? steadyMax : burstMax);
+  return {
+    note: (orgId) => {
+      if (orgId !== latest.orgId) {
+        before = latest;
+        latest = { orgId, atMs: 0 };
+      }
+      latest.atMs = nowMs();
+    },
+    mayBegin: (orgId) => (begun.get(orgId) ?? 0) < maxOf(orgId),
+    begin: (orgId, onOld) => {
+      begun.set(orgId, (begun.get(orgId) ?? 0) + 1);
+      let isNew = true;
+      const growOld = (): void => {
+        if (!isNew) return;
+        isNew = false;
+        const left = (begun.get(orgId) ?? 0) - 1;
+        if (left > 0) begun.set(orgId, left);
+        else begun.delete(orgId);
+      };
+      const timer = setTimeout(() => {
+        growOld();
+        onOld();
+      }, newMs);
+      return () => {
+        clearTimeout(timer);
+        growOld();
+      };
+    },
+    beginLine: (orgId) => {
+      clearTimeout(crowded.get(orgId) ?? undefined);
+      crowded.set(orgId, null);
+    },
+    endLine: (orgId) => {
+      crowded.set(orgId, setTimeout(() => crowded.delete(orgId), calmMs).unref());
+    },
+  };
+}
