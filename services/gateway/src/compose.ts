@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
+import { availableParallelism } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition, ServiceName } from '@drydock/contracts/platform/endpoint';
 import { endpoints as allEndpoints } from '@drydock/contracts/platform/endpoints';
@@ -50,12 +51,14 @@ export interface GatewayLimits extends NewCallLimits {
   upstream: UpstreamLimits;
 }
 
+/** Enough to keep a service and its ten connections busy. */
+const burstMax = 16;
+
 export const gatewayLimits: GatewayLimits = {
   inFlightMax: 200,
-  // Enough to keep a service and its ten connections busy.
-  burstMax: 16,
-  // Enough to keep two processors busy.
-  steadyMax: 3,
+  burstMax,
+  // Enough to keep the processors busy: three for two of them.
+  steadyMax: Math.min(burstMax, Math.max(3, availableParallelism())),
   newMs: scaled(250),
   calmMs: scaled(1_000),
   aloneMs: 60_000,
