@@ -57,8 +57,8 @@ const burstMax = 16;
 export const gatewayLimits: GatewayLimits = {
   inFlightMax: 200,
   burstMax,
-  // Enough to keep the processors busy: three for two of them.
-  steadyMax: Math.min(burstMax, Math.max(3, availableParallelism())),
+  // Enough to keep the processors busy.
+  steadyMax: Math.min(burstMax, Math.max(2, availableParallelism())),
   newMs: scaled(250),
   calmMs: scaled(1_000),
   aloneMs: 60_000,

@@ -25,9 +25,9 @@ export interface NewCalls {
 
 /**
  * Processors and Postgres work on a few calls at a time, and every call waits behind those that have begun before it:
- * with sixteen of one organisation under way, each call of another one takes ten times as long. Three keep two
+ * with sixteen of one organisation under way, each call of another one takes ten times as long. Two keep two
  * processors nearly as busy. So a burst begins at once, but an organisation whose calls wait for each other has only
- * three at a time, as long as there is another one.
+ * few at a time, as long as there is another one.
  *
  * A call that takes longer than `newMs` waits for something else, such as a provider, and the next one begins.
  */

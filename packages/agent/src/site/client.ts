@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { type ServedArchives, serveArchives } from '../archives/archive-channel';
 import { type Claim, type ControlAddress, createControlClient, nothing } from '../control/control-client';
 import { runJob } from '../jobs/job-client';
@@ -15,7 +16,6 @@ import {
   type RestartAnswer,
   releaseDescriptionSchema,
   restartAnswerSchema,
-  type SiteDatabase,
   type SiteDescription,
   siteDescriptionSchema,
   siteHostProtocol,

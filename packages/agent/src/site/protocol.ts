@@ -1,3 +1,4 @@
+import { siteDatabaseSchema } from '@drydock/contracts/hosting/sites';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
 import { type ControlProtocol, changeFields } from '../control/control-protocol';
@@ -17,18 +18,14 @@ export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 /** The empty release that a site begins with. */
 export const firstReleaseId = 'initial';
 
-/** Which database a site has: settled when it is made, and the same in all of its releases. `mysql`: MariaDB or MySQL, what the machine has. */
-export const siteDatabaseSchema = z.enum(['postgres', 'mysql']);
-export type SiteDatabase = z.infer<typeof siteDatabaseSchema>;
-
-/** Those that the programs on a host's machine can run. */
+/** What new sites can have on a host: Postgres, and `mysql` where the programs of a MariaDB are there. */
 export const hostDatabasesSchema = z.object({ databases: z.array(siteDatabaseSchema) });
 
 export const ensureSiteSchema = z.strictObject({
   ...changeFields,
   domain: z.string().min(1).max(253),
   mode: modeSchema.default('live'),
-  /** Of a site that is there, nothing changes. */
+  /** A site that is there keeps its own. */
   database: siteDatabaseSchema.default('postgres'),
   organisation_id: z.string().min(1).max(64).optional(),
 });

@@ -1,6 +1,7 @@
 import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
-import { firstReleaseId, type SiteDatabase, type SiteDescription } from '@drydock/agent/site/protocol';
+import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
 import type { RootKey } from '@drydock/archive/format/archive-keys';
+import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { withSpan } from './driver-span';
 import { isUnknownCall, translated, unknownAsNull } from './local-errors';
 import { packRelease } from './local-pack';

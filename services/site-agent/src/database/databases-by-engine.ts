@@ -1,4 +1,4 @@
-import type { SiteDatabase } from '@drydock/agent/site/protocol';
+import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { SiteRecord } from '../sites/site-folder';
 import type { MariadbDatabases } from './mariadb-databases';
 import type { PostgresDatabases } from './postgres-databases';
