@@ -73,7 +73,7 @@ export interface SiteHostClient {
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
-  /** Those that the host can make new sites with. */
+  /** The databases that new sites can have on the host. */
   readDatabases(signal?: AbortSignal): Promise<SiteDatabase[]>;
   close(): Promise<void>;
 }

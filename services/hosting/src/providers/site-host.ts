@@ -16,7 +16,7 @@ export interface SiteRef {
   mode: Mode;
 }
 
-/** What is asked for of a site that is not there yet. `database`: left out, or null, it gets the one that its host gives by itself. */
+/** A site that is to be made. `database`: left out, or null, the site gets the one that its host gives by itself. */
 export interface SiteToCreate {
   domain: string;
   database?: SiteDatabase | null | undefined;

@@ -2,7 +2,6 @@ import { connect, type Server, type Socket } from 'node:net';
 import { DatabaseAddress, type Verdict } from '@drydock/agent/host/database-address';
 import { Newcomers } from '@drydock/agent/host/newcomers';
 import { type FirstPacket, readFirstPacket, writeFatal, writeStartup } from '@drydock/agent/host/startup-packet';
-import { GateError } from '../serving/gate';
 import { EndpointSession } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 import { PostgresStart } from './session-start';
@@ -78,12 +77,9 @@ export class DatabaseEndpoint implements SiteEndpoint {
       this.join(client, startup, asked, settle);
       return;
     }
-    const left = new AbortController();
-    client.once('close', () => left.abort());
-    try {
-      await this.options.gate.pass(left.signal);
-    } catch (error) {
-      client.end(writeFatal('57P03', error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'));
+    const held = await this.options.gate.admit(client);
+    if (held !== null) {
+      client.end(writeFatal('57P03', held));
       return;
     }
     const current = this.options.current();

@@ -46,7 +46,7 @@ const fillingRights =
 export interface MariadbDatabaseOptions {
   name: string;
   siteId: string;
-  /** Of the site's account. */
+  /** The password of the site's account. */
   password: string;
   version: string;
   /** The account of the servers of its site. */
@@ -250,7 +250,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     await admin.run('SET GLOBAL event_scheduler = ON');
   }
 
-  /** One that visitors get and that has events works without any session. */
+  /** A server that has events works without any session, where visitors get it. */
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
     const others = `SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')`;
@@ -296,7 +296,7 @@ async function withAdmin<T>({ admin: login }: MysqlServer, work: (admin: Admin) 
   }
 }
 
-/** One that has ended by itself is no error. */
+/** A session that has ended by itself is no error. */
 async function endSessions(admin: Admin, which: string): Promise<void> {
   const rows = await admin.texts(`SELECT id FROM information_schema.processlist WHERE ${which}`);
   for (const [id] of rows)

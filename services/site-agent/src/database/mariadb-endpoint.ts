@@ -6,7 +6,6 @@ import path from 'node:path';
 import { DatabaseAddress } from '@drydock/agent/host/database-address';
 import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
 import { Newcomers } from '@drydock/agent/host/newcomers';
-import { GateError } from '../serving/gate';
 import { EndpointSession } from './endpoint-session';
 import { MariadbStart } from './mariadb-start';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
@@ -99,14 +98,9 @@ export class MariadbEndpoint implements SiteEndpoint {
       else client.end(writeMysqlError(notAvailable, 'the release of this application is no longer served'));
       return;
     }
-    const left = new AbortController();
-    client.once('close', () => left.abort());
-    try {
-      await this.options.gate.pass(left.signal);
-    } catch (error) {
-      client.end(
-        writeMysqlError(notAvailable, error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'),
-      );
+    const held = await this.options.gate.admit(client);
+    if (held !== null) {
+      client.end(writeMysqlError(notAvailable, held));
       return;
     }
     this.waiting.set(client, () => {

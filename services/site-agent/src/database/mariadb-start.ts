@@ -36,7 +36,7 @@ export class MariadbStart implements SessionStart {
     return this.number === null ? writeMysqlError(code, message) : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
   }
 
-  /** Of the greeting all is read, of what follows only the kind. */
+  /** The greeting is read whole, of later packets only the kind. */
   private get headBytes(): number {
     if (this.head.length < packetHeadBytes || this.number !== null) return packetHeadBytes + 1;
     return packetHeadBytes + Math.min(this.lengthOfPacket, greetingBytesMax);

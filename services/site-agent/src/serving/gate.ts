@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net';
+
 const heldMax = 2_000;
 /** Longer than any restore freezes a site, shorter than most clients wait. */
 const heldMsMax = 20_000;
@@ -41,6 +43,16 @@ export class Gate {
   async pass(signal: AbortSignal): Promise<void> {
     while (this.isFrozen) await this.hold(signal);
     if (this.isClosed) throw new GateError('closed');
+  }
+
+  /** The same for a database client. Resolves with why it is not let in, in words for it; null when it is. */
+  async admit(client: Socket): Promise<string | null> {
+    const left = new AbortController();
+    client.once('close', () => left.abort());
+    return this.pass(left.signal).then(
+      () => null,
+      (error: unknown) => (error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'),
+    );
   }
 
   private hold(signal: AbortSignal): Promise<void> {
