@@ -187,14 +187,11 @@ async function programOf(reader: Session, named: Named, row: RawRow | undefined,
   return { ...program, definition: await readableDefinition(reader, program, routine ?? { comment: '', returns: '' }) };
 }
 
-/** A view in the place of a table runs its functions before anybody can know: in this transaction they change nothing, and end the dump. */
-export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
-
 /** Begins the moment of a dump, and says which transactions are in it. Writers wait for some milliseconds on MySQL, and not at all on MariaDB. */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   if (reader.flavour === 'mariadb') {
-    await reader.run(beginReading);
+    await reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
     const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
     const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
     const [file, position] = [status.get('binlog_snapshot_file') ?? '', Number(status.get('binlog_snapshot_position') ?? 0)];
@@ -207,7 +204,7 @@ export async function beginSnapshot(reader: Session, release: string): Promise<s
   await reader.run('SET SESSION lock_wait_timeout = 10');
   await reader.run('FLUSH TABLES WITH READ LOCK');
   try {
-    await reader.run(beginReading);
+    await reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
     const [[gtid] = []] = await reader.texts('SELECT @@GLOBAL.gtid_executed');
     return gtid ?? '';
   } finally {

@@ -1,6 +1,5 @@
 import { holdTable } from '../dump/dump-database';
 import { listAccounts } from '../dump/list-accounts';
-import { beginReading } from '../dump/list-content';
 import { dropAccount, listSchemas, makeReader, openAdmin } from '../dump/transfer-account';
 import { tellRights } from '../load/load-accounts';
 import { quoteName, Session } from '../session/session';
@@ -51,7 +50,7 @@ export class Moment {
 
   /** The moment of now. */
   async take(): Promise<void> {
-    await this.reader.run(beginReading);
+    await this.reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
     // The reader may not see the text of a routine.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
     this.objects = await readObjects(this.admin, this.release);
