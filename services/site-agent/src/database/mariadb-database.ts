@@ -16,7 +16,7 @@ import { scaled } from '@drydock/process/time-out-scale';
 import type { Log } from '@drydock/service/telemetry/log';
 import { createConnection } from 'mysql2/promise';
 import { ConnectionBudget } from './connection-budget';
-import type { JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
+import type { DatabaseLook, JobAccess, ReleaseDatabase, ServerAddress, SqlProbe } from './release-database';
 import { WokenServer } from './woken-server';
 
 const run = promisify(execFile);
@@ -130,15 +130,22 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.asAdmin((admin) => endSessions(admin, `user = '${siteAccount}'`));
   }
 
-  async look(): Promise<{ bytes: number; isReadOnly: boolean } | null> {
-    if (this.server === null) return null;
-    const bytes = await bytesOf(this.server.dataDir);
+  get worksAlone(): boolean {
+    return this.woken.isStarted && existsSync(this.eventsNote);
+  }
+
+  /** Temporary files count: one statement can write as many as the disk takes. */
+  async look(): Promise<DatabaseLook | null> {
+    if (!this.woken.isStarted) return null;
+    const { dataDir, proof } = this.running;
+    // Data and temporary files.
+    const bytes = await bytesOf(path.dirname(dataDir));
     if (bytes === null) return null;
     const sql = `SELECT Insert_priv FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost'`;
     return this.asAdmin(async (admin) => {
       await this.noteEvents(admin);
       const [[insert] = []] = await admin.texts(sql);
-      return { bytes, isReadOnly: insert === 'N' };
+      return { bytes, isReadOnly: insert === 'N', pid: proof.pid };
     });
   }
 

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { SiteRecord } from '../sites/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';
 import type {
+  DatabaseLook,
   DatabasePlace,
   EndpointOptions,
   EndpointPlace,
@@ -75,6 +76,7 @@ export class PostgresDatabases implements SiteDatabases {
 
 /** One database of a cluster, as its site sees it. */
 class PostgresDatabase implements ReleaseDatabase {
+  readonly worksAlone = false;
   readonly name: string;
   private readonly cluster: SitesCluster;
   private readonly site: Pick<SiteRecord, 'site_id' | 'role' | 'password'>;
@@ -119,8 +121,9 @@ class PostgresDatabase implements ReleaseDatabase {
     return this.cluster.endAllSessionsOf(this.site.role, this.name);
   }
 
-  look(): Promise<{ bytes: number; isReadOnly: boolean } | null> {
-    return this.cluster.look(this.site.role, this.name);
+  async look(): Promise<DatabaseLook | null> {
+    const found = await this.cluster.look(this.site.role, this.name);
+    return found && { ...found, pid: null };
   }
 
   keepReadOnly(isOn: boolean): Promise<void> {

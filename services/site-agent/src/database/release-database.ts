@@ -26,6 +26,15 @@ export interface SqlProbe {
   detail: string | null;
 }
 
+export interface DatabaseLook {
+  /** What its files take on disk. */
+  bytes: number;
+  /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. */
+  isReadOnly: boolean;
+  /** The server, where it has no other databases: files that have lost their name count while it has them open. */
+  pid: number | null;
+}
+
 /** The database of a release, whatever serves it. Two releases of one name share it. */
 export interface ReleaseDatabase {
   readonly name: string;
@@ -47,8 +56,10 @@ export interface ReleaseDatabase {
   endSessions(numbers: number[]): Promise<void>;
   /** Ends all sessions of the site. What dumps and fills it goes on. */
   endSiteSessions(): Promise<void>;
-  /** What it takes on disk, and whether {@link keepReadOnly} is in force. Null when it has gone. */
-  look(): Promise<{ bytes: number; isReadOnly: boolean } | null>;
+  /** Whether it may grow while nobody has a session. */
+  readonly worksAlone: boolean;
+  /** Null when it has gone, or sleeps. */
+  look(): Promise<DatabaseLook | null>;
   /** From now on the site's sessions can free space and fill none, as far as the engine knows such sessions. */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Asks it as the site. Never throws. */

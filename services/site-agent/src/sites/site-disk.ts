@@ -49,7 +49,7 @@ export class SiteDisk {
   private database: DiskState = 'within';
   /** How often an application had been started at the last look; -1 when one ran. */
   private starts = -1;
-  /** The endpoint's count of sessions at the last look. */
+  /** The endpoint's count of sessions at the last look; -1 when there is to be another look in any case. */
   private sessions = -1;
 
   constructor(settings: SiteDiskSettings) {
@@ -84,17 +84,19 @@ export class SiteDisk {
   }
 
   private async checkDatabase({ database }: Release): Promise<void> {
-    const { endpoint } = this.settings;
-    const { sessionsBegun } = endpoint;
-    if (!endpoint.isInUse && this.sessions === sessionsBegun) return;
+    const { sessionsBegun, isInUse } = this.settings.endpoint;
+    if (!isInUse && !database.worksAlone && this.sessions === sessionsBegun) return;
     const found = await database.look();
     if (found === null) return;
-    this.sessions = sessionsBegun;
+    const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
-    this.database = this.stateOf('database', before, found.bytes);
+    this.database = this.stateOf('database', before, bytes);
+    // What is open writes on after this look, and a database that is closed for its temporary files has none any more soon.
+    this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
-    if (isFull && this.database !== before) await database.endSiteSessions();
+    // Nobody connects to a closed one, but its events begin sessions of their own.
+    if (this.isDatabaseClosed || (isFull && this.database !== before)) await database.endSiteSessions();
   }
 
   private stateOf(what: string, before: DiskState, bytes: number): DiskState {

@@ -1,0 +1,85 @@
+/**
+ * Waits for looks at the disk, which come every five seconds.
+ *
+ * @tier long
+ * @processes
+ * @root long
+ */
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { readIfThere } from '@drydock/process/durable-file';
+import { errorCodeOf } from '@drydock/process/error-code';
+import { skipTests } from '@drydock/testing/skipped';
+import { until } from '@drydock/testing/wait';
+import { createConnection } from 'mysql2/promise';
+import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+
+const waits = { timeoutMs: 100_000 };
+const siteId = newSiteId();
+let host: TestHost;
+let site: FilledSite;
+
+async function run(sql: string, socketPath?: string): Promise<unknown> {
+  const { hostname, port, username: user, password } = new URL(site.database_url);
+  const place = socketPath === undefined ? { host: hostname, port: Number(port) } : { socketPath };
+  const connection = await createConnection({ ...place, user, password, database: 'site' });
+  connection.on('error', () => undefined);
+  try {
+    return (await connection.query({ sql, rowsAsArray: true }))[0];
+  } finally {
+    connection.destroy();
+  }
+}
+
+const refusalOf = (sql: string, socketPath?: string): Promise<string> =>
+  run(sql, socketPath).then(
+    () => 'none',
+    (error: unknown) => errorCodeOf(error),
+  );
+
+/** The server itself, past the site's address, where no session is counted. */
+async function socketOfServer(): Promise<string> {
+  const servers = path.join(host.config.SITES_DIR, 'mariadb');
+  const [server = ''] = await readdir(servers);
+  const note = await readIfThere(path.join(servers, server, 'socket.txt'));
+  return path.join(note?.trim() ?? path.join(servers, server, 'socket'), 'mysql.sock');
+}
+
+const suite = (): void => {
+  beforeAll(async () => {
+    host = await startHost({ ...(await hostConfig()), SITE_DISK_GB: 0.4 });
+    site = await host.client.ensureSite(siteId, { domain: 'a.org', database: 'mysql' }, claim(1));
+    await run('create table heap (id int auto_increment primary key, text longtext)');
+  });
+  afterAll(() => clearHost(host, [siteId]));
+
+  test('events that fill the disk while nobody has a session are stopped', async () => {
+    // Another one in each second: the site's session has ended before there is much.
+    await run("create event filling on schedule every 1 second do insert into heap (text) select repeat('x', 5000000) from seq_1_to_8");
+    const socket = await socketOfServer();
+    const writesAre = (code: string): Promise<unknown> =>
+      until(async () => (await refusalOf('insert into heap (text) values (1)', socket)) === code, { ...waits, what: code });
+    await writesAre('ER_TABLEACCESS_DENIED_ERROR');
+    await run('truncate heap', socket);
+    await until(async () => (await refusalOf('drop event filling', socket)) === 'none', { ...waits, what: 'its own rights again' });
+    await run('truncate heap', socket);
+  });
+
+  // Each has its files, of more than the site may have, while it sleeps.
+  test.each([
+    ['a sort', "select t, sleep(90) from (select concat(seq, repeat('x', 400)) t from seq_1_to_1500000) large order by t limit 1499990, 1"],
+    ['a table that a query needs', "select sleep(90) from (select repeat('x', 250) t from seq_1_to_3000000 limit 3000000) large limit 1"],
+  ])(
+    'temporary files of a site are ended when the disk that it may have is full, and it has its database again: %s',
+    async (_name, sql) => {
+      expect(['ER_CONNECTION_KILLED', 'PROTOCOL_CONNECTION_LOST']).toContain(await refusalOf(sql));
+      await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', { ...waits, what: 'writes again' });
+    },
+  );
+};
+
+describe('what a MariaDB takes of the disk', () => {
+  if (listFetched().some(({ flavour }) => flavour === 'mariadb')) suite();
+  else skipTests('all of it', 'npm run engines -- mariadb@10.11');
+});
