@@ -112,7 +112,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   async leave(): Promise<void> {
     this.isServed = false;
     if (!this.woken.isStarted) return;
-    await this.asAdmin(async (admin) => {
+    await this.asAdminOrAfresh(async (admin) => {
       await admin.run('SET GLOBAL event_scheduler = OFF');
       await endSessions(admin, `user IN ('${siteAccount}', '${pagesAccount}')`);
     });
@@ -127,7 +127,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   endSiteSessions(): Promise<void> {
-    return this.asAdmin((admin) => endSessions(admin, `user = '${siteAccount}'`));
+    return this.asAdminOrAfresh((admin) => endSessions(admin, `user = '${siteAccount}'`));
   }
 
   get worksAlone(): boolean {
@@ -142,11 +142,16 @@ export class MariadbDatabase implements ReleaseDatabase {
     const bytes = await bytesOf(path.dirname(dataDir));
     if (bytes === null) return null;
     const sql = `SELECT Insert_priv FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost'`;
-    return this.asAdmin(async (admin) => {
+    const ask = async (admin: Admin): Promise<boolean> => {
       await this.noteEvents(admin);
       const [[insert] = []] = await admin.texts(sql);
-      return { bytes, isReadOnly: insert === 'N', pid: proof.pid };
+      return insert === 'N';
+    };
+    const isReadOnly = await this.asAdmin(ask).catch((error: unknown) => {
+      if (!isOutOfMemory(error)) throw error;
+      return null;
     });
+    return { bytes, isReadOnly, pid: proof.pid };
   }
 
   keepReadOnly(isOn: boolean): Promise<void> {
@@ -269,7 +274,8 @@ export class MariadbDatabase implements ReleaseDatabase {
 
   /** Whether it has events that run. A file beside its data says so to the next start of this host, which need not wake it to know. */
   private async noteEvents(admin: Admin): Promise<boolean> {
-    const rows = await admin.texts(`SELECT 1 FROM information_schema.events WHERE status = 'ENABLED' LIMIT 1`);
+    // information_schema would read the text of each first.
+    const rows = await admin.texts(`SELECT 1 FROM mysql.event WHERE status = 'ENABLED' LIMIT 1`);
     const hasEvents = rows.length > 0;
     if (hasEvents !== existsSync(this.eventsNote))
       await (hasEvents ? writeFile(this.eventsNote, '') : rm(this.eventsNote, { force: true }));
@@ -278,6 +284,17 @@ export class MariadbDatabase implements ReleaseDatabase {
 
   private get eventsNote(): string {
     return path.join(this.options.folder, 'has-events');
+  }
+
+  /** For what ends sessions. They can hold all of the server's memory, so that it takes no statement of ours: then they end with the server, which starts again. */
+  private async asAdminOrAfresh(work: (admin: Admin) => Promise<void>): Promise<void> {
+    try {
+      await this.asAdmin(work);
+    } catch (error) {
+      if (!isOutOfMemory(error)) throw error;
+      this.options.log.warn({ err: error }, 'the sessions of a site hold all memory of its database server, which is started again');
+      await this.running.stop();
+    }
   }
 
   private async asAdmin<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
@@ -293,6 +310,19 @@ const passing: ReadonlySet<string> = new Set([
   'ER_USER_LIMIT_REACHED',
   'ER_TOO_MANY_USER_CONNECTIONS',
 ]);
+
+const memoryCodes: ReadonlySet<string> = new Set([
+  'EE_OUTOFMEMORY',
+  'ER_CANT_CREATE_THREAD',
+  'ER_OUTOFMEMORY',
+  'ER_OUT_OF_RESOURCES',
+  'ER_OUT_OF_SORTMEMORY',
+]);
+
+/** Whether the server has said that it has no memory for us. */
+function isOutOfMemory(error: unknown): boolean {
+  return memoryCodes.has(errorCodeOf(error)) || (error instanceof Error && error.cause !== undefined && isOutOfMemory(error.cause));
+}
 
 async function withAdmin<T>({ admin: login }: MysqlServer, work: (admin: Admin) => Promise<T>): Promise<T> {
   const admin = await openAdmin(login, 'mariadb');

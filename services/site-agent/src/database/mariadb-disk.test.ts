@@ -12,7 +12,7 @@ import { readIfThere } from '@drydock/process/durable-file';
 import { errorCodeOf } from '@drydock/process/error-code';
 import { skipTests } from '@drydock/testing/skipped';
 import { until } from '@drydock/testing/wait';
-import { createConnection } from 'mysql2/promise';
+import { type Connection, createConnection } from 'mysql2/promise';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
 const waits = { timeoutMs: 100_000 };
@@ -66,9 +66,12 @@ const suite = (): void => {
     await run('truncate heap', socket);
   });
 
-  // Each has its files, of more than the site may have, while it sleeps.
+  // Each has its files, of more than the site may have, for a minute or longer.
   test.each([
-    ['a sort', "select t, sleep(90) from (select concat(seq, repeat('x', 400)) t from seq_1_to_1500000) large order by t limit 1499990, 1"],
+    [
+      'a sort',
+      'set statement max_statement_time = 90 for select seq, repeat(seq, 150) t from seq_1_to_20000000 order by t limit 19999999, 1',
+    ],
     ['a table that a query needs', "select sleep(90) from (select repeat('x', 250) t from seq_1_to_3000000 limit 3000000) large limit 1"],
   ])(
     'temporary files of a site are ended when the disk that it may have is full, and it has its database again: %s',
@@ -77,6 +80,37 @@ const suite = (): void => {
       await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', { ...waits, what: 'writes again' });
     },
   );
+
+  test('a site whose sessions hold all memory of its server, so that nobody else gets in, has those sessions ended', async () => {
+    const held: Connection[] = [];
+    const enter = async (): Promise<string> => {
+      try {
+        const connection = await createConnection(site.database_url);
+        held.push(connection.on('error', () => undefined));
+        return 'none';
+      } catch (error) {
+        return errorCodeOf(error);
+      }
+    };
+    while (held.length < 10) await enter();
+    const hold = async (connection: Connection, bytes: number): Promise<void> => {
+      for (let n = 0; n < 200; n += 1) await connection.query(`set @held_${bytes}_${n} = repeat('x', ${bytes})`);
+    };
+    // Until each of them is refused.
+    const fill = (): Promise<unknown> =>
+      Promise.all([15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))));
+    await fill();
+    // Threads that are there already are taken too.
+    await until(async () => (await enter()) === 'ER_CANT_CREATE_THREAD', { ...waits, what: 'a server without memory' });
+    const hasEnded = async (): Promise<boolean> => {
+      await enter();
+      const answers = await Promise.allSettled(held.slice(0, 1).map((connection) => connection.query('select 1')));
+      return answers.some(({ status }) => status === 'rejected');
+    };
+    await until(hasEnded, { ...waits, what: 'the end of its sessions' });
+    for (const connection of held) connection.destroy();
+    await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', { ...waits, what: 'a new session' });
+  });
 };
 
 describe('what a MariaDB takes of the disk', () => {

@@ -29,8 +29,8 @@ export interface SqlProbe {
 export interface DatabaseLook {
   /** What its files take on disk. */
   bytes: number;
-  /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. */
-  isReadOnly: boolean;
+  /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null: its sessions leave the server no memory to say so. */
+  isReadOnly: boolean | null;
   /** The server, where it has no other databases: files that have lost their name count while it has them open. */
   pid: number | null;
 }
@@ -54,7 +54,7 @@ export interface ReleaseDatabase {
   leave(): Promise<void>;
   /** Ends these sessions, if they are the site's own. */
   endSessions(numbers: number[]): Promise<void>;
-  /** Ends all sessions of the site. What dumps and fills it goes on. */
+  /** Ends all sessions of the site. What dumps and fills it goes on, unless the server has no memory for it. */
   endSiteSessions(): Promise<void>;
   /** Whether it may grow while nobody has a session. */
   readonly worksAlone: boolean;

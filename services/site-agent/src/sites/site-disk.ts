@@ -93,6 +93,11 @@ export class SiteDisk {
     this.database = this.stateOf('database', before, bytes);
     // What is open writes on after this look, and a database that is closed for its temporary files has none any more soon.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
+    if (found.isReadOnly === null) {
+      // The next look finds a server that answers.
+      this.sessions = -1;
+      return database.endSiteSessions();
+    }
     const isFull = this.database !== 'within';
     if (isFull !== found.isReadOnly) await database.keepReadOnly(isFull);
     // Nobody connects to a closed one, but its events begin sessions of their own.
