@@ -16,6 +16,7 @@ const commands = {
   test: { program: 'infra/dev/dist/run-tests.js', needs: ['install', 'build'] },
   'test:all': { program: 'infra/dev/dist/run-tests.js', args: ['--all'], needs: ['install', 'build'] },
   check: { program: 'infra/dev/dist/run-tests.js', args: ['--checks-only'], needs: ['install', 'build'] },
+  house: { program: 'packages/testing/dist/conventions/house.js', needs: ['install', 'build'] },
   build: { needs: ['install', 'build'] },
   mutants: { program: 'infra/dev/dist/mutants.js', needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },
