@@ -11,7 +11,7 @@ import type { SiteHostReaders } from './providers/site-host';
 import type { VendorTimelineReaders } from './providers/vendor-timeline';
 import type { Owner } from './sites/site.types';
 
-/** What a handler may use: it looks at the world and never changes it. */
+/** The parts that a handler is given: they read the outside world and never change it. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
   siteHosts: SiteHostReaders;

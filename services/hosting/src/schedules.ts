@@ -4,7 +4,10 @@ import type { HostingDatabase } from './database.store';
 import { schedulePurges } from './deleted-sites/schedule-purges';
 import { scheduleRegulars } from './retention/schedule-regulars';
 
-/** What runs by the clock; each puts down its rows, which the relay starts. The same rows again change nothing. */
+/**
+ * Each function writes the rows of some schedules, which the relay starts when due. Writing the same rows again changes
+ * nothing.
+ */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 
 const retryMs = 5_000;

@@ -15,7 +15,7 @@ import { viewSurface } from './backup-surface.view';
 /** The list that a surface's cursors belong to, whoever answered with them. */
 export const backupList = listSiteBackups.id;
 
-/** What a request that accepts work on a site has read, or made, itself. */
+/** The rows that a request has read, or written, in its own transaction when it accepted work on a site. */
 interface KnownOfSurface {
   /** As {@link readSurfaceRows} gives them. */
   rows: readonly Backup[];

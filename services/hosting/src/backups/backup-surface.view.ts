@@ -13,7 +13,7 @@ export interface SurfaceFacts {
   /** A page of the site's, newest first. */
   backups: SiteBackup[];
   page: PageMeta;
-  /** What the allowance counts. */
+  /** The backups that count against the allowance. */
   onDemand: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
   proofs: BackupProofs;

@@ -59,7 +59,10 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
   return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
-/** What the backup alone says: asked again by the workflow, whose site is then in `restoring`. */
+/**
+ * Refuses a backup for reasons of its own. The workflow asks again: by then the site's status is `restoring`, which
+ * refuseRestore would reject.
+ */
 export function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);

@@ -31,7 +31,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** What a site is not let do by its host, whatever the archive is. */
+/** Maps a refusal of the host that has nothing to do with the archive. */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };

@@ -12,17 +12,17 @@ export interface PreflightFacts {
   site: Site;
   /** The backup or copy that was named; null when there is no such. */
   point: { id: string; createdAt: Date } | null;
-  /** What it holds, unpacked; null when that is not known. */
+  /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
   /** On the site's host; null when it does not answer. */
   freeBytes: number | null;
-  /** What the point does not hold; left out for a point that knows of no such thing. */
+  /** The paths that the point left out; absent for a kind of point that does not record them. */
   skipped?: SkippedSummary;
   /** How the site answered when the point was taken; left out for a point that knows of no such thing. */
   answer?: RecordedAnswer;
   /** The archive should lie in our storage and does not. */
   isMissing: boolean;
-  /** What was asked for; left out: all. */
+  /** The part that was asked for; absent: all. */
   contents: RestoreContents | undefined;
 }
 

@@ -21,7 +21,7 @@ const input = z.strictObject({ backupId: z.uuid(), ...switchOverInput });
 
 type Step = StepContext<z.infer<typeof input>, unknown>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface RestorePlan {
   archive: StoredArchive;
   /** Served until the switch; the safety copy is made of it. */

@@ -40,8 +40,11 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
   releaseId.startsWith(`${workflowId}-`);
 
 /**
- * What a restore that begins is going to replace: what is served. Where it serves what this restore has staged it had begun before, and the record of it was lost:
- * then the one other release is meant, and with none or several of them one of its own, which stands for none.
+ * The release that a beginning restore replaces: the live one.
+ * If the live one was staged by this very restore, an earlier run went this far and its record was lost. The release it
+ * replaced is then the only other one.
+ * If there is no other release, or several, returns the live one. It is the restore's own, which says that no old
+ * release is known.
  */
 export function replacedBy(step: Step, { currentRelease, releases }: Pick<HostedSite, 'currentRelease' | 'releases'>): string {
   if (!isOwnRelease(step, currentRelease)) return currentRelease;

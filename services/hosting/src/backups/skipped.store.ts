@@ -21,8 +21,8 @@ export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
 });
 
 /**
- * What each of a site's backups has skipped, by the backup's id: how much, and the sample. A backup that skipped nothing is left out. The
- * caller has found the site to be its own.
+ * How many paths each backup of the site left out, and a sample of them, by the backup's id. A backup that left out
+ * nothing has no entry. The caller has checked that the site is its own.
  */
 export async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, SkippedSummary>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`

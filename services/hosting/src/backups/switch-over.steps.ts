@@ -33,13 +33,13 @@ export interface SwitchOverInput {
   /** The backup that the replaced state becomes. */
   safetyCopyId: string;
   platform: SitePlatform;
-  /** What the site goes back to afterwards. */
+  /** The site's status once the restore is over. */
   statusBefore: SiteStatus;
   /** Left out: all. */
   contents?: RestoreContents | undefined;
 }
 
-/** What the steps before must have found out and made. */
+/** The outputs of the earlier steps that these steps need. */
 interface Staged {
   /** `answer`: the record of what is restored. Left out of what was checkpointed before there was one. */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };

@@ -4,7 +4,7 @@ import type { DeletedSite } from './deleted-site.types';
 
 const dayMs = 86_400_000;
 
-/** What has to be known beside the record itself. */
+/** Facts from outside the record that the rules need. */
 export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */

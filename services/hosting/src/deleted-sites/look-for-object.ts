@@ -13,7 +13,7 @@ export interface LastBackup {
   hasObject: boolean;
 }
 
-/** Whose question it is: what keeps a customer from a record does not keep staff. */
+/** The caller of the request: staff may see and restore records that a customer may not. */
 export interface Asking {
   caller: Caller;
   now: Date;

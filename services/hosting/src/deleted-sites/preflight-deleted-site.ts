@@ -17,7 +17,7 @@ import { refuseRevival } from './refuse-revival';
 /** Closer than this to its purge a deleted site is worth a word. */
 const soonMs = 3 * 86_400_000;
 
-/** What endpoint 6 would do, with the very rule that it asks. Reads only. */
+/** The preflight of endpoint 6: asks the same rule and changes nothing. */
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -32,7 +32,7 @@ const input = z.strictObject({
 
 type RevivalInput = z.infer<typeof input>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
   /** How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record. */
@@ -143,7 +143,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   })
   .build();
 
-/** What the site serves, unless that is still its first and empty release; null too when it is not there. */
+/** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
 async function findLive(context: WorkContext, step: StepContext<RevivalInput, unknown>, platform: SitePlatform): Promise<string | null> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);

@@ -5,7 +5,7 @@ import https from 'node:https';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
 import type { CurrentFirst } from '@drydock/service/process/secrets';
 
-/** What an organisation puts up to show that it controls a domain. */
+/** The two ways to prove control of a domain: a TXT record, or a file at a URL. One is enough. */
 export interface DomainProof {
   dns: { type: 'TXT'; name: string; value: string };
   http: { url: string; content: string };

@@ -20,7 +20,7 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** Whose proof is not shown any more: its claim gives way. Null: nobody had the domain. */
+  /** The site that loses the domain because its proof has gone; null if nobody had the domain. */
   formerSiteId: string | null;
 }
 

@@ -27,7 +27,7 @@ function openerOf(settings: Settings) {
   };
 }
 
-/** What requests get: they seal credentials, and look at a storage without changing it. */
+/** The part for requests: seals credentials, and reads a storage without changing it. */
 export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
@@ -39,7 +39,7 @@ export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   };
 }
 
-/** What workflow steps get. */
+/** The part for workflow steps. */
 export function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
   return {
     open: openerOf(settings),

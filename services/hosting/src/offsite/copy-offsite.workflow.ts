@@ -29,7 +29,10 @@ const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), kind: 
 
 type CopyInput = z.infer<typeof input>;
 
-/** What the copy continues, full one first; empty for a full one. JSON, as a checkpoint keeps it. */
+/**
+ * The copies that an incremental copy builds on, full one first; empty for a full copy. JSON, because it is
+ * checkpointed.
+ */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
 /** `findings`: the engine shows them as the workflow's findings. */

@@ -94,7 +94,7 @@ export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedA
   await tx.offsiteCopy.updateMany({ where: { id: { in: [...copyIds] }, status: 'completed' }, data: { verifiedAt, missingAt: null } });
 }
 
-/** What was last seen of the copies' manifests in the storage. */
+/** Records which copies' manifests were found in the storage. */
 export async function recordPresence(tx: Tx, seen: { present: readonly string[]; missing: readonly string[] }, at: Date): Promise<void> {
   await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.missing] }, missingAt: null }, data: { missingAt: at } });
   await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.present] }, missingAt: { not: null } }, data: { missingAt: null } });

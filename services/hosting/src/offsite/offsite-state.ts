@@ -15,7 +15,7 @@ import { findLastRestore } from './restore.store';
 /** The list that its cursors belong to, whoever answered with them. */
 export const copyList = getSiteOffsite.id;
 
-/** What the rules ask about, as `tx` sees it. */
+/** The facts that the rules of offsite copies need, as `tx` sees them. */
 export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Reader, site: Site): Promise<OffsiteWorld> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);

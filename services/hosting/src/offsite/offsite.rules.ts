@@ -38,7 +38,10 @@ export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy
 /** The copies as if all were where they were written: for whoever is about to look. */
 export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
-/** What the next incremental copy continues: the newest whose chain is whole. */
+/**
+ * The chain that the next incremental copy builds on: that of the newest copy whose chain is complete. Null if there is
+ * none.
+ */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
   const newestFirst = [...copies].sort((a, b) => b.sequence - a.sequence);
   for (const copy of newestFirst) {

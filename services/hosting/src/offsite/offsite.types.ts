@@ -16,7 +16,7 @@ export interface Destination extends OffsitePlace {
   lastErrorCode: string;
 }
 
-/** What a completed copy must be whenever it is read. */
+/** The facts about a completed copy that every read of it is checked against. */
 export interface CopyArchive {
   objectKey: string;
   sizeBytes: number;
@@ -63,5 +63,5 @@ export interface OffsiteDrivers {
   spoolDir: string;
 }
 
-/** What sealed credentials are bound to: moved to another row they open nothing. */
+/** The fields that sealed credentials are bound to. Copied into another row, they cannot be opened. */
 export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;

@@ -25,7 +25,7 @@ const { attemptsMax } = offsiteLimits;
 
 const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...switchOverInput });
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface OffsitePlan {
   /** Full one first, the copy that was named last. */
   chain: StoredChain;

@@ -12,7 +12,7 @@ const dayMs = 24 * 3_600 * secondMs;
 /** Storages keep whole seconds, and their clocks are not ours. */
 const clockSlackMs = 1.5 * secondMs;
 
-/** What was written: one that must withstand, and one whose lock will be over. */
+/** Two objects: the canary must survive its deletion, and the control's lock ends so soon that it must not. */
 interface Planted {
   canary: Canary;
   until: string;
@@ -20,7 +20,10 @@ interface Planted {
   controlUntil: string;
 }
 
-/** What a storage that has Object Lock must not do. The other reasons say that the check itself could not be made, and are shown with each backup. */
+/**
+ * Findings that break the promise of Object Lock. All other reasons mean that the check itself could not be made, and
+ * are shown with each backup.
+ */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 
 type Finding<T> = { reason: ''; found: T } | { reason: Exclude<ImmutabilityReason, ''>; found: null };

@@ -25,12 +25,15 @@ export interface DrillClaim {
   reason: RestoreDrillReason;
 }
 
-/** Whose backups are drilled. Only these have a site of the platform's own that they can be restored onto, and rows that can be counted before it. */
+/**
+ * The platforms whose backups are drilled. Only these have a drill site of ours to restore onto, and rows that can be
+ * counted beforehand.
+ */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
 /**
- * What a drill has proven for the backups of a site on `platform`: what was proven of another platform's restores says nothing about this
- * one's.
+ * The drill's claim for the backups of a site on `platform`. A drill of one platform proves nothing about restores of
+ * another.
  */
 export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, now: Date): DrillClaim {
   if (!drilledPlatforms.includes(platform)) return { hasPassed: false, finishedAt: null, reason: 'no_drill_site' };

@@ -3,7 +3,7 @@ import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 export type ImmutabilityReason = SiteBackupSurface['immutability_reason'];
 export type RestoreDrillReason = SiteBackupSurface['restore_drill_reason'];
 
-/** What the latest look found out; '' when it was proven. */
+/** The result of the latest check. `reason` is '' when it passed. */
 export interface Finding<Reason extends string> {
   reason: Reason;
   finishedAt: Date;

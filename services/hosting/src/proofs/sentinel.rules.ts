@@ -1,4 +1,4 @@
-/** What a restored site must show, as it was recorded when its backup was taken. */
+/** The expected content of a restored site, recorded when its backup was taken. */
 export interface Sentinels {
   /** Content by path as it is asked for, SHA-256 in hex. */
   files: Array<{ path: string; sha256: string }>;

@@ -2,7 +2,7 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { CanaryStorage } from './canary-storage';
 
-/** What the surface calls a place of backups. */
+/** The place of backups, in the words of the API. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
 /** Whether backups are there, for whoever may not read them. */
@@ -38,7 +38,7 @@ export interface BackupStorage extends BackupReader {
    * confirmed it, or with null where the storage has no such lock. May be called again with a later time.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
-  /** What proves that locks hold in this world; null where there are none to prove. */
+  /** The storage to test the locks of this mode with; null if its storage has no locks. */
   canary(mode: Mode): CanaryStorage | null;
 }
 

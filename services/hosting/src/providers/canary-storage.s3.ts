@@ -51,7 +51,7 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
   };
 }
 
-/** What the storage forbids the check itself will meet, and say so. */
+/** Errors are ignored: if the storage refuses this, the check itself meets the same refusal and reports it. */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];

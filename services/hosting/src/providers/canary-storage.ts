@@ -13,7 +13,7 @@ export interface CanaryStorage {
   hasLock(): Promise<boolean>;
   /** Writes an object under a COMPLIANCE lock until then. Rejects with {@link CanaryError} when the credential is missing or refused. */
   write(name: string, until: Date): Promise<Canary>;
-  /** What the storage says of this version's lock; null: it knows of none. */
+  /** The lock as the storage reports it for this version; null: none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;
   /** Names the version: a delete without one hides an object and proves nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;

@@ -3,7 +3,10 @@ import type { S3Client } from '@aws-sdk/client-s3';
 
 /** Twice a page of a listing: a thousand keys of the longest kind, with what is said of each. */
 const listingBytesMax = 4 * 1024 * 1024;
-/** What an error, or any other answer, says in words. Reading it is work of the one thread that everybody waits for. */
+/**
+ * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
+ * would delay everybody.
+ */
 const answerBytesMax = 64 * 1024;
 
 /** A page of an error has one at most. */

@@ -5,7 +5,7 @@ import { OffsiteError, type OffsiteRefusal } from './offsite-storage';
 
 type Kind = OffsiteRefusal | 'missing' | 'may_pass';
 
-/** What codes say whatever their status. A map: the code is the storage's own text. */
+/** Codes that decide whatever their status. A map, not an object, because the code is the storage's own text. */
 const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['NoSuchKey', 'missing'],
   ['NoSuchBucket', 'bucket_unusable'],
@@ -20,7 +20,7 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['InvalidToken', 'credentials_rejected'],
   // Our clock, not their key.
   ['RequestTimeTooSkewed', 'may_pass'],
-  // What was sent did not arrive as it was, or not in time.
+  // The body was damaged on its way, or came too late: the same request may succeed.
   ['RequestTimeout', 'may_pass'],
   ['BadDigest', 'may_pass'],
   ['IncompleteBody', 'may_pass'],

@@ -88,7 +88,7 @@ export interface PackedArchive {
 export interface StagedRelease {
   /** Paths that the host did not restore whole, such as one whose attributes its file system does not take. */
   lost: Skipped;
-  /** What the database does not have as it was. */
+  /** The parts of the database that differ from the original. */
   database: LoadFindings;
 }
 
@@ -104,7 +104,7 @@ export interface Probe {
   detail: string;
 }
 
-/** What handlers may ask a host. */
+/** The part for requests: it only reads from a host. */
 export interface SiteHostReader {
   /** Null when the host has no such site. Rejects when the host does not answer. */
   describe(site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null>;
@@ -115,11 +115,11 @@ export interface SiteHostReader {
 }
 
 /**
- * What workflow steps do to a site. Every method may be called again with the same arguments and comes to the same end. Rejections that no
- * repetition can mend are {@link SiteHostError}s; anything else may pass.
+ * The part for workflow steps. Every method may be called again with the same arguments and has the same result. A
+ * {@link SiteHostError} is permanent; every other rejection may pass.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
-  /** What `create` calls the empty release that it makes. */
+  /** The id of the empty release that `create` makes. */
   readonly firstRelease: string;
   /** Whether `stage` reads each segment of an archive once: what was read may go at once. */
   readonly readsOnce: boolean;
@@ -169,7 +169,7 @@ export type SiteHostRefusal =
   | 'restart_blocked'
   | 'sandbox_unavailable';
 
-/** What in a site or an archive is refused each time, in words for the customer whose content it is. */
+/** Content of a site or an archive that is refused every time, in words for the customer who owns it. */
 export interface RefusedContent {
   /** `table "public"."orders"`; null when nobody can tell which it is. */
   object: string | null;
@@ -179,7 +179,7 @@ export interface RefusedContent {
 /** A definite refusal. `message` is for the log, `content` for the customer. */
 export class SiteHostError extends Error {
   readonly refusal: SiteHostRefusal;
-  /** What of the content was refused; only `content_not_packed` and `content_not_loaded` have it. */
+  /** The refused content; only `content_not_packed` and `content_not_loaded` have it. */
   readonly content: RefusedContent | null;
 
   constructor(refusal: SiteHostRefusal, message: string, { content, ...options }: ErrorOptions & { content?: RefusedContent } = {}) {

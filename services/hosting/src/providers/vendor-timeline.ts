@@ -19,15 +19,15 @@ export interface VendorRestore {
   isBeside: boolean;
 }
 
-/** What handlers may ask the vendor. Rejections are {@link VendorError}s; a failed read was repeated before. */
+/** The part for requests. It rejects with {@link VendorError}; a failed read has been repeated already. */
 export interface VendorTimelineReader {
   /** Null when the vendor knows no such package. */
   read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
 }
 
 /**
- * What workflow steps do at the vendor. It takes no idempotency key, so that no change here may be sent again after `unknown`: look first
- * whether a job has come of it.
+ * The part for workflow steps. The vendor takes no idempotency key: after `unknown`, look for a job of the request
+ * before sending it again.
  */
 export interface VendorTimeline extends VendorTimelineReader {
   /** The jobs of one timeline, oldest first. A job that was reported twice is told once, by its furthest status. */

@@ -6,7 +6,7 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { defineWorkflow, type WorkContext } from '../sites/work';
 import { beginning, expirePage, type Leftover, listExpired, listFailed, markPurged, type Place } from './expiry.store';
 
-/** Whose data is removed at the same time: a storage far away takes a while for each. */
+/** Limit for removals at a time: a distant storage takes a while for each. */
 const removalsAtOnce = 4;
 
 /** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */

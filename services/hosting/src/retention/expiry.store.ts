@@ -4,7 +4,7 @@ import { findBusySites } from './busy-sites.store';
 
 /** Handled at once; a sweep goes from page to page. */
 export const pageBackups = 100;
-/** What a failed attempt has left may be under a lock for as long as a backup is. */
+/** Data of a failed attempt may be locked for as long as a backup is kept. */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {
@@ -81,7 +81,7 @@ export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Plac
   return pageOf(rows, await withoutBusy(tx, rows));
 }
 
-/** What failed attempts may have left, once no lock of theirs can hold: oldest first. */
+/** Failed attempts whose data can no longer be locked, oldest first. */
 export async function listFailed(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at FROM backups

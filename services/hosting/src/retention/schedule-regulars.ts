@@ -35,7 +35,7 @@ const regulars = (now: Date): Regular[] => [
   },
 ];
 
-/** What the clock starts, in both worlds. */
+/** Schedules the regular work of both modes. */
 export async function scheduleRegulars(sql: Sql): Promise<void> {
   for (const mode of modeSchema.options) {
     for (const { kind, input = {}, ...when } of regulars(new Date())) {

@@ -50,7 +50,7 @@ export async function askSite(
 
 const isAnswered = ({ httpStatus, isSqlAnswered }: Probe): boolean => httpStatus !== 0 && isSqlAnswered;
 
-/** What each of the two said, for people. */
+/** The probe's two answers, in words for people. */
 export function outcomeOf({ httpStatus, isSqlOk, isSqlAnswered }: Probe): string {
   const http = httpStatus === 0 ? 'HTTP: no answer' : `HTTP: ${httpStatus}`;
   const sql = isSqlOk ? 'works' : isSqlAnswered ? 'refused' : 'no answer';

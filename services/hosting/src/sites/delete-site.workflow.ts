@@ -17,7 +17,9 @@ interface Inspected {
   releaseId: string | null;
   /** This very work has packed and destroyed the site, and Drydock's record of it was lost as its database was put back. Left out: it has not. */
   isDestroyed?: boolean;
-  /** What the site can come back from without being packed. Left out of what was checkpointed before there was such a thing. */
+  /**
+   * The backup that the site can be restored from, if nothing is packed now. Absent in checkpoints of earlier versions.
+   */
   keptBackupId?: string | null;
   /** How the site answered before it was packed. Left out likewise. */
   answer?: RecordedAnswer;
@@ -46,10 +48,11 @@ export const deleteSiteWorkflow = defineWorkflow({
       // A platform without backups leaves nothing to come back from.
       if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
       const left = await findLeftBackup(context.database.pool, step.subject.id);
-      // What an earlier deletion has left of the site is no site to back up: what it comes back from was taken before.
+      // An earlier deletion has removed part of the site, so it is not packed again: it is restored from the backup
+      // that was taken then.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // What cannot be packed must not keep its owner from removing it.
+      // Content that cannot be packed must not keep its owner from deleting the site.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {

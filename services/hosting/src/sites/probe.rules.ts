@@ -18,7 +18,7 @@ const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpSta
 /** A site serves when its front page answers with anything but a server error, and its database takes a query. A page may well be a 404. */
 export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
 
-/** What to record of a probe. The absence of an answer is no record: the machine may only have been busy. */
+/** The record of a probe. A missing answer is recorded as null, because the machine may only have been busy. */
 export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAnswer => ({
   httpStatus: probe.httpStatus === 0 ? null : probe.httpStatus,
   isSqlOk: probe.isSqlAnswered ? probe.isSqlOk : null,
@@ -39,7 +39,10 @@ export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer)
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
-/** What may fail once the files alone are those of `recorded`: SQL as it did `before`, and the page as it did in either. */
+/**
+ * The answer to expect when only the files are restored: SQL as `before`, and the page may fail if it failed before or
+ * in `recorded`.
+ */
 export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
   httpStatus: (failedHttp(before) ? before : recorded).httpStatus,
   isSqlOk: before.isSqlOk,
@@ -51,7 +54,10 @@ export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
   return `HTTP: ${httpStatus ?? 'not on record'}; SQL: ${sql}`;
 }
 
-/** What a preflight tells of the probe to come. Nothing of a backup without a record: the restored site must serve, as always. */
+/**
+ * Tells in a preflight how the probe after the restore will judge. Empty without a record: then the restored site must
+ * serve.
+ */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];
   const http = httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');

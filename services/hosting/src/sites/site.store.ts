@@ -38,7 +38,7 @@ export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Si
   return row === null ? null : toSite(row);
 }
 
-/** What the customer calls it and keeps with it. The site is held. */
+/** Sets the name and the metadata. The caller holds the row's lock. */
 export async function describeSite(tx: Tx, siteId: string, change: { name: string; metadata: Metadata }): Promise<Site> {
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }

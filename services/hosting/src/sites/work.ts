@@ -7,7 +7,7 @@ import type { DrillProbe } from '../providers/drill-probe';
 import type { SiteHosts, SiteRef } from '../providers/site-host';
 import type { VendorTimelines } from '../providers/vendor-timeline';
 
-/** What workflow steps may use: here are the drivers that handlers never see. */
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
 export interface WorkContext {
   database: HostingDatabase;
   siteHosts: SiteHosts;

@@ -13,7 +13,7 @@ interface OrderToAccept {
   definition: NonNullable<WorkflowStart['definition']>;
   scope: VendorScope;
   itemId: string;
-  /** What this kind of order adds to the input. */
+  /** The fields that this kind of order adds to the workflow's input. */
   more: object;
 }
 

@@ -11,7 +11,10 @@ import { lookMs, readTimelines, vendorUnavailable } from './read-timelines';
 import { withdrawOrder } from './vendor-order.store';
 import { amendByWork, viewVendorSurface } from './vendor-snapshot.view';
 
-/** What was committed before anybody asked the vendor; JSON, for it outlives a crash of this process. */
+/**
+ * The state when the order was committed, before the vendor was asked. JSON, because it must survive a crash of this
+ * process.
+ */
 export interface AcceptedOrder {
   workflowId: string;
   /** As it was then: what is shown if the vendor does not answer a second time. */

@@ -10,7 +10,7 @@ export interface Timelines {
   listing: VendorListing;
 }
 
-/** What a caller is told to do while the vendor does not answer, in seconds (decisions.md 1). */
+/** Retry-After while the vendor does not answer, in seconds (decisions.md 1). */
 const retryAfterSeconds = 30;
 
 export const vendorUnavailable = (cause?: unknown): Problem =>

@@ -15,7 +15,7 @@ import { laterSeconds, sitOut } from './sit-out';
 import { noteSending, takeBackNote } from './vendor-order.store';
 import { nameBeside } from './vendor-snapshot.rules';
 
-/** What every order to the vendor is about. `sendBy`: by Postgres' clock; past it the order is not sent. */
+/** The fields of every order to the vendor. After `sendBy`, by Postgres' clock, the order is not sent. */
 export const vendorOrderInput = {
   packageId: z.string(),
   scope: vendorScopeSchema,
@@ -25,9 +25,9 @@ export const vendorOrderInput = {
 
 type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 export interface OrderPlan {
-  /** What a mailbox beside the original is called after. */
+  /** The basis of the name of a mailbox that is restored beside the original. */
   name: string;
   /** Ids of the jobs that were there before ours: one beyond them is what came of the order. */
   jobsBefore: string[];

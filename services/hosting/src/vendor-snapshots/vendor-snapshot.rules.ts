@@ -2,7 +2,7 @@ import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
-/** What a caller wants restored. */
+/** A caller's choice of what to restore. */
 export interface VendorWish {
   scope: VendorScope;
   /** '' when none was named. */
@@ -56,7 +56,7 @@ function refuseUnlisted(listing: VendorListing, wish: VendorWish): Refusal | nul
   return item?.points.some(({ handle }) => handle === wish.handle) === true ? null : { code: 'restore_point_stale' };
 }
 
-/** What the listing alone says of the point: that it is gone, or that its timeline cannot be restored. */
+/** Refuses a point by the listing alone: it is gone, or its timeline cannot be restored. */
 export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Refusal | null {
   const item = findItem(listing, wish);
   return refuseUnlisted(listing, wish) ?? (item?.isRestorable === true && !item.isDead ? null : { code: 'scope_not_restorable' });

@@ -6,7 +6,7 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
-/** What runs on the host, behind the prelude. */
+/** The scripts that run on the host, each behind the prelude. */
 const scripts = {
   describe: `
 [ -L "$site/current" ] || exit 0
