@@ -80,7 +80,7 @@ export async function markCompleted(tx: Tx, backupId: string, archive: StoredArc
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
-/** What its last load has shown. */
+/** Records the result of the latest load of the backup. */
 export async function recordProof(tx: Tx, backupId: string, proof: BackupProof): Promise<void> {
   await tx.databaseBackup.updateMany({ where: { id: backupId }, data: { proof } });
 }

@@ -24,7 +24,7 @@ import { databasePath, onDatabase } from './database-names';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
-/** What a version without metadata has stored has none. */
+/** An answer that was stored by a version without metadata has none. */
 const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}), made_with: z.string().optional() });
 
 export const createDatabase = (context: HandlerContext) =>

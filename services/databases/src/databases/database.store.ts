@@ -34,7 +34,7 @@ export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Pr
   return row === null || row.status === 'deleted' ? null : toDatabase(row);
 }
 
-/** What the customer calls it and keeps with it. The database is held. */
+/** Sets the label and the metadata. The caller holds the row's lock. */
 export async function describeDatabase(
   tx: Tx,
   databaseId: string,

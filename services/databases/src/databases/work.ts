@@ -5,7 +5,7 @@ import type { BackupStorage } from '../providers/backup-storage';
 import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';
 import type { DatabasePasswords } from './database-password';
 
-/** What workflow steps may use: here are the drivers that handlers never see. */
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
 export interface WorkContext {
   database: DatabasesDatabase;
   provider: DatabaseProvider;

@@ -60,7 +60,7 @@ export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Pro
   });
 }
 
-/** What the reader says of an instance that does not answer. */
+/** Turns an instance that does not answer into the reader's error for it. */
 export function unavailableIfDown<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'instance_down')

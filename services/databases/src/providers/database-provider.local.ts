@@ -38,7 +38,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** What handlers may ask the database-host process. */
+/** The part for requests: it only reads from the database-host process. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),

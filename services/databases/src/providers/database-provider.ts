@@ -110,11 +110,14 @@ export interface VerifiedRestore {
   rows: number;
   /** The table whose row was read back over TLS as an ordinary client, `"schema"."name"`; null when no table of the backup has a row. */
   readFrom: string | null;
-  /** What of the backup is not there, or could not be proven, though all else is. For the customer. */
+  /** Parts of the backup that are missing or could not be proven, although everything else was. For the customer. */
   findings: LoadFindings;
 }
 
-/** What Postgres takes of a backup's schema. `refused`: the statements that it does not take, the first twenty of them. */
+/**
+ * The result of a trial of a backup's schema. `refused`: the statements that Postgres did not take, the first twenty of
+ * them.
+ */
 export interface TriedSchema {
   tables: number;
   refused: readonly { object: string; reason: string }[];
@@ -154,33 +157,39 @@ export interface Comparison {
   tables: number;
   /** Tables, sequences and large objects that differ or could not be decided. For the log and staff. */
   names: readonly string[];
-  /** What Postgres computes itself and the new version has computed otherwise, with the statements that compute anew what is made of it. */
+  /**
+   * Derived data that the new version computes differently, with the statements that compute anew the objects made of
+   * it.
+   */
   recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
-  /** Of an undecided one: what an earlier comparison of the same upgrade found to differ. */
+  /** Names that an earlier comparison of the same upgrade found to differ; only for `undecided`. */
   differed: readonly string[];
 }
 
-/** What handlers may ask. Rejections mean that the provider does not answer, except for a {@link DatabaseProviderError}. */
+/**
+ * The part for requests. It rejects with a {@link DatabaseProviderError}, or with any other error if the provider does
+ * not answer.
+ */
 export interface DatabaseReader {
   /** The majors of every engine whose programs the provider has. */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   /** Null when the provider has no such database (never made, half made, or destroyed). */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
   /**
-   * What an upgrade to this major would meet, looked up now; changes nothing. DatabaseProviderError `unknown_database`, `unavailable` (the
-   * instance does not answer).
+   * Finds what would stop an upgrade to this major, now; changes nothing. DatabaseProviderError `unknown_database`,
+   * `unavailable` (the instance does not answer).
    */
   planUpgrade(database: DatabaseRef, toMajor: Major, signal?: AbortSignal): Promise<UpgradePlan>;
 }
 
 /**
- * What workflow steps do. Every method may be called again with the same arguments, also after a kill -9 of whoever did the work, and comes to the
- * same end. Rejections that no repetition can mend are {@link DatabaseProviderError}s; anything else may pass and should be tried again.
- *
- * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`, `finish`, and a day later
- * `retireOld`. Until `cutover` has resolved, `abandon` takes everything back and is the one undo of all of them; `describe().upgrade.phase` says on which
- * side of it a database is. One durable pointer decides which instance serves: a process killed at any moment finds the old or the new one
- * serving, never both writable.
+ * The part for workflow steps. Every method may be called again with the same arguments, also after a kill -9 of the
+ * process that did the work, and has the same result. A {@link DatabaseProviderError} is permanent; after any other
+ * rejection try again.
+ * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`,
+ * `finish`, and a day later `retireOld`. Until `cutover` has resolved, `abandon` undoes all of them;
+ * `describe().upgrade.phase` says whether a database is before or after it. One durable pointer decides which instance
+ * serves: after a kill at any moment the old or the new one serves, and never are both writable.
  */
 export interface DatabaseProvider extends DatabaseReader {
   /** An instance of its own, a database owned by the user, served at the address it resolves with. */
@@ -261,7 +270,7 @@ export class DatabaseProviderError extends Error {
   readonly refusal: DatabaseRefusal;
   /** The message without the refusal. */
   readonly detail: string;
-  /** What the prechecks found, for `precheck_failed`; else empty. */
+  /** The findings of the prechecks, for `precheck_failed`; otherwise empty. */
   readonly findings: readonly Finding[];
 
   constructor(refusal: DatabaseRefusal, message: string, options?: ErrorOptions & { findings?: readonly Finding[] }) {

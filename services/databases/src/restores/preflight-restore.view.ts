@@ -65,7 +65,7 @@ function findingsOf({ managed, backup, freeBytes, trial }: RestoreFacts, needed:
   return findings.filter((finding) => finding !== false);
 }
 
-/** What the last load of the backup into this version has shown; nothing where there was none. */
+/** The findings of the latest load of the backup into this version; empty if there was none. */
 function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
   if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
   const { of, at, refused, findings } = backup.proof;

@@ -18,7 +18,7 @@ export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Poi
   return isAtWork ?? refusePoint(backup) ?? refuseUnavailable(managed);
 }
 
-/** What the backup alone says. */
+/** Refuses a backup for reasons of its own. */
 export function refusePoint(backup: Point | null): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };

@@ -11,8 +11,8 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * What an upgrade or a restore that staff gave up has left: taken back before its switch, finished behind it. The claim's fence keeps out whoever still works on it, and
- * the host alone says on which side it is.
+ * Ends an upgrade or a restore that staff gave up: takes it back before its switch, finishes it after. The fence of its
+ * claim keeps out the earlier worker, and only the host says whether the switch has happened.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',

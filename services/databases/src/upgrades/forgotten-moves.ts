@@ -92,7 +92,7 @@ async function beginEnd(database: DatabasesDatabase, { id, org_id: orgId, mode }
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {
-      // What it ends is known by the host alone; a move that is over already needs no name.
+      // Only the host knows the id of the move to end. If the move is over already, any id will do.
       workflowId: upgrade?.upgradeId ?? uuidv7(),
       orgId,
       mode,

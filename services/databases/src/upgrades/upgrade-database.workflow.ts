@@ -61,7 +61,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     // Behind the switch the old version's backup is the one that was taken before it.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step)) ? findWritten(context, step, step.input.backupId) : packBackup(context, step, step.input.backupId),
-    // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
+    // A proven backup stays: it is a good one, however the upgrade ends.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
       if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
@@ -146,7 +146,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const findings = findingsOfComparison(compared);
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
-        // What was found to differ is not made equal by the loss of what it was compared with.
+        // A difference that was found once counts, even if the snapshot it was found with is lost.
         if (differed.length > 0) throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
       return { outcome, tables, findings };
