@@ -4,10 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SerialQueue } from '@drydock/agent/host/serial-queue';
 
 const fileBytesMax = 1_048_576;
-/** What an application may print in one second before it waits for its output to be read. */
+/** Limit for an application's output in one second. Beyond it the application waits for its output to be read. */
 const bytesPerSecond = 1_048_576;
 
-/** What a site's application prints: the last megabyte or two, in a file and the one before it. Nothing of it grows while it runs. */
+/**
+ * The output of a site's application: the last megabyte or two, in a file and the one before it. They take no more
+ * while it runs.
+ */
 export class AppLog {
   private readonly file: string;
   private readonly queue = new SerialQueue();

@@ -10,7 +10,7 @@ const ports = { proxy: 1_021, dialler: 1_022 };
 /** Connections of the application's that are open at once, at each of the two. */
 const acceptedMax = 128;
 
-/** What an application finds in its own network: its database where it always was, and the way out. */
+/** The services in an application's own network: its database at the usual address, and the way out. */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;

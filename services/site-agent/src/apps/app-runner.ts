@@ -24,7 +24,7 @@ export class DiskFull extends AppDown {
   override readonly name = 'DiskFull';
 }
 
-/** What the application's own files ask for, as they were found with the request. */
+/** The restarts that the application's own files ask for, as read for this request. */
 export interface RestartWish {
   /** The mtime of tmp/restart.txt. */
   restart_seconds: number;

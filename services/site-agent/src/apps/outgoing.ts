@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { hearUntil, type InTurn, joinInTurn } from '@drydock/agent/host/in-turn';
 import { isPublicAddress } from '@drydock/service/outbound/public-address';
 
-/** What one site may have open or under way at once, to anywhere. */
+/** Limit for connections of one site, open or being made, to any address. */
 const connectionsMax = 64;
 const dialMs = 10_000;
 /** How many addresses of one name are tried. */

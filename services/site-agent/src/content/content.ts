@@ -18,7 +18,7 @@ const busyMs = 50;
 
 export interface ContentSettings extends ContentChildSettings {
   places: PagePlaces;
-  /** Whose share of the host it uses. */
+  /** The organisation whose share of the host it uses. */
   organisation(): string;
 }
 
@@ -35,7 +35,7 @@ type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_rend
 /** A visitor whom the application may answer. */
 export interface AppVisitor extends Listener {
   readonly forwarded: Forwarded;
-  /** What the child says where it does not forward the request; null where it does. */
+  /** The child's answer if it does not forward the request; null if it does. */
   readonly refusal: Promise<Told | null>;
   /** Resolves when the visitor has the answer, or has left. */
   readonly over: Promise<void>;
@@ -44,8 +44,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * What one release's files say, through a child in the site's box: this process follows no path inside of a site. The child is started by the
- * first question and ends when nobody has asked for a minute; its death costs the questions that it had not answered.
+ * Answers for the files of one release, through a child in the site's box: this process follows no path inside a site.
+ * The first question starts the child, and it ends after a minute without any. If it dies, the questions that it had
+ * not answered fail.
  */
 export class Content {
   private readonly settings: ContentSettings;
@@ -114,7 +115,7 @@ export class Content {
     }
   }
 
-  /** What the child says where it does not forward the request; null once the visitor has the answer. */
+  /** The child's answer if it does not forward the request; null once the visitor has the application's answer. */
   private async begin(child: ContentChild, question: Question, visitor: AppVisitor): Promise<Told | null> {
     const { places, organisation } = this.settings;
     visitor.begin(child.talk(question, visitor), (go) => places.pieces.take(organisation(), go));

@@ -2,8 +2,8 @@
 const turnMs = 10;
 
 /**
- * What all may do in a second, in turns of ten milliseconds: by default 8,000 in all, and 4,000 for an organisation. What is more waits for the next turn,
- * in which organisations go one after the other.
+ * Limits how much is done in a second, in turns of ten milliseconds: by default 8,000 in all, and 4,000 for an
+ * organisation. The rest waits for the next turn, in which the organisations go one after the other.
  */
 export class FairPace {
   private readonly max: number;

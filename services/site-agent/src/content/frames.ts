@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** What one side says to the other: which request it is about, a JSON value, and perhaps bytes. */
+/** One message of either side: the request it is about, a JSON value, and perhaps bytes. */
 export interface Frame {
   id: number;
   value: unknown;

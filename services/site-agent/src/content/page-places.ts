@@ -2,7 +2,7 @@ import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/jobs/fair-places';
 import { FairPace } from './fair-pace';
 
-/** What a process for a site's files may need in the end; the machine's memory is counted in these. */
+/** Memory that a process for a site's files may need at most; the machine's memory is divided by it. */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
 /** Pages being rendered or sent. Each is 8 MB at most, in our memory too, until its visitor has taken it. */
@@ -48,9 +48,9 @@ export interface PlacedProcess {
 }
 
 /**
- * What sites' pages and applications take of this host, shared between organisations: processes for files and pages, pages that are being
- * rendered or sent, visitors of applications and the pieces in which those are answered. One organisation gets half of each at most, and
- * another one finds its own at once.
+ * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
+ * pages that are being rendered or sent, visitors of applications, and the pieces of the answers to them. An
+ * organisation gets at most half of each, and another one finds its own share at once.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;

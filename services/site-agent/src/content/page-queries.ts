@@ -11,7 +11,7 @@ const limit = `set local statement_timeout = ${pageStatementMs}`;
 /** The rollback takes back all that a page has set; these are what it leaves. So the next page starts afresh. */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
-/** What a query gives, every value as the server writes it. */
+/** The result of a query, every value as the server writes it. */
 export interface QueryRows {
   /** Where in a row a column is. */
   columns: Map<string, number>;

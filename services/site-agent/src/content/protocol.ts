@@ -13,8 +13,8 @@ const forwardedSchema = z.object({
 export type Forwarded = z.infer<typeof forwardedSchema>;
 
 /**
- * What the host asks the child that has a release's files. One question for a visit: what the application's files say and what lies at the
- * path are wanted together, and each question costs a turn of two processes.
+ * A question of the host to the child that has a release's files. A visit is one question: the application's files and
+ * the file at the path are needed together, and each question costs a turn of two processes.
  */
 export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
@@ -39,7 +39,7 @@ export const questionSchema = z.discriminatedUnion('ask', [
 ]);
 export type Question = z.infer<typeof questionSchema>;
 
-/** What the host says on about a request that is forwarded, by the number of its question. */
+/** A later message of the host about a forwarded request, by the number of its question. */
 export const hostSaysSchema = z.object({
   /**
    * `more`: another piece of the answer may come. `body`: a piece of the request's body, which `want` asked for; `body_end`: it has ended.
@@ -49,7 +49,7 @@ export const hostSaysSchema = z.object({
 });
 export type HostSays = z.infer<typeof hostSaysSchema>;
 
-/** What the child says about a request that is forwarded. */
+/** A message of the child about a forwarded request. */
 export const childSaysSchema = z.discriminatedUnion('say', [
   /** A piece of the answer, the body of the frame. After each but the last the child waits for `more`. */
   z.object({

@@ -15,7 +15,7 @@ const unavailableCodes = new RegExp(
 );
 const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded when trying to connect/;
 
-/** What the host is told about the child's sessions. */
+/** Tells the host about the child's sessions. */
 export interface SessionEvents {
   onOpen(number: number): void;
   /** Nobody waits for this one any more, and its statement may lift every limit: only a superuser's word ends it. */

@@ -6,7 +6,10 @@ import { errorCodeOf } from '@drydock/process/error-code';
 const folderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
 const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'restart.txt');
 
-/** What says which process is due: the mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. */
+/**
+ * The mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. A process that was
+ * started with another value is due to be restarted.
+ */
 export function readRestartSeconds(filesDir: string): number {
   try {
     return Math.floor((statSync(fileOf(filesDir), { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1_000);

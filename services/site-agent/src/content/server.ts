@@ -84,7 +84,8 @@ class ContentServer {
   private async visit(id: number, asked: Extract<Question, { ask: 'visit' }>): Promise<Answer | null> {
     const isApp = asked.app_runs || this.hasApp();
     const app = isApp ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) } : null;
-    // What lies in public/ is sent as it is; the rest of an application, its code above all, is its own to answer for.
+    // Files in public/ are sent as they are. Everything else of an application, above all its code, only the
+    // application may answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     if (asked.forward !== null && app !== null && resolved.kind !== 'file') {

@@ -15,7 +15,7 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   database: ReleaseDatabase;
   beginning: SessionStart;
-  /** What its server is told first; empty where the server speaks first. */
+  /** The first message to its server; empty if the server speaks first. */
   startup: Buffer;
   /** The site's own newcomers by their addresses, and those of all sites by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];

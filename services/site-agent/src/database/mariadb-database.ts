@@ -35,7 +35,7 @@ const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;
 const loginSeconds = 3;
-/** What all sessions of a server take together beside its buffers. */
+/** Memory for all sessions of a server together, besides its buffers. */
 const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
@@ -228,7 +228,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
   }
 
-  /** What an earlier process of this host has left goes, and what the server's part needs is made again. */
+  /** Removes the leftovers of an earlier process of this host, and makes again what the server needs. */
   private async settle(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');

@@ -8,12 +8,12 @@ import type { ReleaseRecord, SiteRecord } from '../sites/site-folder';
 /** As `net.connect` takes it. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
-/** What release.json says of a database: its name, and where it is. */
+/** The fields of release.json about a database: its name, and where it is. */
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
 /** How a job reaches a database. */
 export interface JobAccess {
-  /** What its program is told. */
+  /** The database as its program is told of it. */
   database: ProgramDatabase;
   /** Folder of the server's socket, which the job's box shows; null where the job goes by a port. */
   socketFolder: string | null;
@@ -47,7 +47,7 @@ export interface ReleaseDatabase {
   endSessions(numbers: number[]): Promise<void>;
   /** Ends all sessions of the site. What dumps and fills it goes on. */
   endSiteSessions(): Promise<void>;
-  /** What it takes on disk, and whether {@link keepReadOnly} is in force. Null when it has gone. */
+  /** Its size on disk, and whether {@link keepReadOnly} is in force. Null if the database has gone. */
   look(): Promise<{ bytes: number; isReadOnly: boolean } | null>;
   /** From now on the site's sessions can free space and fill none, as far as the engine knows such sessions. */
   keepReadOnly(isOn: boolean): Promise<void>;
@@ -105,7 +105,7 @@ export interface EndpointPlace {
 export interface SiteDatabases {
   /** The record with what has to be settled before a site's first database. */
   settle(record: SiteRecord, organisation: string): SiteRecord;
-  /** What a new database of the site is called, and where it goes. */
+  /** The name and the place for a new database of the site. */
   placeFor(record: SiteRecord): DatabasePlace;
   /** Makes an empty one with the site's account. What a failure leaves goes with {@link dropOthers}. */
   create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase>;

@@ -20,7 +20,7 @@ export interface SessionStart {
   /** By what the server knows the session; null until it has said so. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** What the client is told in place of the server's last word. */
+  /** The message for the client that replaces the server's last one. */
   refuse(why: Refusal): Buffer;
 }
 

@@ -213,7 +213,10 @@ export class SitesCluster {
     return nameSchema.parse((await this.query(sql, [owner])).rows).map((row) => row.datname);
   }
 
-  /** What a database takes on disk, and whether {@link keepReadOnly} is in force for its role. Null when it has gone. */
+  /**
+   * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
+   * gone.
+   */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
     const { rows } = await this.query(lookSql, [role, database, [`${readOnlyMark}=on`, 'default_transaction_read_only=on']]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;

@@ -75,7 +75,7 @@ export class HostedSites {
     return site;
   }
 
-  /** What new sites can have. */
+  /** The engines that a new site can choose. */
   offeredDatabases(): Promise<SiteDatabase[]> {
     return this.around.databases.offered();
   }

@@ -26,7 +26,7 @@ const farOver = 1.2;
 type DiskState = 'within' | 'full' | 'far_over';
 
 export interface SiteDiskSettings {
-  /** What the live files may take, and the live database as much again. */
+  /** The limit for the live files, and for the live database as well. */
   diskBytes: number;
   isolation: Isolation;
   /** The site's account; null: our own. */
@@ -39,8 +39,9 @@ export interface SiteDiskSettings {
 }
 
 /**
- * What a site's live release has on disk. An application whose files are too many is ended, and not started while they are. Sessions of a
- * database that is too large begin read-only, unless they say otherwise; a fifth more, and there are none. A restore has both begin anew.
+ * Watches the size of a site's live release on disk. An application with too many files is ended, and not started until
+ * they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise; a fifth above the
+ * limit there are no sessions. A restore starts both afresh.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
@@ -138,7 +139,7 @@ export class SiteDisk {
     try {
       const { stdout } = child.process;
       const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
-      // What went away meanwhile is left out, and du says so by its code; the rest is counted.
+      // Files that were removed meanwhile are left out, which du reports by its exit code; the rest is counted.
       const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
       return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
     } finally {

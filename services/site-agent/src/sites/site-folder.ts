@@ -19,7 +19,10 @@ const siteRecordSchema = z.strictObject({
   http_port: z.int(),
   database_port: z.int(),
   uid: z.int().nullable(),
-  /** Whose share of the machine it uses. Sites of earlier versions have none until the next backup tells. */
+  /**
+   * The organisation whose share of the machine it uses. Sites of earlier versions have none until their next backup
+   * names it.
+   */
   organisation_id: z.string().optional(),
   /** The server of its databases, of which each release has one; left out: they are in a cluster of Postgres. */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),

@@ -44,9 +44,9 @@ export interface SiteSurroundings {
   databases: DatabasesByEngine;
   removal: SlowRemoval;
   cpu: CpuShares;
-  /** What pages take of this host, by organisation. */
+  /** The organisations' shares of this host for pages. */
   places: PagePlaces;
-  /** What the live files of a site may take, and its live database as much again. */
+  /** The limit for the live files of a site, and for its live database as well. */
   diskBytes: number;
   /** How what touches a site's content is kept to it. */
   isolation: Isolation;
@@ -330,7 +330,7 @@ export class Site {
     faultpoint('site_host.switch.after_rename');
   }
 
-  /** What has to be settled before the site's first database is made. */
+  /** Chooses, before the site's first database is made, the place of its databases, and records it. */
   private async settleDatabases(): Promise<SiteRecord> {
     const settled = this.databases.settle(this.settings, this.organisation);
     if (settled !== this.settings) await this.folder.writeRecord(settled);
