@@ -49,7 +49,7 @@ const recordSchema = z.object({
       secret: z.string().default(''),
       /** While customers are locked out: the statements that let them in again, on either instance. */
       opening: z.array(z.string()).default([]),
-      /** What the last comparison that could decide found to differ. */
+      /** Names that differed in the last comparison that reached a result. */
       differed: z.array(z.string()).default([]),
     })
     .nullable(),

@@ -23,7 +23,7 @@ import { engineOf } from './instance';
 import { type Running, runJob } from './job-child';
 import { movingOf, remembering } from './upgrade-changes';
 
-/** What a move was compared with is gone. */
+/** The comparison's answer once the state to compare with is gone. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
 /** The work on customers' content that this host does, each piece in a process of its own. */
@@ -40,7 +40,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
         if (way === 'restore' && spec.stage !== 'finish') throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // What was done before the switch has nothing to do behind it.
+        // Stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
         // Compared before, or never to be: who asks again has lost the record of it.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
@@ -141,7 +141,10 @@ async function verifyDump<Result>(
 /** By database, major and trial: whoever asks while an answer is looked for is given that one, so that nobody can start any number of instances. */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
-/** What a move would meet, looked up now; with a trial, the schema is made in an empty instance of the new major, which is then removed. */
+/**
+ * The findings of a move's prechecks, read from the instance now. With a trial, the schema is made in an empty instance
+ * of the new major, which is then removed.
+ */
 export function precheck(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);

@@ -9,7 +9,7 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   /** Where the server listens. */
   port: number;
-  /** What the client said, passed on to the server. */
+  /** The client's first bytes, which are passed on to the server. */
   first: Buffer;
   /** Ends the backend of the session by our port. */
   endBackend: (port: number) => Promise<void>;

@@ -8,7 +8,7 @@ import type { ScratchAccess } from './scratch';
 import type { TlsMaterial } from './tls-authority';
 import type { Wire } from './wire';
 
-/** What a server is for, which a cutover changes. */
+/** The role of an instance, which a cutover changes. */
 export interface Purpose {
   size: DatabaseRecord['size'];
   /** The one database that its customer enters; null: it lives for a trial. */
@@ -55,7 +55,7 @@ export interface Cutover {
   seal(): Promise<void>;
   /** The target holds all that the old one does. Throws `not_caught_up`. */
   bringLevel(lap: (part: string) => void): Promise<void>;
-  /** What the new instance holds at this moment, for the comparison; null where nothing is compared. */
+  /** A snapshot of the new instance at the switch, to compare with; null if nothing is compared. */
   snapshot: SnapshotSession | null;
   /** Lets customers into the target. */
   open(opening: readonly string[]): Promise<void>;
@@ -71,7 +71,7 @@ export interface DumpSource {
   expectedBytes: number;
 }
 
-/** What a move to a newer major is asked about before it. */
+/** The input of the prechecks before a move to a newer major. */
 export interface Precheck {
   databaseName: string;
   adminUrl: string;
@@ -94,16 +94,16 @@ export interface EngineJobs {
     target: { databaseId: string; scratch: ScratchAccess },
     archive: VerifyDumpJob,
   ): Promise<JobWork>;
-  /** What a move would meet. With `trialUrl`, an empty instance of the new major, the schema is made there. */
+  /** Finds what would stop a move. With `trialUrl`, an empty instance of the new major, the schema is made there. */
   precheck(asked: Precheck): Promise<JobWork>;
   /** Null: there is nothing to be done. */
   stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
 
-/** Who waits for a comparison. */
+/** The part of a running job that a comparison needs: when to stop, and where to report progress. */
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
-/** What Postgres and MySQL do in ways of their own. The record and the callers decide everything, for both alike. */
+/** The parts in which Postgres and MySQL differ. The record and the callers decide everything, alike for both. */
 export interface Engine {
   /** How its clients begin, and how one is refused. */
   wire: Wire;
@@ -126,6 +126,6 @@ export interface Engine {
   openCutover(moving: Moving): Promise<Cutover>;
   /** The frozen old instance against the moment of the switch; null when that was lost. */
   compare(moving: Moving, snapshot: SnapshotSession | null, running: Comparing): Promise<UpgradeComparison>;
-  /** What a move has made in the old instance goes, and customers are let in. */
+  /** Removes everything that a move has made in the old instance, and lets customers in. */
   takeBack(moving: Omit<Moving, 'targetUrl' | 'fromMajor'>): Promise<void>;
 }

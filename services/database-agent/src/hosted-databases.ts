@@ -16,7 +16,7 @@ import { Scratches } from './scratch';
 const reopenMs = 5_000;
 const modes = ['live', 'sandbox'] as const;
 
-/** What a change of a database finds. */
+/** The database that a change works on, and the place for scratch instances. */
 export interface Known {
   database: HostedDatabase;
   scratches: Scratches;
@@ -51,7 +51,7 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** One that was told to somebody; throws `unknown_database`. */
+  /** Describes a database whose creation finished; throws `unknown_database` for any other. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
     if (!database.record.is_ready) throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);

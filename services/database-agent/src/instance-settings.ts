@@ -6,7 +6,7 @@ export interface Tuning {
   connectionsMax: number;
   /** The whole pg_hba.conf. */
   accessRules: string;
-  /** One that was replaced: whoever enters it reads only. */
+  /** The instance was replaced by another: its customer may only read. */
   isFrozen: boolean;
 }
 

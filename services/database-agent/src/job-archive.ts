@@ -47,7 +47,7 @@ export async function packDump(
   return { manifest_mac: manifestMac, checksum_sha256: manifestSha256, size_bytes: sizeBytes, raw_bytes: rawBytes };
 }
 
-/** What an archive of this database holds, section by section. */
+/** Reads the archive of this database, section by section. */
 export function readSections(archives: Archives, siteId: string, archive: VerifyDumpJob | LoadDumpJob) {
   const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
   const chain = [{ source: archives.source(0), expected }];

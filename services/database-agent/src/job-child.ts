@@ -11,7 +11,7 @@ const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
 
-/** What a job is told, and what its box shows besides, each at its own path. */
+/** The input of a job's program, and the folders that its box shows, each at its own path. */
 export interface JobWork {
   setup: object;
   mounts?: readonly BoxMount[];

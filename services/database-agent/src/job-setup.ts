@@ -7,7 +7,7 @@ import {
 } from '@drydock/agent/database/protocol';
 import { z } from 'zod';
 
-/** What a job's program is told, by its input. The URLs are the superuser's, of `postgres`. */
+/** The inputs of the job programs. The URLs lead to the database `postgres` as its superuser. */
 const databaseSchema = z.strictObject({ url: z.string(), databaseName: z.string() });
 const moveSchema = z.strictObject({
   oldUrl: z.string(),

@@ -101,7 +101,7 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
   });
 }
 
-/** What an archive holds, and whoever makes the roles that its policies name in the scratch instance. */
+/** The sections of an archive, and a function that makes the roles which its policies name in the scratch instance. */
 const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
   url: scratch.url,
   sections: readSections(archives, setup.database_id, archive),
@@ -189,7 +189,7 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
   return null;
 }
 
-/** What no database of a customer's says: the archive was changed, or the loader is not what it must be. */
+/** Codes that no customer's database can cause: the archive was changed, or the loader has the wrong rights. */
 const otherCodes: ReadonlySet<string> = new Set([
   'meta_command',
   'dump_malformed',

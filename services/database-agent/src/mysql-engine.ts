@@ -66,13 +66,16 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
   return { adminUrl: mysqlUrl(server.admin), exited: server.exited, stop: server.stop };
 }
 
-/** What a move's two servers are told by. */
+/** The two servers of a move: the administrator's login and the release of each. */
 async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
   const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
   return { old: { admin: loginOf(oldUrl), release: from.release }, target: { admin: loginOf(targetUrl), release: to.release } };
 }
 
-/** What an upgrade's switch has beside a restore's, whose target was filled before: the target follows, and is compared. */
+/**
+ * Opens the parts that only an upgrade needs: the target replicates from the old instance and is compared with it. A
+ * restore's target was loaded before; null for it.
+ */
 async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwitch; moment: Moment } | null> {
   if (moving.upgrade.path === 'restore') return null;
   const sides = await sidesOf(moving);

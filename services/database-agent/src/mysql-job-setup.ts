@@ -1,7 +1,7 @@
 import { dumpJobSchema, loadDumpJobSchema, verifyDumpJobSchema } from '@drydock/agent/database/protocol';
 import { z } from 'zod';
 
-/** What the program of a job is told of a server, by its input: the administrator's login among it. */
+/** A server as a job's program is told of it; it includes the administrator's login. */
 const serverSchema = z.strictObject({
   login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
   flavour: z.enum(['mariadb', 'mysql']),

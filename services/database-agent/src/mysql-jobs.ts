@@ -15,7 +15,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** What a job is told of a server, and what its box shows for it: the one socket. */
+/** The server as a job is told of it, and the one socket folder that its box shows. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);

@@ -10,7 +10,7 @@ import type { Cutover, Moving } from './engine';
 import type { SnapshotSession } from './held-snapshot';
 import { restoreLimit } from './own-database';
 
-/** What a stage of Postgres needs to know of a move. Never leaves the host. */
+/** The parts of a move that a stage of Postgres needs. They never leave the host. */
 export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
   oldUrl,
   targetUrl,
@@ -69,7 +69,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   let snapshot: SnapshotSession | null = null;
   try {
     const prepared = await prepareLevel(stage).catch(refuse);
-    // What a restore has replaced is not compared with it.
+    // A restore's target is not compared with the database that it replaced.
     if (upgrade.path !== 'restore') snapshot = await PostgresSnapshot.prepare(move);
     else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
     const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];

@@ -126,7 +126,10 @@ export class SessionPlaces {
     return hereForMs >= this.options.graceMs ? victim : undefined;
   }
 
-  /** Who waits, in the order of their turns: those first whose address has fewest sessions that have not logged in. */
+  /**
+   * Those who wait, in the order of their turns: first those whose address has the fewest sessions that have not logged
+   * in.
+   */
   private queue(): [client: object, waiter: Waiter][] {
     const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));
     return [...this.waiting].sort(([, one], [, other]) => (counts.get(one.origin) ?? 0) - (counts.get(other.origin) ?? 0));

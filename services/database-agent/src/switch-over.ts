@@ -35,7 +35,7 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
 async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  // Who may enter a restored database came with its backup.
+  // The rights to enter a restored database came with its backup.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();
@@ -84,7 +84,7 @@ function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
 async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
   database.isCutting = false;
   if (database.record.serving === upgrade.old) await database.snapshot.drop();
-  // One that is down is settled when it comes up again.
+  // If the instance is down, its next start does this.
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)
     await database

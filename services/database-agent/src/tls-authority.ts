@@ -12,7 +12,7 @@ const serverDays = 825;
 /** A certificate is made anew at a start within so many days of its end. */
 const renewDays = 90;
 
-/** What an instance shows to its customers, in PEM, and the authority by which they can tell that it is ours. */
+/** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
 export interface TlsMaterial {
   authority: string;
   certificate: string;

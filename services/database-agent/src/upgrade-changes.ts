@@ -50,7 +50,7 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 
 const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** What a cutover or a stage needs. Never leaves the host. */
+/** The parts of a database's move that a cutover or a stage needs. They never leave the host. */
 export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
   const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
   // An earlier version of this host began this upgrade.
@@ -90,7 +90,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
   }
 }
 
-/** What was found to differ is kept: a comparison that has lost its snapshot since does not know it any more. */
+/** Keeps the names that differed: after the loss of the snapshot, a later comparison could not find them again. */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
   upgradeId: string,

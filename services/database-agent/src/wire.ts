@@ -2,7 +2,7 @@ import type { Verdict } from '@drydock/agent/host/database-address';
 import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
 import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
 
-/** What a client said first, in the clear. */
+/** The first, unencrypted message of a client. */
 export interface Greeting {
   kind: 'session' | 'cancel' | 'plain';
   first: Buffer;
@@ -10,7 +10,10 @@ export interface Greeting {
 
 /** How the clients of an engine begin. TLS and passwords end at the engine itself. */
 export interface Wire {
-  /** What becomes of a client by what it has said so far. With nothing said a verdict is due at once where the server speaks first. */
+  /**
+   * Decides about a client by its first bytes. If the server speaks first, it is called with none and must decide at
+   * once.
+   */
   judge: (first: Buffer) => Verdict<Greeting>;
   /** Told to a client without TLS, which every client shows to its user. */
   plain: Buffer;
