@@ -5,7 +5,7 @@ import type { ComputeDriver } from '../providers/compute-provider';
 import { codeOf, lookedAt, pollSeconds } from './provider-failure';
 import type { Step } from './send-once';
 
-/** What the provider's failure of each kind of work is to the customer. */
+/** The problem code that the customer sees when the provider fails at this kind of work. */
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   create: 'order_failed',
   start: 'order_failed',

@@ -8,7 +8,7 @@ const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
 /** Looks until a machine that does not settle is shown as it is: some two minutes. */
 const looksMax = 15;
 
-/** What became of the machine, once it is neither on its way up nor down. */
+/** The machine, once it is neither starting nor stopping. */
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });

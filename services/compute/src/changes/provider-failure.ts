@@ -23,7 +23,7 @@ const codeOfReason: Partial<Record<ComputeReason, ProblemCode>> = {
   unsupported: 'snapshots_unsupported',
 };
 
-/** What the same reason means for one kind of change. */
+/** Reasons that have another code for one kind of change. */
 const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason, ProblemCode>>>> = {
   create: { incompatible: 'order_refused', snapshot_not_found: 'order_refused' },
   rebuild: { incompatible: 'order_refused', snapshot_not_found: 'order_refused', unsupported: 'rebuild_unsupported' },
@@ -31,7 +31,7 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
   delete_snapshot: { protected: 'snapshot_protected' },
 };
 
-/** What a refusal of this kind of change is to the customer; undefined when it is our own trouble. */
+/** The problem code for a provider's refusal of this kind of change; undefined when the fault is ours. */
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
 

@@ -1,7 +1,7 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import { ComputeError } from '../providers/compute-error';
 
-/** What a caller is told to do while a provider does not answer, in seconds (decisions.md 1). */
+/** Retry-After while a provider does not answer, in seconds (decisions.md 1). */
 const retryAfterSecondsUsual = 30;
 
 /** 503, and nothing was started. What the provider said goes to the log alone. */

@@ -50,9 +50,11 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 }
 
 /**
- * What has been noted is sent although the process is about to end: it takes a moment, and a note without a send costs the customer the whole operation.
- * It is not sent when the workflow may be somebody else's. A worker that was frozen in between wakes with its time up, which is before its successor, who
- * waits for the lease and then looks for as long again, stops looking.
+ * The signal for a send that is noted. It ignores the shutdown of the process: the send takes a moment, and a note
+ * without a send costs the customer the whole operation.
+ * It aborts if the workflow may belong to another worker: the lease is lost, or the step has timed out.
+ * It also aborts after `lostAnswerSeconds`, for a worker that was frozen between note and send. Its successor waits for
+ * the lease and then looks for as long again, so it still finds a send that was made in time.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();

@@ -3,7 +3,10 @@ import { ComputeError } from './compute-error';
 import type { Machine } from './compute-machine.types';
 import type { ComputeReader } from './compute-provider';
 
-/** What every driver asks in the moment before it sends a rollback: there is no way back from it. @throws ComputeError final, or `locked` */
+/**
+ * The last check of every driver before it sends a rollback, which cannot be undone. @throws ComputeError final, or
+ * `locked`
+ */
 export async function assertRollbackAllowed(
   reader: ComputeReader,
   { machineId, snapshotId }: { machineId: string; snapshotId: string },

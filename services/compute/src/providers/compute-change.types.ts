@@ -45,7 +45,10 @@ export type Change = { reference: string } & (
   | { kind: 'rebuild'; machineId: string; image: string }
 );
 
-/** What `prepare` saw, in the driver's own words: kept as a step's output and handed back. */
+/**
+ * The state that `prepare` saw, in the driver's own format. It is kept as a step's output and handed back to the
+ * driver.
+ */
 export type Checkpoint = string;
 
 /** A change that the provider has taken on. */

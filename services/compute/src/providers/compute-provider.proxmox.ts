@@ -16,7 +16,7 @@ const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
 const openApi = ({ token, ...options }: ProxmoxOptions) =>
   openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn, partOf });
 
-/** What one API token may see of one Proxmox VE cluster, for handlers. */
+/** One Proxmox VE cluster as one API token may see it, for handlers. */
 export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {
   const api = openApi(options);
   return { ...proxmoxReader(api), close: () => api.close() };

@@ -6,7 +6,7 @@ import type { QemuOptions } from './qemu/qemu-options';
 import { looked, qemuReader } from './qemu/qemu-reader';
 import { reviveMachines } from './qemu/revive-machines';
 
-/** What was claimed is there for everybody at once; this is how long a worker may take from its note to its claim. */
+/** A claim is visible to everybody at once. The limit is for a worker's way from its note to its claim. */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
 

@@ -2,10 +2,11 @@ import type { Accepted, Change, Checkpoint, ProviderAction } from './compute-cha
 import type { Machine, MachineSnapshot } from './compute-machine.types';
 
 /**
- * What handlers may ask a provider. One instance stands for one account (project, cluster) of one deploy target in one mode; an id of
- * another account is not found. Ids are the provider's, opaque to us. Every rejection is a ComputeError; reading is always `unavailable`
- * or `rate_limited` when it may pass, never `ambiguous`, and has already been repeated as often as makes sense. No answer takes longer
- * than the driver's deadline (10 s a call unless configured).
+ * The part for requests: it only reads. One instance stands for one account (project, cluster) of one deploy target in
+ * one mode; an id of another account is not found. Ids are the provider's, opaque to us.
+ * Every rejection is a ComputeError. A failed read that may pass is `unavailable` or `rate_limited`, never `ambiguous`,
+ * and has already been repeated as often as makes sense. No answer takes longer than the driver's deadline (10 s a call
+ * unless configured).
  */
 export interface ComputeReader {
   /** The service's word for it, such as `hetzner`. */
@@ -25,8 +26,9 @@ export interface ComputeReader {
   /** The action that holds the machine now, hidden ones aside; null when there is none. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
   /**
-   * What `prepare` would remember, for a rollback or rebuild that is about to be accepted. It stays with the accepted work, so that `find` knows the change again also when
-   * everything that was recorded later is lost. Null where `find` needs none, or where a reader sees less than a driver.
+   * The checkpoint that `prepare` would return, for a rollback or rebuild that is about to be accepted. It is stored
+   * with the accepted work, so that `find` recognises the change even if everything recorded later is lost. Null if
+   * `find` needs none, or if a reader sees less than a driver.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
   /** `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has forgotten it. */
@@ -34,15 +36,14 @@ export interface ComputeReader {
 }
 
 /**
- * What workflow steps do. No provider on the net takes an idempotency key, so each change is made in three calls, the result of each checkpointed
- * before the next:
- *
- * 1. `prepare` remembers what was there before. It changes nothing and may be repeated until the first `send`.
- * 2. `send` sends once, and never repeats by itself what may have been accepted. When it rejects with a reason other than `ambiguous`,
- *    nothing was accepted and it may be called again.
- * 3. `find`, after `ambiguous`, and first of all in every step that sends, since it cannot know whether that was done: the oldest work
- *    begun since `prepare`, whatever became of it. Null for longer than `lostAnswerSeconds` after the send means that the provider never got it.
- *
+ * The part for workflow steps. No provider takes an idempotency key, so each change is made in three calls, the result
+ * of each checkpointed before the next:
+ * 1. `prepare` remembers the state before the change. It changes nothing and may be repeated until the first `send`.
+ * 2. `send` sends once, and never repeats a call that may have been accepted. If it rejects with any reason but
+ * `ambiguous`, nothing was accepted and it may be called again.
+ * 3. `find` returns the oldest work that was begun since `prepare`, however it ended. Call it after `ambiguous`, and
+ * first of all in every step that sends, because the step cannot know whether an earlier run has sent. If it is null
+ * for longer than `lostAnswerSeconds` after the send, the provider never got the change.
  * Then `readAction` until it ends.
  */
 export interface ComputeDriver extends ComputeReader {
@@ -55,7 +56,7 @@ export interface ComputeDriver extends ComputeReader {
   find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;
 }
 
-/** What opened connections has to close them: for the process' shutdown. */
+/** Closes connections when the process shuts down. */
 export interface Closing {
   close(): Promise<void>;
 }

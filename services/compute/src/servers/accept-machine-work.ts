@@ -9,7 +9,7 @@ import { onServer, serverPath } from './server-names';
 
 interface MachineWork {
   server: Server;
-  /** What the machine is shown to do until the work has ended. */
+  /** The power state to show until the work has ended. */
   meanwhile: ServerPowerState;
 }
 

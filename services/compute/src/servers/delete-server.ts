@@ -13,7 +13,7 @@ import type { Server } from './server.types';
 import { viewServer } from './server.view';
 import { onServer, serverPath, serverResourceKey } from './server-names';
 
-/** What a deletion is decided by, asked of the provider now. */
+/** The facts that decide a deletion, read from the provider now. */
 export async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {
   const reader = readerOf(context, server);
   const { id, machineId } = server;

@@ -17,7 +17,7 @@ const input = z.strictObject({
   deployTarget: z.string(),
   /** Null: its order failed before the provider told a number. The machine is looked for by its name then. */
   machineId: z.string().nullable(),
-  /** What the server was when it was asked; it is that again when nothing was deleted. */
+  /** The server's state when the deletion was asked for. It is restored when nothing was deleted. */
   before: z.strictObject({ status: serverStatusSchema, message: z.string(), operable: z.boolean(), powerState: powerStateSchema }),
 });
 

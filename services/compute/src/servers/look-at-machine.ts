@@ -17,8 +17,9 @@ export function readerOf({ targets }: Pick<HandlerContext, 'targets'>, server: P
 const beforeMsMax = 2_000;
 
 /**
- * What the provider's record of the machine says just before an overwrite of it is accepted. It goes into the workflow's input, so that an overwrite that was sent
- * is known again also when all later records are lost. Null when the provider did not say; the workflow asks for itself then.
+ * The provider's record of the machine just before an overwrite of it is accepted. It is part of the workflow's input,
+ * so that an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not
+ * answer; the workflow then asks for itself.
  */
 export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
   const { machineId } = server;

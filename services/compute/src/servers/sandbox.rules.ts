@@ -1,6 +1,6 @@
 import type { Server } from './server.types';
 
-/** What a sandbox server's name asks for. */
+/** The behaviour that a sandbox server's name asks for. */
 interface SandboxBehaviour {
   failsRollback: boolean;
   failsPower: boolean;

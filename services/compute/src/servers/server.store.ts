@@ -48,7 +48,7 @@ export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promis
   return row === null || row.status === 'terminated' ? null : toServer(row);
 }
 
-/** What the customer calls it and keeps with it. The server is held. */
+/** Sets the name and the metadata. The caller holds the row's lock. */
 export async function describeServer(tx: Tx, serverId: string, change: { name: string; metadata: Metadata }): Promise<Server> {
   return toServer(await tx.server.update({ where: { id: serverId }, data: change }));
 }
@@ -79,7 +79,7 @@ async function changeServer(tx: Tx, serverId: string, to: ServerStatus, data: Pa
   if (count !== 1) throw new Error(`server ${serverId} cannot become ${to}`);
 }
 
-/** What the provider says of the machine, as it said it. */
+/** The fields that come from the provider, unchanged. */
 const observed = ({ vendorStatus, powerState, addresses, spec }: Machine) => ({
   vendorStatus,
   powerState,

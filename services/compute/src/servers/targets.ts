@@ -1,12 +1,12 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** What a size costs, in the currency's smallest unit. */
+/** The price of a size, in the currency's smallest unit. */
 export interface Price {
   hourMinor: number;
   monthMinor: number;
 }
 
-/** What can be ordered in a range. */
+/** The sizes, prices and plans that can be ordered in a range. */
 export interface Offer {
   currency: string;
   prices: ReadonlyMap<string, Price>;

@@ -14,7 +14,7 @@ export const readNamedSnapshot = async (
   signal: AbortSignal,
 ): Promise<MachineSnapshot | null> => (snapshotId === '' ? null : reader.readSnapshot(machineId, snapshotId, signal));
 
-/** What a rollback is decided by, asked of the provider now. */
+/** The facts that decide a rollback, read from the provider now. */
 export async function lookAtSnapshot(context: Pick<HandlerContext, 'targets'>, server: Server, snapshotId: string): Promise<RollbackWorld> {
   const reader = readerOf(context, server);
   const { capabilities } = reader;

@@ -14,9 +14,9 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   snapshotId: z.string(),
-  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  /** The power state when the work was asked for. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** What the provider's record said then. */
+  /** The provider's record at that time, see `lookBefore`. */
   before: z.string().nullable().default(null),
 });
 

@@ -70,7 +70,7 @@ async function sendStart(
   return accepted(machineId, action);
 }
 
-/** What the provider calls it: how it is asked for, and the action that comes of it. */
+/** The provider's names for a change of the power: the path of the request, and the command of its action. */
 export function powerOf(change: Of<PowerKind>): { path: string; command: string } {
   if (change.kind === 'power_on') return { path: 'poweron', command: 'start_server' };
   if (change.kind === 'power_off')

@@ -22,7 +22,7 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   resource_limit_exceeded: 'rejected',
 };
 
-/** What the same code means for one kind of change. */
+/** Codes that have another reason for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
   // The name is ours alone: a server that has it is the one that an earlier, lost call made.
   create: {

@@ -7,7 +7,7 @@ import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProvide
 import { createRateBudget } from './rate-budget';
 import { readAgain } from './read-again';
 
-/** What every provider behind an HTTP API is configured with. */
+/** The settings of every provider behind an HTTP API. */
 export interface ApiOptions {
   baseUrl: string;
   deadlineMs?: number | undefined;
@@ -29,14 +29,14 @@ export interface ProviderApi {
 }
 
 interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
-  /** What the provider definitely refuses, in its words; null when the answer refuses nothing definitely. `kind` is left out of reads. */
+  /** The error for a definite refusal; null if the answer is none. `kind` is undefined for reads. */
   refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
   /** Which part of the provider a call depends on: each has a circuit of its own. Null: what is said there is no sign of the provider's health. Default: one for all. */
   partOf?(path: ReadPath): string | null;
 }
 
 const conflictAttemptsMax = 3;
-/** What a change was answered with when it was taken on may hold a password, and is shown to nobody. */
+/** The answer to an accepted change may hold a password, so its text is left out. */
 const describe = ({ status, text }: HttpAnswer): string =>
   status < 300 ? `${status} and ${text.length} characters that cannot be read` : `${status} ${text.slice(0, 200)}`;
 

@@ -25,7 +25,7 @@ const taskTypes = {
   rebuild: '',
 } as const;
 
-/** What a change of the power is asked for as, under `status/`; its task is called so too. */
+/** The name of a change of the power under `status/`, which is also the type of its task. */
 export function powerOrderOf(change: Extract<Change, { kind: PowerKind }>): string {
   if (change.kind === 'power_on') return 'start';
   if (change.kind === 'power_off') return change.isForced ? 'stop' : 'shutdown';
@@ -77,7 +77,7 @@ export async function findChange(
   const snapshotId = change.kind === 'take_snapshot' ? snapshotNameOf(change.reference) : null;
   const { node, knownTasks } = readCheckpoint(checkpoint);
   const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
-  // What staff did by hand meanwhile is not ours, and may have gone to another snapshot.
+  // Tasks of staff do not count: they are not ours, and may have gone to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };

@@ -16,7 +16,7 @@ const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 
 /** A guest that hangs holds the call; the provider itself gives it up after three seconds. */
 const agentMsMax = 5_000;
 
-/** What the guest itself says; nothing where there is no agent, or none that answers. */
+/** The addresses that the guest reports; none without an agent that answers. */
 async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
   if (vm.status !== 'running') return [];
   const ends = AbortSignal.timeout(agentMsMax);

@@ -65,7 +65,10 @@ export async function applyInside(machineFolder: string, name: string): Promise<
   await image(machineFolder, 'snapshot', '-a', name, disk);
 }
 
-/** What a death on the way has left within the disk, before anybody writes to it. @throws when it is damaged beyond that */
+/**
+ * Frees clusters of the disk that an interrupted change has left without an owner. Call it before anybody writes to the
+ * disk. @throws if the disk is damaged in another way
+ */
 export async function mendInside(machineFolder: string): Promise<void> {
   await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);
 }

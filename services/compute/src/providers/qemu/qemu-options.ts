@@ -1,4 +1,7 @@
-/** What a machine boots from: its own boot loader, or a kernel that QEMU loads. Files are never changed in place: disks lie over them. */
+/**
+ * The files that a machine boots from: its own boot loader, or a kernel that QEMU loads. They are never changed in
+ * place: disks are overlays over them.
+ */
 export interface QemuImage {
   /** A qcow2 image, absolute. */
   disk: string;

@@ -10,7 +10,7 @@ const powerStates: Readonly<Record<string, PowerState>> = {
   prelaunch: 'starting',
 };
 
-/** What a job makes of the machine while it runs; those that are not here leave it as it is. */
+/** The state that a job shows while it runs. A job that is not listed leaves the machine's state as it is. */
 const statesOfJobs: Readonly<Partial<Record<JobRecord['kind'], { vendorStatus: string; powerState: PowerState }>>> = {
   create: { vendorStatus: 'creating', powerState: 'starting' },
   start: { vendorStatus: 'starting', powerState: 'starting' },
