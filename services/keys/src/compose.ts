@@ -21,7 +21,7 @@ import { createWebhookSecrets } from './webhooks/webhook.secret';
 const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-/** What a deployment has as it is, and a test may have otherwise. */
+/** Parts that a test may replace. */
 export interface KeysOptions {
   streams?: Partial<StreamLimits>;
   gatewaysHave?: () => Promise<void>;

@@ -29,7 +29,7 @@ const ownFields = {
     .meta({ description: 'JSON: peppers of the tokens by version, beside version 1 which comes from SERVICE_SECRET', secret: true }),
 };
 
-/** What those who show webhooks' secrets share with those who sign by them. */
+/** Settings that the process which shows webhooks' secrets shares with the one that signs with them. */
 const webhookFields = {
   WEBHOOK_SECRET: secretsField('Source of the secrets of webhooks; shared by keys and its worker'),
   DRYDOCK_WEBHOOK_ALLOW: z

@@ -4,7 +4,7 @@ import type { KeysDatabase } from './database.store';
 import type { Sequencer } from './events/sequencer';
 import type { WebhookSecrets } from './webhooks/webhook.secret';
 
-/** What a handler may use. */
+/** The parts that a handler is given. */
 export interface HandlerContext {
   database: KeysDatabase;
   pager: Pager;

@@ -8,7 +8,7 @@ import { purgeWorkflows } from './workflows/workflow.store';
 /** Removed by one statement: an event takes its deliveries along. */
 const rowsAtOnce = 100;
 
-/** What nobody asks for and nobody waits for. Safe in any number of processes at once. */
+/** Retires expired keys and purges old rows. Safe in any number of processes at once. */
 export async function keepHouse(database: KeysDatabase): Promise<void> {
   await database.transaction(retireExpiredKeys);
   while ((await purgeIdempotency(database.sql(), rowsAtOnce)) === rowsAtOnce);

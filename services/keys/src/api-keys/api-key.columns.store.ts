@@ -8,5 +8,5 @@ export const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.pref
 /** Neither revoked nor expired nor, after a rotation, past its grace time; by Postgres' clock, as verification sees it. */
 export const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 
-/** What each organisation on the path of `orgs o` is allowed, as KeyRights has it. */
+/** The permissions of each organisation on the path of `orgs o`, in the form of KeyRights. */
 export const allowedByEach = Prisma.sql`(SELECT jsonb_agg(a.permissions) FROM orgs a WHERE a.id = ANY (o.path)) AS "allowedByEach"`;

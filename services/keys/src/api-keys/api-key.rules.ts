@@ -16,9 +16,12 @@ const fields = (scopes: readonly string[], isRefused: (scope: string) => boolean
 
 export interface MintRequest {
   callerMode: Mode;
-  /** What the calling key may do right now. */
+  /** The rights of the calling key at this moment. */
   held: readonly string[];
-  /** What the target organisation and each above it is allowed; null when it is out of the caller's reach, or not there. */
+  /**
+   * The permissions that the target organisation and each above it have in common; null if it does not exist or the
+   * caller may not reach it.
+   */
   targetAllows: ReadonlySet<string> | null;
   scopes: readonly string[];
   sandbox: boolean;
@@ -59,7 +62,10 @@ export function refuseRevocation(
   return refuseRotation(effectiveScopes(key), caller.scopes);
 }
 
-/** What a new key has in the place of the old one. Its own limits stay, and the caller's hold where it has none. */
+/**
+ * The limits of the new key: those of the old one, and the caller's where the old one has none. The earlier of two ends
+ * holds.
+ */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:
     [old.expiresAt, caller.expiresAt].filter((end) => end !== null).sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
@@ -85,7 +91,7 @@ export function isLifted(old: KeyLimits, { expiresAt, allowedIps }: KeyChange): 
 export interface ChangeWorld {
   old: KeyRights & KeyLimits;
   isCaller: boolean;
-  /** What the calling key may do right now, and what bounds it. */
+  /** The rights of the calling key at this moment, and its limits. */
   held: readonly string[];
   callerLimits: KeyLimits;
 }

@@ -7,7 +7,10 @@ const secretLength = 43;
 /** The greatest multiple of 62 below 256: a byte from there on would make the first letters likelier, and is passed over. */
 const fairBytes = 248;
 
-/** What a derived secret depends on: the same three give the same secret, and no two of them in the database do. */
+/**
+ * The inputs of a derived secret: the same three give the same secret. No two secrets in the database have the same
+ * three.
+ */
 export interface SecretOrigin {
   callerKeyId: string;
   rawIdempotencyKey: string;

@@ -49,7 +49,10 @@ export async function changeApiKey(tx: Tx, keyId: string, change: Pick<ApiKeyRec
   await tx.apiKey.update({ where: { id: keyId }, data: change });
 }
 
-/** What a calling key may do, held until the transaction ends: it is not revoked while it mints. Null when it is no key any more. */
+/**
+ * The rights of a calling key, locked until the transaction ends, so that it cannot be revoked while it mints. Null if
+ * it is no key any more.
+ */
 export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
   const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
     SELECT k.scopes, k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps", ${allowedByEach} FROM api_keys k JOIN orgs o ON o.id = k.org_id

@@ -19,16 +19,19 @@ export interface ApiKeyRecord {
   revokedAt: Date | null;
 }
 
-/** What a key may do right now is `scopes`, less what any organisation from the root down to its own is not allowed. */
+/**
+ * The rights of a key right now: `scopes`, less those that any organisation from the root down to its own does not
+ * have.
+ */
 export interface KeyRights {
   scopes: string[];
   allowedByEach: string[][];
 }
 
-/** What bounds the use of a key beyond its rights. What it mints has the same. */
+/** The limits of a key beyond its rights. Keys that it mints inherit them. */
 export type KeyLimits = Pick<ApiKeyRecord, 'expiresAt' | 'allowedIps'>;
 
-/** Whose keys a caller may manage: those of its organisation and below; with a sandbox key, the sandbox keys among them. */
+/** The keys that a caller may manage: those of its organisation and below. With a sandbox key, only sandbox keys. */
 export interface KeyScope {
   orgId: string;
   mode: Mode;

@@ -53,7 +53,7 @@ export async function storeDelivery(tx: Tx, service: string, entries: readonly (
   if (events.length > 0) await storeEvents(tx, events);
 }
 
-/** Whose entries are listed: those of one organisation, or of it and all below it. */
+/** The organisations whose entries are listed: one, or one and all below it. */
 export interface AuditScope {
   orgId: string;
   mode: Mode;

@@ -11,7 +11,7 @@ export interface PlacedEvent extends Event {
   seq: string;
 }
 
-/** Whose events, and which of them. `types`, `resource`: null for all. */
+/** The events to read. `types`, `resource`: null for all. */
 export interface EventScope {
   orgId: string;
   mode: Mode;

@@ -4,7 +4,10 @@ import type { OrgRecord } from './org.types';
 /** How deep organisations nest; the schema has the same bound. Every verification reads all those above a key. */
 export const depthMax = 16;
 
-/** What an organisation may exercise: what it and every organisation above it is allowed. `lineage` is the root down to itself. */
+/**
+ * The permissions that an organisation may use: those that it and every organisation above it have. `lineage` is the
+ * root down to itself.
+ */
 export function allowedOf(lineage: readonly Pick<OrgRecord, 'permissions'>[]): ReadonlySet<string> {
   const [first, ...rest] = lineage.map(({ permissions }) => permissions);
   return new Set((first ?? []).filter((permission) => rest.every((allowed) => allowed.includes(permission))));

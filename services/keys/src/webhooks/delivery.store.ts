@@ -106,7 +106,9 @@ export interface Outcome {
   isGone: boolean;
 }
 
-/** What becomes of a delivery after an attempt. `retrySeconds`: null when it was taken, or was tried for the last time. */
+/**
+ * The state of a delivery after an attempt. `retrySeconds` is null if it was accepted, or if that was the last attempt.
+ */
 export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
@@ -183,7 +185,7 @@ export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
     [webhookId],
   );
 
-/** What waits is sent: the oldest of each resource now. The caller has locked the webhook's row. */
+/** Makes pending deliveries due: the oldest of each resource, at once. The caller has locked the webhook's row. */
 export const resumeDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
     `UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE id IN (

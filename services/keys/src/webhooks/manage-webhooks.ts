@@ -28,7 +28,7 @@ export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<s
   return row;
 }
 
-/** What can be told without asking DNS; the sender checks every address that it connects to. */
+/** Refuses a URL for what shows without DNS; the sender checks every address that it connects to. */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
 }
