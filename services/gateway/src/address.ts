@@ -4,8 +4,8 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 const mappedIPv4 = '::ffff:';
 
 /**
- * Whom an address stands for when callers without a key are counted: an IPv4 address by itself, of IPv6 the /64 that
- * one customer of a provider has. Counted singly, the 2^64 addresses of one machine would be as many callers.
+ * The unit in which callers without a key are counted: a single IPv4 address, or the /64 of an IPv6 address, which is
+ * what a provider gives to one customer. Counted singly, the 2^64 addresses of one machine would be as many callers.
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return '';

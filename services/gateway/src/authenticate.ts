@@ -24,12 +24,12 @@ export interface AuthenticateOptions {
   throttle: FailureThrottle;
   /** Questions under way about tokens that nobody knows, by address: they keep no place from those whose key is good. */
   lookUps: Shares;
-  /** Whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is believed. */
   proxies: BlockList | undefined;
 }
 
 /**
- * Who calls. Synchronous as long as the last answer of keys may be trusted, for that is nearly every request.
+ * Finds the caller of a request. Synchronous as long as the last answer of keys may be trusted, which is nearly always.
  * Throws (or rejects with) one and the same 401 for every cause, and 503 when keys cannot be asked.
  */
 export type Authenticate = (request: IncomingMessage, repeated: ReadonlySet<string>, traceparent?: string) => Caller | Promise<Caller>;

@@ -70,7 +70,7 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
-  // What is exempt is told how much its writes have left, takes nothing of it and is never refused.
+  // An exempt call is told how many writes are left, uses none of them and is never refused.
   const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);
   const use = counted instanceof Promise ? await counted : counted;
   exchange.quota = quotaHeaders(quota, use);
@@ -135,7 +135,9 @@ interface Ending {
   holdStream(caller: Caller, streams: Shares): void;
 }
 
-/** Whatever happens, a place is given back once and a line is logged once: when the answer is out or its client gone. */
+/**
+ * Gives a place back once and logs one line, however the exchange ends: when the answer is out or its client has gone.
+ */
 function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
   const { response } = exchange;
   let giveBack: (() => void) | undefined;

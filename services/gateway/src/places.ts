@@ -4,15 +4,15 @@ import { createShares } from '@drydock/service/access/shares';
 import { createComeBack } from './come-back';
 import { createNewCalls, type NewCallLimits } from './new-calls';
 
-/** What a key and its organisation may hold of the places that are free: half as many, and as many. */
+/** The largest share of the free places: half for a key, all for an organisation. */
 const shareOfKey = 0.5;
 const shareOfOrganisation = 1;
 const callerShares = [shareOfKey, shareOfOrganisation] as const;
 
-/** Whose share a call counts in, from the narrowest. */
+/** The holders that a call is counted for, the narrowest first. */
 export const holdersOf = ({ keyId, orgId }: Caller): readonly string[] => [keyId, orgId];
 
-/** What is being taken from callers at the same time: bodies on their way in. */
+/** Shares of bodies that are being received at the same time. */
 export const createCallerShares = (max: number) => createShares(max, callerShares);
 
 export interface PlaceLimits extends NewCallLimits {

@@ -8,7 +8,7 @@ export interface Quota {
   name: QuotaName;
   requestsMax: number;
   windowSeconds: number;
-  /** Whose window a call counts in. */
+  /** The holder of the window that a call counts in. */
   holderOf(caller: Caller): string;
 }
 
@@ -28,7 +28,7 @@ export function createQuotas(scale: number): Quotas {
   };
 }
 
-/** What a window looks like after a request was counted in it. */
+/** The state of a window after a request was counted in it. */
 export interface QuotaUse {
   isExceeded: boolean;
   remaining: number;

@@ -3,7 +3,7 @@ import type { Dispatcher, Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
 import { type Replica, UnansweredError } from './replicas';
 
-/** What of a service's answer the client gets to see. Everything else stays inside. */
+/** Headers of a service's answer that are passed on to the client. All others stay inside. */
 const relayedHeaders = [
   'content-type',
   'content-length',
@@ -58,7 +58,7 @@ function endWithGateway({ closing, drained, exchange: { response } }: Relay, ans
   response.once('close', () => end.removeEventListener('abort', endStream));
 }
 
-/** What undici tells of one answer. A class and no closures: there is one for every request. */
+/** Handles undici's events for one answer. A class without closures, because there is one for every request. */
 class RelayedAnswer implements Dispatcher.DispatchHandler {
   readonly pool: Pool;
   private readonly relay: Relay;

@@ -24,7 +24,7 @@ export interface RouteMatch {
 export interface RouteTable {
   /** HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra members. */
   match(method: string, target: string): RouteMatch;
-  /** What the path takes, as `Allow` names it. Throws 404 `route_not_found`. */
+  /** The methods that the path has, in the form of `Allow`. Throws 404 `route_not_found`. */
   methods(target: string): string;
 }
 
@@ -107,7 +107,10 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
   return node.parameter;
 }
 
-/** What could become another path once somebody decodes it: separators, dots alone, controls, and `%`, which is decoded twice by somebody, somewhere. */
+/**
+ * Characters that could turn the path into another one when it is decoded: separators, segments of dots, controls, and
+ * `%`, because some programs decode twice.
+ */
 const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
 /** Longer than any id of ours or of a provider. */
 const idLengthMax = 256;

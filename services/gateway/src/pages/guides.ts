@@ -54,7 +54,7 @@ export function renderGuide(source: string): { html: string; sections: { id: str
       if (inline.type !== 'link_open') continue;
       const target = targetOf(String(inline.attrGet('href')));
       if (target !== undefined) inline.attrSet('href', target);
-      // What cannot be reached is named and not linked.
+      // A target that only a clone has is shown as text, without a link.
       else for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')]) if (end) end.tag = 'span';
       if (target === undefined) inline.attrs = null;
     }
@@ -123,7 +123,7 @@ export async function guidePage(name: string): Promise<Page> {
   return make();
 }
 
-/** What there is to read. */
+/** The list of guides. */
 export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,

@@ -3,7 +3,10 @@ import type { Page } from './page';
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 
-/** What a page of ours may do: its own style, script and pictures, the words to search in, and nothing that stands in the page itself or elsewhere. */
+/**
+ * The content policy of our pages: their own style, script, pictures and search index. Nothing inline, nothing from
+ * elsewhere.
+ */
 const ownPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -7,7 +7,7 @@ export interface Page {
   status: number;
   contentType: 'application/json' | 'image/svg+xml' | `text/${'html' | 'css' | 'javascript'}; charset=utf-8`;
   text: string | Buffer;
-  /** What a browser may do with it; `strictPolicy` where it is not given. */
+  /** The Content-Security-Policy; without one, `strictPolicy`. */
   contentPolicy?: string;
   /** Where a redirect leads. */
   location?: string;

@@ -33,7 +33,10 @@ export const referencePage = keptOnce(() => {
   });
 });
 
-/** What the search of the bar looks through: the words of the guides and of the problems. The Reference searches its operations by itself. */
+/**
+ * The words that the search of the bar looks through: those of the guides and of the problems. The Reference searches
+ * its operations by itself.
+ */
 const searchPage = keptOnce(async () => {
   const told = problemCodes.map((code) => {
     const { title, advice } = problems[code];
