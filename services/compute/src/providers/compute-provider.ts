@@ -36,7 +36,7 @@ export interface ComputeReader {
 }
 
 /**
- * The part for workflow steps. No provider takes an idempotency key, so each change is made in three calls, the result
+ * The part for workflow steps. No remote provider takes an idempotency key, so each change is made in three calls, the result
  * of each checkpointed before the next:
  * 1. `prepare` remembers the state before the change. It changes nothing and may be repeated until the first `send`.
  * 2. `send` sends once, and never repeats a call that may have been accepted. If it rejects with any reason but
