@@ -46,7 +46,7 @@ export interface Caller {
   scopes: readonly string[];
 }
 
-/** What a token is bound to. `path` with its query, exactly as it stands on the request line. */
+/** The request that a token is bound to. `path` includes its query, exactly as it stands on the request line. */
 export interface BoundRequest {
   requestId: string;
   method: string;
@@ -153,7 +153,10 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
   return claims.data;
 }
 
-/** What was signed, with whichever of the keys. Only where there are several is a second one tried, while a secret is rotated. */
+/**
+ * The claims of a token that one of the keys has signed. While a secret is rotated there are two; the second one is
+ * tried only if the first does not fit.
+ */
 function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {
   const options = { algorithms: ['HS256'], issuer, audience, clockTimestamp: nowSeconds, clockTolerance: clockToleranceSeconds } as const;
   let refusal = 'unreadable';

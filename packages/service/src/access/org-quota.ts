@@ -15,7 +15,7 @@ interface Owner {
 export interface QuotaRule {
   /** `FROM … WHERE …` of what an organisation ($1) has in a mode ($2). */
   counted: string;
-  /** What an organisation may have of which staff have said nothing. */
+  /** The limit of an organisation for which staff have set none. */
   usualMax: number;
 }
 

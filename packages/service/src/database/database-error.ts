@@ -1,5 +1,5 @@
 /**
- * What a failed query means to its caller.
+ * The meaning of a failed query for its caller.
  * - `unavailable` Postgres cannot be reached, is starting, stopping, full or too slow: answer 503, nothing was decided.
  * - `conflict` a serialization failure or deadlock: the same transaction may be tried again.
  * - `unique` a unique constraint refused the row.

@@ -41,7 +41,7 @@ interface Attempt {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** What a repeat must ask for again. */
+/** The part of a request that a repeat must have in common with the first. */
 const askedAs = ({ body, query }: Attempt): string =>
   Object.keys(query).length === 0 ? canonicalJson(body) : `${canonicalJson(query)} ${canonicalJson(body)}`;
 

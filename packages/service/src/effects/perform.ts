@@ -32,7 +32,7 @@ export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** What the caller asked for, in the form that an Idempotency-Key is bound to. */
+/** The request in the form that an Idempotency-Key is bound to. */
 export interface Asked {
   /** Concrete, with canonical parameters and without its query: one record has one path. */
   path: string;
@@ -119,7 +119,10 @@ function outcomeUnread(error: unknown): Problem {
   return outcomeUnknown(code, { ...details, detail: acceptedDetail });
 }
 
-/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last look. */
+/**
+ * Milliseconds that must be left when a call's turn comes: for the effect itself, and for the wait for a worker (10.5
+ * s, `startDecidedMs` of workflow) and a last look.
+ */
 const actMs = 500;
 const settleMs = 13_000;
 
@@ -147,7 +150,10 @@ async function lookAndAct<Tx>(
   return done;
 }
 
-/** What the call is about, as its caller knows it: another organisation's calls stand in a line of their own. Nothing yet when it makes something. */
+/**
+ * The key of the line that a call waits in: the thing it is about. It names the organisation too, so that another
+ * organisation's calls cannot delay it. Undefined for a call that creates something.
+ */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];
   return name === undefined ? undefined : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);

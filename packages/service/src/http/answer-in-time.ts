@@ -31,7 +31,10 @@ export interface AnswerLimits {
   withinMs: number;
 }
 
-/** What `work` comes to, or in time a 503 that says what was begun. Work that is late goes on by itself, and keeps its answer for its Idempotency-Key. */
+/**
+ * The result of `work`, or after `withinMs` a 503 that says how far it has come. Late work goes on, and keeps its
+ * answer for its Idempotency-Key.
+ */
 export async function answerInTime<T>({ service, log, withinMs }: AnswerLimits, work: (time: AnswerTime) => Promise<T>): Promise<T> {
   const endsAtMs = performance.now() + withinMs;
   let known: keyof typeof told = 'nothing';

@@ -29,7 +29,7 @@ function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly Propert
   return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
 }
 
-/** What was wrong, field by field, in the contract's words: never the value that was sent. */
+/** The errors field by field, in the contract's words. They never contain the value that was sent. */
 export function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query'): ProblemField[] {
   const pointer = place === 'body' ? bodyPointer : queryPointer;
   return error.issues.flatMap((issue) => fieldsOf(issue, input, pointer)).slice(0, issuesMax);

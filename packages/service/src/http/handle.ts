@@ -35,8 +35,8 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
 export type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * What one route does with a request, in the order of the specification: token, permission, syntax (body and query, then ids), and the handler.
- * Everything that can be built once is built here, not per request.
+ * The handler of one route, in the order of the specification: token, permission, syntax (body and query, then ids),
+ * and the effect. Everything that can be built once is built here, not per request.
  */
 export function createHandler<Tx>(
   kit: HandleKit<Tx>,

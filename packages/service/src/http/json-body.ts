@@ -38,7 +38,7 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   try {
     value = sjson.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' });
   } catch {
-    // What the parser says quotes the body, and the body may hold a secret.
+    // The parser's error is dropped: it quotes the body, and the body may hold a secret.
     throw notJson('syntax, or a prototype key');
   }
   const fault = findUnstorable(value);

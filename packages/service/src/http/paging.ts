@@ -14,7 +14,7 @@ const macBytes = 16;
 export const limitLengthMax = 15;
 const limitForm = /^[0-9]{1,15}$/;
 
-/** What a cursor belongs to. The same list asked by another key, or with another filter, is another list. */
+/** The list that a cursor belongs to. The same list read with another key or another filter is another list. */
 export interface PageBinding {
   /** The endpoint's id. */
   list: string;

@@ -45,7 +45,9 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
   });
 }
 
-/** What reads the part of a URL behind its `?`. Throws 422 for a parameter that is wrong, repeated or not declared. */
+/**
+ * A parser for the part of a URL behind its `?`. It throws 422 for a parameter that is wrong, repeated or not declared.
+ */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
   if (query !== undefined) {
     // Made once: a schema compiles what parses by it at its first use.

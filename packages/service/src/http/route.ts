@@ -3,7 +3,7 @@ import type { BodyOf, EndpointDefinition, ParamsOf, QueryOf, ResponseOf } from '
 import type { z } from 'zod';
 import type { Caller } from '../access/internal-token';
 
-/** What a handler gets: everything parsed, nothing else of the request. */
+/** The parsed request that a handler gets; it has nothing else. */
 export interface HandlerRequest<E extends EndpointDefinition> {
   params: ParamsOf<E>;
   query: QueryOf<E>;

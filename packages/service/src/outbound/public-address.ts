@@ -47,8 +47,8 @@ export function authorityOf(origin: string): string {
 }
 
 /**
- * What can be said of an endpoint without asking DNS: over https, and no address of ours written out. `allowed` are the `host:port` that this
- * installation makes an exception for.
+ * Checks an endpoint without asking DNS: it must use https and name no internal address. `allowed` lists the
+ * `host:port` that this installation makes an exception for.
  */
 export function isEndpointAllowed(origin: string, allowed: ReadonlySet<string>): boolean {
   if (allowed.has(authorityOf(origin))) return true;

@@ -6,7 +6,7 @@ export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What was noted on the schema, or on the one that `.default()` or `.optional()` wraps. */
+/** The metadata of the schema, or of the one that `.default()` or `.optional()` wraps. */
 function metaOf(schema: z.core.$ZodType | undefined): z.core.GlobalMeta {
   if (schema === undefined) return {};
   const inner = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional ? metaOf(schema.def.innerType) : {};
@@ -53,7 +53,7 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-/** What {@link readConfig} would accept, in the order of the shape: `.env.example` is tested against it. */
+/** The variables that {@link readConfig} accepts, in the order of the shape: `.env.example` is tested against it. */
 export function describeConfig(shape: ConfigShape): VariableDescription[] {
   return Object.entries(shape).map(([name, schema]) => {
     const meta = metaOf(schema);

@@ -4,7 +4,7 @@ import type { ApiConfig, ServiceConfig } from './config-fields';
 import type { ReadyChecks } from './health';
 import { createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
 
-/** What every process of a service stands on. */
+/** The foundation of every process of a service. */
 export interface Foundation<Database> {
   log: Log;
   lifetime: Lifetime;

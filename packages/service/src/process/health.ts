@@ -3,7 +3,7 @@ import { scaled } from '@drydock/process/time-out-scale';
 import { type Answer, answerOf } from '../http/answer';
 import type { Log } from '../telemetry/log';
 
-/** What must work for the process to be of use, by name; a check that rejects or takes over a second has failed. */
+/** The conditions for the process to be of use, by name. A check that rejects or takes over a second has failed. */
 export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 const checkMs = 1_000;

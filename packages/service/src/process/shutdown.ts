@@ -10,7 +10,10 @@ interface Phase {
   timeoutMs: number;
 }
 
-/** What a process has opened. Closed in reverse, each phase within its own time, all within `limitMs`. */
+/**
+ * The things that a process has opened. They are closed in reverse, each phase within its own time, all within
+ * `limitMs`.
+ */
 export interface Lifetime {
   readonly limitMs: number;
   /** Call right after opening something. `timeoutMs` defaults to 5 s; a phase that fails or hangs is logged and does not stop the others. */

@@ -3,7 +3,7 @@ import { parseRedisUrl } from './redis-address';
 
 export type RedisClient = Redis | Cluster;
 
-/** What a caller decides of its connections; the same on every shape. */
+/** The settings of a connection that its caller decides; the same on every shape. */
 export type RedisBehaviour = Pick<
   RedisOptions,
   'enableOfflineQueue' | 'enableAutoPipelining' | 'commandTimeout' | 'connectTimeout' | 'maxRetriesPerRequest'

@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** What every log line of one request or one workflow run carries. Mutable: the organisation is known only after the token was verified. */
+/**
+ * The fields of every log line of one request or one workflow run. Mutable, because the organisation is known only
+ * after the token was verified.
+ */
 export interface LogContext {
   request_id?: string;
   workflow_id?: string;

@@ -5,7 +5,10 @@ const shownMax = 2_048;
 const pieces =
   /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\$([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)|\be'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|;/gi;
 
-/** What reads and writes rows, or begins and ends transactions, has its secrets in parameters and is shown without literals. */
+/**
+ * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so they are
+ * shown without literals.
+ */
 const plainVerbs = new Set(
   ['select', 'with', 'insert', 'update', 'delete', 'merge', 'values', 'table', 'begin', 'start', 'commit', 'rollback'].concat([
     'savepoint',

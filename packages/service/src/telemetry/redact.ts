@@ -1,6 +1,6 @@
 import { withSecretFiles } from '@drydock/process/secret-file';
 
-/** What a secret is replaced by, wherever text leaves the process. */
+/** Replaces a secret wherever text leaves the process. */
 export const struckOut = '[redacted]';
 
 /** Names of variables whose value is a secret, whole or in parts (`name=secret,name=secret`, JSON). */

@@ -56,7 +56,7 @@ export class ForetoldIds implements tracing.IdGenerator {
   generateTraceId = (): string => this.foretold?.traceId ?? this.random.generateTraceId();
   generateSpanId = (): string => this.foretold?.spanId ?? this.random.generateSpanId();
 
-  /** What `work` makes at once gets these ids. */
+  /** Gives these ids to the span that `work` makes at once. */
   as<T>(ids: { traceId: string; spanId: string }, work: () => T): T {
     this.foretold = ids;
     try {

@@ -164,7 +164,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // What would follow each request, and each call that is made for it.
+      // The instrumentations that would trace each request, and each call that is made for it, on their own.
       for (const each of own) if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
       return createRequestTraces(ids, options.tracesUrl === null ? null : options.sampling);
     },
