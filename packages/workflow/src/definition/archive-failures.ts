@@ -2,7 +2,7 @@ import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archi
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail, type StepFailure } from './step-error';
 
-/** Whose archive it is: a site's backup or a database's, in our storage, or a site's copy in the customer's. */
+/** The owner of an archive: a site's backup or a database's, in our storage, or a site's copy in the customer's. */
 export type ArchiveKind = 'site_backup' | 'site_copy' | 'database_backup';
 
 /** How the storage of a copy refuses. */
@@ -46,7 +46,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   mismatch: tampered,
   hostile_entry: tampered,
   unknown_root: tampered,
-  // What was written, and cannot be used.
+  // The archive is as it was written, but cannot be used.
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },

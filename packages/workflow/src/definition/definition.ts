@@ -13,7 +13,7 @@ export interface WorkflowRun<Input> {
   requestId: string;
 }
 
-/** What a step is given. */
+/** The input of a step. */
 export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   /** The outputs of the steps before, as they were checkpointed (JSON). */
   outputs: Outputs;
@@ -47,7 +47,7 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   commit?: ((tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context) => Promise<void>) | undefined;
 }
 
-/** What a service does in the very transaction that ends a workflow, or that has it wait for staff. */
+/** A service's writes in the very transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
   /** It may be tried again or abandoned after this, and wait for staff once more. Its input may be one that cannot be read. */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;

@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** What went wrong for good: `code`, `detail` and `extra` are for the customer, `internal` for staff and the log. */
+/** A permanent failure: `code`, `detail` and `extra` are for the customer, `internal` for staff and the log. */
 export interface WorkflowProblem {
   code: ProblemCode;
   detail?: string;

@@ -173,7 +173,7 @@ export const queueNameOf = (queueName: string, kind: QueueKind): string =>
 /** The operations of BullMQ that are somebody's job. The rest is how a queue is looked at: for the next job, for stalled ones, for its length. */
 const jobOperations = /^(?:add|process) /;
 
-/** What stands for a span of the rest: it is none, and what is done in it has none either. */
+/** Replaces the span of every other operation: it records nothing, and suppresses spans within it. */
 const noSpan: Span<Context> = {
   setSpanOnContext: (within) => suppressTracing(within),
   setAttribute: () => undefined,

@@ -120,7 +120,7 @@ export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
     [workflowId],
   );
 
-/** What nobody took up in time, oldest first. */
+/** Workflows that no worker has started in time, oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   const rows = await sql.query<{ id: string }>(
     `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp() ORDER BY start_by LIMIT 100`,

@@ -80,7 +80,7 @@ export interface ReportOptions {
   isReporter(): Promise<boolean>;
 }
 
-/** What {@link sweep} calls to tell the meters what is unfinished. */
+/** The part of {@link sweep} that reports the numbers of unfinished workflows to the meters. */
 export function createReport({ database, kinds, isReporter }: ReportOptions): () => Promise<void> {
   let reportedAtMs = -reportEveryMs;
   return async () => {

@@ -126,7 +126,7 @@ export class PatientPool extends Pool {
   private isPatient = true;
 
   constructor(config: PoolConfig) {
-    // What BullMQ gives pools of its own.
+    // The same option that BullMQ gives to its own pools.
     super({ ...config, options: '-c search_path=bullmq' });
   }
 

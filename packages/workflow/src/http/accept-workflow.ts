@@ -14,9 +14,9 @@ export interface Asking {
   afterCommit(work: () => unknown): void;
 }
 
-/** What the work is done to. */
+/** The thing that the work is done to. */
 export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
-  /** What the audit log names: `/v1/sites/…`. */
+  /** The path in the audit log: `/v1/sites/…`. */
   path: string;
 }
 

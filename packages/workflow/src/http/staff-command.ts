@@ -25,8 +25,9 @@ interface Parked extends WorkflowRow {
 }
 
 /**
- * What staff do with work that waits for them, from beside a service's database. The API shows each key its own organisation's work and nothing else, so
- * a list over all organisations is for whoever may read the database. `leaves`: as for `abandonWorkflow`.
+ * The command for staff to handle work that waits for them, run beside a service's database. The API shows each key
+ * only its own organisation's work, so a list over all organisations is for those who may read the database. `leaves`:
+ * as for `abandonWorkflow`.
  */
 export function runStaffCommand(
   service: string,

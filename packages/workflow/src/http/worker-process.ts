@@ -23,7 +23,7 @@ export interface WorkerOptions<Context, Tx> {
   /** The service's: of its queue, and its issuer's towards keys. */
   name: string;
   workflows: EngineOptions<Context, Tx>['definitions'];
-  /** What every step of them is given: here are the drivers. */
+  /** The drivers, stores and clock that every step is given. */
   context: Context;
   /** Writes down what the clock starts, before the engine looks for it. */
   schedule?(): unknown;

@@ -19,7 +19,7 @@ interface Subject {
 
 const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 
-/** What workflows are done to: each kind of it has its own paths, and the same handlers. */
+/** The thing that workflows are done to: each type has its own paths, and the same handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that names it. */

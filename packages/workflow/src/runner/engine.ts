@@ -17,7 +17,7 @@ import { runWorkflow } from './run-workflow';
 export interface EngineOptions<Context, Tx> {
   database: Database<Tx>;
   definitions: readonly WorkflowDefinition<Context, Tx>[];
-  /** What every step is given beside its run: drivers, stores, the clock. */
+  /** The drivers, stores and clock that every step is given besides its run. */
   context: Context;
   /** redis://, rediss:// or postgresql:// (prepared by {@link prepareQueue}). */
   queueUrl: string;

@@ -13,10 +13,10 @@ import { reportProgress } from '../store/workflow-states';
 import type { HeldLease } from './lease';
 import type { Outages } from './leave-claim';
 
-/** What a worker process has, the same for all of its workflows. */
+/** The parts of a worker process that all of its workflows share. */
 export interface Runner<Context, Tx> {
   database: Database<Tx>;
-  /** What every step is given beside its run. */
+  /** The drivers, stores and clock that every step is given besides its run. */
   context: Context;
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
   leaseSeconds: number;

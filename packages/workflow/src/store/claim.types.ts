@@ -20,7 +20,7 @@ export interface StepRow {
   age_seconds: number;
 }
 
-/** What every write of a worker must show: the workflow, and the fence of the claim under which it works. */
+/** The claim that every write of a worker must present: the workflow, and the fence under which it works. */
 export interface ClaimKey {
   id: string;
   kind: string;
@@ -62,11 +62,11 @@ export interface ClaimLimits {
   stepNamesByKind: string;
 }
 
-/** What a claim that is given back leaves for the next one. */
+/** The state that a released claim leaves for the next one. */
 export interface Release {
   /** Until it is due again. */
   afterSeconds: number;
-  /** What went wrong, counted against the budget of what it was. Left out: nothing did. */
+  /** The failed part, which is counted against its budget. Absent: nothing failed. */
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 

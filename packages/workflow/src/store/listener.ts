@@ -6,7 +6,10 @@ import { Client } from 'pg';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** What Postgres tells this process. Only ever a reason to look earlier: whoever uses it looks by the clock too. */
+/**
+ * Postgres' notifications to this process. They only make it look earlier: everything that uses them looks by the clock
+ * too.
+ */
 export interface WorkflowListener {
   /** Calls back on each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;

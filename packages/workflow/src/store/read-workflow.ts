@@ -82,7 +82,7 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
   coalesce((SELECT jsonb_agg(finding ORDER BY step.position) FROM workflow_step step, jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
-/** What the caller may see: another organisation's, the other mode's and another subject's workflows are not there. */
+/** The workflows that the caller may see: those of another organisation, mode or subject do not exist for it. */
 export interface WorkflowScope {
   orgId: string;
   mode: Mode;

@@ -48,7 +48,7 @@ const saveSql = `
     next_run_at = CASE WHEN (workflow_schedule.interval_seconds, workflow_schedule.daily_at) IS NOT DISTINCT FROM (excluded.interval_seconds, excluded.daily_at)
       THEN workflow_schedule.next_run_at ELSE excluded.next_run_at END`;
 
-/** What it has started goes on. */
+/** Work that it has started goes on. */
 export async function removeSchedule(sql: Sql, name: string): Promise<void> {
   await sql.query(`DELETE FROM workflow_schedule WHERE name = $1`, [name]);
 }
@@ -137,7 +137,8 @@ const postpone = (sql: Sql, name: string): Promise<unknown> =>
   );
 
 const pageSize = 100;
-// What ran in the future ran by a clock that has been put right since: its next time is as wrong, perhaps by years.
+// A last run in the future comes from a clock that has been corrected since. The next time is as wrong, perhaps by
+// years.
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
 // Each part has its index: what is not due is not read.
 const dueSql = `

@@ -11,7 +11,7 @@ const startSchema = z.object({
   /** UUIDv7, for work that is known by the id of what it makes. Default: a fresh one. */
   id: z.uuidv7().optional(),
   kind: z.string().min(1),
-  /** What must not be worked on twice at once, such as `site:<id>`. */
+  /** A name that only one unfinished workflow may have, such as `site:<id>`. */
   resourceKey: z.string().min(1),
   subject: z.object({ type: z.string().min(1), id: z.string().min(1) }),
   orgId: z.uuid(),

@@ -6,7 +6,7 @@ const subjectPathSql = Object.entries(subjectPaths)
   .map(([type, path]) => `WHEN '${type}' THEN '${path}'`)
   .join(' ');
 
-/** What {@link telling} needs to know of a workflow. */
+/** The columns of a workflow that {@link telling} needs. */
 export const toldColumns = 'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
 
 /**
