@@ -5,7 +5,7 @@ import type { GuardedChild } from './guarded-child';
 export type Answer = 'ready' | 'not yet' | 'wrong password';
 
 export interface Awaited {
-  /** What people call it: `MariaDB 10.11`. */
+  /** The server's name for people: `MariaDB 10.11`. */
   label: string;
   timeoutMs: number;
   ask: () => Promise<Answer>;

@@ -25,7 +25,7 @@ const fail = (error) => { process.stderr.write(error.message); process.exit(1); 
 })().catch(fail);
 `;
 
-/** What listens in a box's network, by port. */
+/** The listeners in a box's network, by port. */
 export type BoxListeners = ReadonlyMap<number, Server>;
 
 /** Resolves when every port has its listener; never, when no box comes to be. The listeners are closed when the box ends. */

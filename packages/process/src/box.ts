@@ -70,7 +70,7 @@ export interface BoxedChild extends GuardedChild {
    * command's: a path may only end in a name that is opened without following a link.
    */
   root: string;
-  /** What listens in the box's own network for us. The listeners close when the box ends. */
+  /** The listeners in the box's own network that we serve. They close when the box ends. */
   listeners: BoxListeners;
 }
 
@@ -88,7 +88,7 @@ const tmpBytesUsual = 64 * 2 ** 20;
 const toolFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 /** Names that would change what the tools do which make the box, outside of it and with all rights. */
 const forbiddenEnv = /^(?:_box_.*|LD_.*|BASH.*|ENV|SHELLOPTS|IFS|PS4|LIBMOUNT_.*|GLIBC_TUNABLES|GCONV_PATH)$/;
-/** What every box has; nothing can be shown over it. */
+/** The folders that every box has; no mount can replace them. */
 const ownFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/dev', '/proc', '/tmp', '/sys'];
 
 /**
@@ -234,8 +234,8 @@ let inherited: readonly number[] | undefined;
 let nothingFd: number | undefined;
 
 /**
- * What whoever started this process has left open is open in its children too: Node closes those of its own alone, and a shell closes descriptors of one digit alone. Each such
- * descriptor from `first` on becomes one that leads nowhere.
+ * Hides the descriptors that this process has inherited open from its children. Node closes only those that it opened itself, and
+ * a shell only those of one digit. Each inherited descriptor from `first` on is replaced by one to /dev/null.
  */
 function overInherited(first: number): Descriptors {
   inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type FaultMode, type FaultToken, faultTokenName, parseFaultToken } from './fault-token';
 import { obeyFault } from './obey-fault';
 
-/** What the caller does next: `repeat` asks it to run once more what it has just run. */
+/** The caller's next action: `repeat` asks it to run once more what it has just run. */
 export type FaultOutcome = 'continue' | 'repeat';
 
 /**

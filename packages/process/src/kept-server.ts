@@ -88,7 +88,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // One that runs but could not be made ready is started afresh too.
+        // A server that runs but could not be made ready is started afresh too.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

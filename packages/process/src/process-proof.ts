@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 
 /**
- * What tells one process from a later one that was given the same pid.
- * `startedTicks` is the kernel's own start time: clock ticks since boot on Linux, the text of `ps -o lstart` elsewhere.
+ * Tells a process from a later one with the same pid. `startedTicks` is the kernel's start time: clock ticks since boot
+ * on Linux, the text of `ps -o lstart` elsewhere.
  */
 export interface ProcessProof {
   pid: number;
@@ -54,7 +54,7 @@ export function listProcessesIn(folder: string): number[] {
   return here === null ? [] : pids.filter((pid) => identityOf(`/proc/${pid}/cwd`) === here).map(Number);
 }
 
-/** What a folder is, whatever its path; null when it is not there, or not ours to ask. */
+/** The identity of a folder, whatever its path; null if it does not exist or may not be read. */
 function identityOf(folder: string): string | null {
   try {
     const { dev, ino } = fs.statSync(folder, { bigint: true });

@@ -14,7 +14,7 @@ export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 /** Where root keeps what nobody must reach when the clone itself is out of nobody's reach. Durable, unlike the temp directory. */
 export const reachableHome = '/var/lib/drydock';
 
-/** What a server is spawned under: its account when we are root, else ourselves (no option at all). */
+/** The account that a server is spawned under: its own when we are root, otherwise ours (no option at all). */
 export function serverAccount(account: number | null = null): { uid: number; gid: number } | Record<string, never> {
   const uid = account ?? nobody;
   return process.getuid?.() === 0 ? { uid, gid: uid } : {};

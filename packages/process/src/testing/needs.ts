@@ -1,6 +1,6 @@
 import { findProgram } from '../find-program';
 
-/** What tests use beside npm's packages, and `.ci/install` installs: any one of the programs will do. */
+/** Tools that tests use besides npm's packages, and `.ci/install` installs: any one of the programs will do. */
 const tools = {
   redis: ['valkey-server', 'redis-server'],
   acl: ['getfacl'],
