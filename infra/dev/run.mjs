@@ -66,7 +66,7 @@ for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[
 const say = (line) => process.stderr.write(`${line}\n`);
 const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed(1);
 
-/** What runs right now, to be ended with us. */
+/** The program that runs now. It is ended with us. */
 let running = null;
 let stoppedBy = null;
 
