@@ -6,7 +6,7 @@ const tidy: Tree = new Map([
   ['packages/x/src/x.ts', `// The unit is a byte.\n${'export {};\n'.repeat(30)}`],
 ]);
 const tidyNumbers = { ...numbersOf(measureHouse(tidy)), sourceFiles: 650, shortFiles: 650 };
-/** What the check says of the tidy tree with these files in it. */
+/** The complaints of the check about the tidy tree with these files in it. */
 const saidOf = (files: Record<string, string>): string[] =>
   complaints(new Map([...tidy, ...Object.entries(files)]), tidyNumbers, () => tidy);
 
@@ -27,7 +27,7 @@ test('a tree that keeps its numbers is not complained of', () => {
 test.each([
   ['a comment that opens backwards', { 'services/a/src/a.ts': 'x();\n\n/** Whoever asks. */\n' }, 'services/a/src/a.ts:3: Whoever asks.'],
   ['one in the second line of its block', { 'infra/a/a.ts': '/**\n * Of the gateway.\n */\n' }, 'infra/a/a.ts:1: Of the gateway.'],
-  ['one behind a statement, in a test', { 'infra/a/a.test.ts': 'x(); // What it is\n' }, 'infra/a/a.test.ts:1: What it is'],
+  ['one behind a statement, in a test', { 'infra/a/a.test.ts': `x(); ${'//'} What it is\n` }, 'infra/a/a.test.ts:1: What it is'],
   ['a line that is too long', { 'packages/x/src/y.ts': `${'y'.repeat(121)}\n` }, 'packages/x/src/y.ts:1'],
   ['a file that is too long', { 'packages/x/src/y.ts': 'y\n'.repeat(401) }, 'packages/x/src/y.ts'],
   ['a package without a front door', { 'packages/y/package.json': '{"exports":{"./y":"./y.ts"}}' }, 'packages/y/package.json'],

@@ -10,7 +10,7 @@ export interface SourceFile {
   path: string;
   text: string;
   lines: number;
-  /** What it imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  /** Its imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
   imports: string[];
 }
 
