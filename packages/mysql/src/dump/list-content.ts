@@ -5,11 +5,11 @@ import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from '.
 import { type Routine, readableDefinition } from './program-text';
 import { exactly, quotedName, replaceOutsideQuotes } from './quoted-text';
 
-/** What a definition is as text: its bytes, one for each character. */
+/** A definition as text: one character for each of its bytes. */
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');
 
 const numbers = new Set(['tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double', 'year']);
-/** Whose text is ASCII, and which do not take bytes. */
+/** Types whose text is ASCII, and which do not take bytes. */
 const quoted = new Set(['date', 'time', 'datetime', 'timestamp', 'uuid', 'inet4', 'inet6']);
 
 export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
@@ -53,8 +53,8 @@ export async function listContent(reader: Session, schema: string): Promise<Defi
 }
 
 /**
- * What the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not the customer's, and
- * a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
+ * Codes for things that the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not
+ * the customer's, and a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
