@@ -92,6 +92,7 @@ export const restoreDeletedSite = endpoint({
     'no_backup',
     'domain_in_use',
     'platform_unavailable',
+    'site_database_not_offered',
     'operation_in_progress',
     'needs_attention',
   ],

@@ -27,16 +27,20 @@ const chunkBytes = 64 * 1024;
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
   const { flavour, signal } = options;
   const admin = await openAdmin(options.admin, flavour, signal);
-  let reader: { login: Login; session: Session } | null = null;
+  let login: Login | null = null;
+  const sessions: Session[] = [];
   try {
     const schemas = await listSchemas(admin);
-    const login = await makeReader(
+    login = await makeReader(
       admin,
       options.admin,
       schemas.map(({ name }) => name),
     );
-    reader = { login, session: await Session.open(login, { flavour, signal }) };
-    const gtid = await beginSnapshot(reader.session, options.release);
+    const rows = await Session.open(login, { flavour, signal });
+    sessions.push(rows);
+    const definitions = await Session.open(login, { flavour, signal });
+    sessions.push(definitions);
+    const gtid = await beginSnapshot(rows, options.release);
     const content: Content = {
       format: 1,
       flavour,
@@ -52,7 +56,7 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
     const findings: Finding[] = [];
     const tables: ListedTable[] = [];
     for (const { name } of schemas) {
-      const found = await listContent(reader.session, name);
+      const found = await listContent(definitions, rows, name);
       content.sequences.push(...found.sequences);
       content.programs.push(...found.programs);
       tables.push(...found.tables);
@@ -65,15 +69,15 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
     for (const [at, table] of tables.entries()) {
       const sum = new RowSum();
       const isEmpty = options.isSchemaOnly === true || !hasOwnRows(table);
-      yield { path: `data/${at}.rows`, content: isEmpty ? none() : readRows(reader.session, table, sum) };
+      yield { path: `data/${at}.rows`, content: isEmpty ? none() : readRows(rows, table, sum) };
       manifest.tables.push(sumOf(table, sum));
     }
     yield { path: 'manifest.json', content: one(manifest) };
   } catch (error) {
     throw asTransferError('dump_failed', error);
   } finally {
-    reader?.session.destroy();
-    if (reader !== null) await dropAccount(admin, reader.login.user).catch(() => undefined);
+    for (const session of sessions) session.destroy();
+    if (login !== null) await dropAccount(admin, login.user).catch(() => undefined);
     await admin.close();
   }
 }
@@ -94,6 +98,7 @@ async function* one(value: unknown): AsyncGenerator<Buffer> {
 
 /**
  * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table, since a view that has taken its name would run code.
+ * A view without FROM runs its functions by the lock already: the session is to be in a transaction that `beginReading` began.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;

@@ -30,8 +30,11 @@ export interface ListedTable extends DumpedTable {
 
 type Definitions = Pick<Content, 'sequences' | 'programs'> & { tables: ListedTable[]; findings: Finding[] };
 
-/** Reads the definitions of a schema, as the reader. Nothing of it runs. */
-export async function listContent(reader: Session, schema: string): Promise<Definitions> {
+/**
+ * Reads the definitions of a schema, as the reader. Nothing of it runs. `reader` is in no transaction, since one that changes nothing refuses to show a view whose functions
+ * write; `rows` is in one that `beginSnapshot` has begun.
+ */
+export async function listContent(reader: Session, rows: Session, schema: string): Promise<Definitions> {
   await reader.run(`USE ${quoteName(schema)}`);
   const found: Definitions = { sequences: [], tables: [], programs: [], findings: [] };
   const listed = await reader.texts(
@@ -40,7 +43,7 @@ export async function listContent(reader: Session, schema: string): Promise<Defi
   for (const [name = '', type, engine] of listed.map((row) => row.map((value) => value ?? ''))) {
     const object = `${type === 'VIEW' ? 'view' : 'table'} ${quoteName(schema)}.${quoteName(name)}`;
     await unlessBroken(found, object, async () => {
-      if (type === 'SEQUENCE') return void found.sequences.push(await readSequence(reader, schema, name));
+      if (type === 'SEQUENCE') return void found.sequences.push(await readSequence(reader, rows, schema, name));
       if (type === 'VIEW') return void found.programs.push(await readView(reader, schema, name));
       found.tables.push(await readTable(reader, schema, name, engine ?? ''));
       if (type === 'SYSTEM VERSIONED') found.findings.push({ code: 'history_not_kept', object, reason: 'only the rows of today are kept' });
@@ -116,9 +119,9 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
   });
 }
 
-async function readSequence(reader: Session, schema: string, name: string): Promise<Content['sequences'][number]> {
+async function readSequence(reader: Session, rows: Session, schema: string, name: string): Promise<Content['sequences'][number]> {
   const definition = bytesText((await reader.rows(`SHOW CREATE SEQUENCE ${quoteName(name)}`))[0]?.[1]);
-  const [[next] = []] = await reader.texts(`SELECT next_not_cached_value FROM ${quoteName(name)}`);
+  const [[next] = []] = await rows.texts(`SELECT next_not_cached_value FROM ${quoteName(schema)}.${quoteName(name)}`);
   return { schema, name, definition, next: next ?? '' };
 }
 
@@ -187,11 +190,17 @@ async function programOf(reader: Session, named: Named, row: RawRow | undefined,
   return { ...program, definition: await readableDefinition(reader, program, routine ?? { comment: '', returns: '' }) };
 }
 
+/**
+ * A table that is read by its name may have become a view, which runs functions of the customer's before anybody notices.
+ * In this transaction they cannot change anything.
+ */
+export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
+
 /** Begins the moment of a dump, and says which transactions are in it. Writers wait for some milliseconds on MySQL, and not at all on MariaDB. */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   if (reader.flavour === 'mariadb') {
-    await reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
+    await reader.run(beginReading);
     const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
     const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
     const [file, position] = [status.get('binlog_snapshot_file') ?? '', Number(status.get('binlog_snapshot_position') ?? 0)];
@@ -204,7 +213,7 @@ export async function beginSnapshot(reader: Session, release: string): Promise<s
   await reader.run('SET SESSION lock_wait_timeout = 10');
   await reader.run('FLUSH TABLES WITH READ LOCK');
   try {
-    await reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
+    await reader.run(beginReading);
     const [[gtid] = []] = await reader.texts('SELECT @@GLOBAL.gtid_executed');
     return gtid ?? '';
   } finally {

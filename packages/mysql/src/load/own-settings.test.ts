@@ -5,9 +5,12 @@
  * @processes
  * @root long
  */
+import { buffer } from 'node:stream/consumers';
 import { allEngines, describeEngines } from '../../test/engines';
 import { ask, Servers } from '../../test/servers';
 import { transfer } from '../../test/transfer';
+import { dumpDatabase } from '../dump/dump-database';
+import type { Section } from '../dump/manifest';
 import { reachesSystem } from '../dump/transfer-account';
 import type { Engine } from '../engines/list-engines';
 import type { MysqlServer } from '../server/mysql';
@@ -86,6 +89,24 @@ describeEngines(allEngines, (engine) => {
     expect(new Set(findings.map(({ code }) => code))).toEqual(new Set(['not_transactional']));
     expect(await ask(owner(to), 'SELECT a FROM shop.all_parts')).toEqual([{ a: 1 }, { a: 2 }]);
     expect(await ask(owner(to), 'SELECT a FROM shop.part')).toEqual([{ a: 1 }, { a: 2 }]);
+  });
+
+  test('a view that takes the place of a table while a dump is read ends the dump, and its code has changed nothing', async () => {
+    const { from } = pair;
+    await ask(
+      owner(from),
+      'CREATE TABLE shop.orders (a INT)',
+      'CREATE TABLE shop.seen (who VARCHAR(100)) ENGINE = MyISAM',
+      'CREATE FUNCTION shop.note() RETURNS INT BEGIN INSERT INTO shop.seen VALUES (CURRENT_USER()); RETURN 1; END',
+    );
+    const { admin, engine } = from;
+    const sections = dumpDatabase({ admin, flavour: engine.flavour, release: engine.release })[Symbol.asyncIterator]();
+    await sections.next();
+    await ask(owner(from), 'DROP TABLE shop.orders', 'CREATE VIEW shop.orders AS SELECT shop.note() AS a');
+    const section = (await sections.next()).value as Section;
+    await expect(buffer(section.content)).rejects.toMatchObject({ code: 'dump_failed', isPermanent: false });
+    await sections.return?.(undefined);
+    expect(await ask(owner(from), 'SELECT who FROM shop.seen')).toEqual([]);
   });
 
   test('a finding has the words of the server, in whatever letters', async () => {

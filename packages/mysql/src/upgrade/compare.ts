@@ -1,5 +1,6 @@
 import { holdTable } from '../dump/dump-database';
 import { listAccounts } from '../dump/list-accounts';
+import { beginReading } from '../dump/list-content';
 import { dropAccount, listSchemas, makeReader, openAdmin } from '../dump/transfer-account';
 import { tellRights } from '../load/load-accounts';
 import { quoteName, Session } from '../session/session';
@@ -50,10 +51,10 @@ export class Moment {
 
   /** The moment of now. */
   async take(): Promise<void> {
-    await this.reader.run('START TRANSACTION WITH CONSISTENT SNAPSHOT');
+    await this.reader.run(beginReading);
     // The reader may not see the text of a routine.
     await this.admin.run('SET SESSION group_concat_max_len = 4294967295');
-    this.objects = await readObjects(this.admin, this.release);
+    this.objects = await readObjects(this.admin, this.reader, this.release);
   }
 
   async isAlive(): Promise<boolean> {
@@ -179,7 +180,7 @@ const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM
 /** Tables whose defaults one statement asks for: it opens all of them. */
 const askedAtOnce = 50;
 
-async function readObjects(admin: Session, release: string): Promise<Objects> {
+async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {
   const objects = new Map((await admin.texts(programsSql)).map(([name, digest]) => [name ?? '', digest ?? '']));
   const kinds = new Map((await admin.texts(kindsSql)).map(([name, kind]) => [name ?? '', kind ?? '']));
   for (const [name, kind] of kinds) objects.set(`${kind} ${name}`, '');
@@ -191,10 +192,14 @@ async function readObjects(admin: Session, release: string): Promise<Objects> {
   for (const [name, whole, types] of await admin.texts(columnDigestsSql)) add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
+  // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights of
+  // `admin`.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
+    await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);
     const questions = some.map(([, sql], number) => sql?.replace('SELECT ', `SELECT ${number}, `));
-    for (const [number, defaults] of await admin.texts(questions.join(' UNION ALL '))) add(some[Number(number)]?.[0], defaults);
+    for (const [number, defaults] of await reader.texts(questions.join(' UNION ALL '))) add(some[Number(number)]?.[0], defaults);
+    await reader.run('ROLLBACK TO SAVEPOINT drydock');
   }
   for (const [account, rights] of tellRights(await listAccounts(admin), release)) objects.set(account, rights);
   return objects;

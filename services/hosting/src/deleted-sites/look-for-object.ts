@@ -7,7 +7,7 @@ import { needsObject } from './deleted-site.rules';
 import type { DeletedSite } from './deleted-site.types';
 import { isStaff } from './find-deleted-site';
 
-export interface LastBackup {
+interface LastBackup {
   backup: Backup | null;
   /** Whether its object was found in the storage just now. */
   hasObject: boolean;

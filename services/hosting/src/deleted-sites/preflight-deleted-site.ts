@@ -6,6 +6,7 @@ import { findingOfContents } from '../backups/preflight-restore.view';
 import { findingsOfSkipped } from '../backups/skipped.view';
 import { neededBytes } from '../backups/space.rules';
 import type { HandlerContext } from '../context';
+import { mayOfferDatabase } from '../sites/offers-platform';
 import { findingsOfRecord } from '../sites/probe.rules';
 import { purgeDueAt } from './deleted-site.rules';
 import { deletedSitePath } from './deleted-site-names';
@@ -23,9 +24,12 @@ export const preflightDeletedSite = (context: HandlerContext) =>
     read: async (request) => {
       const { caller, now, query, requestId } = request;
       const record = await readDeletedSite(context, request);
-      const { backup, hasObject } = await lookForObject(context, record, request);
+      const [{ backup, hasObject }, isDatabaseOffered] = await Promise.all([
+        lookForObject(context, record, request),
+        mayOfferDatabase(context, record),
+      ]);
       const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
-      const refusal = await refuseRevival(context, context.database.pool, record, reason);
+      const refusal = await refuseRevival(context, context.database.pool, record, { reason, isDatabaseOffered });
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
       const body: Preflight = {

@@ -11,7 +11,7 @@ import { isLetGo } from './revived-site.store';
 
 /**
  * The refusal of endpoint 6 and of its preflight. In this order: the restore that is rebuilding the site, the record's
- * own reason, no host to restore to.
+ * own reason, no host to restore to that has the programs of the site's database.
  * The row of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even
  * while its restore still cleans up.
  * Other work on the site does not refuse: the record's reason already says that the site was restored.
@@ -20,11 +20,12 @@ export async function refuseRevival(
   context: HandlerContext,
   tx: Reader,
   { platform, mode, siteId }: DeletedSite,
-  reason: DeletedSiteReason,
+  { reason, isDatabaseOffered }: { reason: DeletedSiteReason; isDatabaseOffered: boolean },
 ): Promise<Refusal | null> {
   const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(siteId));
   const isRebuilding = unfinished?.kind === restoreDeletedSiteWorkflow.kind && !(await isLetGo(tx, siteId));
   if (isRebuilding) return refusalByWorkflow(unfinished);
   if (reason !== '') return { code: reason, extra: { reason_code: reason } };
-  return offersPlatform(context, platform, mode) ? null : { code: 'platform_unavailable' };
+  if (!offersPlatform(context, platform, mode)) return { code: 'platform_unavailable' };
+  return isDatabaseOffered ? null : { code: 'site_database_not_offered' };
 }

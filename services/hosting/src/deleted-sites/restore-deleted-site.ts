@@ -4,6 +4,7 @@ import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders, type WorkTarget } from '@drydock/workflow/http/accept-workflow';
 import type { HandlerContext } from '../context';
 import type { Tx } from '../database.store';
+import { mayOfferDatabase } from '../sites/offers-platform';
 import { siteResourceKey } from '../sites/site-names';
 import { setRestoredAt } from './deleted-site.store';
 import type { DeletedSite } from './deleted-site.types';
@@ -11,7 +12,7 @@ import { viewDeletedSite } from './deleted-site.view';
 import { deletedSitePath, deletedSiteSubject } from './deleted-site-names';
 import { holdDeletedSite, readDeletedSite } from './find-deleted-site';
 import { judgeDeletedSite } from './judge-deleted-site';
-import { type LastBackup, lookForObject } from './look-for-object';
+import { lookForObject } from './look-for-object';
 import { refuseRevival } from './refuse-revival';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { reviveSite } from './revived-site.store';
@@ -19,12 +20,19 @@ import { reviveSite } from './revived-site.store';
 /** Endpoint 6: the domain is reserved and the record marked in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site. */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
-    preload: async (request) => lookForObject(context, await readDeletedSite(context, request), request),
-    execute: async (tx: Tx, request, { hasObject }) => {
+    preload: async (request) => {
+      const record = await readDeletedSite(context, request);
+      const [{ hasObject }, isDatabaseOffered] = await Promise.all([
+        lookForObject(context, record, request),
+        mayOfferDatabase(context, record),
+      ]);
+      return { hasObject, isDatabaseOffered };
+    },
+    execute: async (tx: Tx, request, { hasObject, isDatabaseOffered }) => {
       const { caller, now } = request;
       const record = await holdDeletedSite(tx, request);
       const reason = await judgeDeletedSite(tx, record, { caller, hasObject, now });
-      assertAllowed(await refuseRevival(context, tx, record, reason));
+      assertAllowed(await refuseRevival(context, tx, record, { reason, isDatabaseOffered }));
       if (!(await reviveSite(tx, record))) throw problem('domain_in_use', { extra: { reason_code: 'domain_in_use' } });
       const { siteId, backupId, platform, primaryDomain: domain } = record;
       if (backupId === null) throw new Error('a restore was allowed without a backup');
@@ -38,7 +46,7 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       const headers = followHeaders(deletedSitePath(record.id), workflowId);
       return { status: 202, headers, body: viewDeletedSite({ ...record, restoredAt: now }, 'already_restored') };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, LastBackup>;
+  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { hasObject: boolean; isDatabaseOffered: boolean }>;
 
 /** Under the site's own key: it is a site again from here on, and nobody else may touch it before it is whole. */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({

@@ -20,7 +20,7 @@ export const createSite = (context: HandlerContext) =>
       const { orgId, mode } = caller;
       const { platform, primary_domain: domain } = body;
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
-      await assertOffersDatabase(context, platform, body.database);
+      await assertOffersDatabase(context, platform, body.database ?? null);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
       // A vendor gives a domain to the first who names it, so that there nobody may name one that is not theirs.
       if (platform !== 'vendor') return { isProven: false };

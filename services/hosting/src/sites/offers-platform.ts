@@ -11,15 +11,20 @@ export function offersPlatform({ siteHosts, sshModes, vendorTimelines }: Handler
   return platform !== 'vendor' || vendorTimelines[mode] !== undefined;
 }
 
-/** Throws the refusal of a database that a new site of the platform cannot have. Postgres is on every host of ours: it is not asked for that. */
-export async function assertOffersDatabase(
-  { siteHosts }: HandlerContext,
-  platform: SitePlatform,
-  database: SiteDatabase | undefined,
-): Promise<void> {
-  if (database === undefined || (platform === 'local' && database === 'postgres')) return;
-  const offered = await siteHosts[platform]?.listDatabases().catch((error: unknown) => {
+/** Whether a site of the platform can have this database; null stands for what its platform gives. Postgres is on every host of ours: none is asked for it. */
+async function offersDatabase({ siteHosts }: HandlerContext, platform: SitePlatform, database: SiteDatabase | null): Promise<boolean> {
+  if (database === null || (platform === 'local' && database === 'postgres')) return true;
+  return (await siteHosts[platform]?.listDatabases())?.includes(database) ?? false;
+}
+
+/** Throws the refusal of a database that a new site of the platform cannot have. */
+export async function assertOffersDatabase(context: HandlerContext, platform: SitePlatform, database: SiteDatabase | null): Promise<void> {
+  const isOffered = await offersDatabase(context, platform, database).catch((error: unknown) => {
     throw hostUnavailable(error);
   });
-  if (!offered?.includes(database)) throw problem('site_database_not_offered');
+  if (!isOffered) throw problem('site_database_not_offered');
 }
+
+/** Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore, so it counts as a yes. */
+export const mayOfferDatabase = (context: HandlerContext, site: { platform: SitePlatform; database: SiteDatabase | null }): Promise<boolean> =>
+  offersDatabase(context, site.platform, site.database).catch(() => true);

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { type ControlRoute, ok } from '@drydock/agent/control/control-routes';
 import { createControlServer } from '@drydock/agent/control/control-server';
 import { createSiteHostClient } from '@drydock/agent/site/client';
@@ -11,6 +14,7 @@ import { createLog } from '@drydock/service/telemetry/log';
 import { callerOf, nowhere, type ServiceApi } from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
 import { uuidv7 } from 'uuidv7';
+import { givenDeletedSite } from '../../test/deleted-site';
 import { givenSite, startApi } from '../../test/hosting-api';
 import { newSiteRef, nextOrder } from '../../test/ssh-order';
 import { openVendor } from '../../test/vendor';
@@ -31,9 +35,11 @@ const sshHost = {
   database_admin_url: 'mariadb://admin:secret@127.0.0.1/',
   public_url_template: 'https://{site_id}.example.com',
 };
+const backupsDir = mkdtempSync(path.join(tmpdir(), 'drydock-site-database-'));
 const closing: Array<() => Promise<void>> = [];
 afterAll(async () => {
   for (const close of closing.reverse()) await close();
+  rmSync(backupsDir, { recursive: true, force: true });
 });
 
 /** The control address of a site host whose machine has the programs of these; null: of an agent that is older than the question. */
@@ -64,13 +70,22 @@ async function listenAsHost(routes: ControlRoute[]): Promise<{ url: string; secr
 }
 
 async function apiWith(environment: Record<string, string>): Promise<ServiceApi> {
-  const api = await startApi(owner, environment);
+  const api = await startApi(owner, { BACKUPS_DIR: backupsDir, ...environment });
   closing.push(() => api.close());
   return api;
 }
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
+/** The refusal that the preflight predicts for the restore of a deleted site with this database, and the restore's answer. */
+async function revive(api: ServiceApi, database: SiteDatabase): Promise<[would: unknown, status: number, code: unknown]> {
+  const { id } = await givenDeletedSite(api, backupsDir, owner);
+  await api.rows('UPDATE deleted_sites SET database = $1::site_database WHERE id = $2', [database, id]);
+  const path = `/v1/sites/deleted/${id}/restore`;
+  const { refusal } = (await api.call('POST', `${path}/preflight`)).json as { refusal: { code: string } | null };
+  const { status, json } = await api.call('POST', path);
+  return [refusal?.code, status, (json as { code?: string }).code];
+}
 const inputOf = async (api: ServiceApi, siteId: string) =>
   (await api.rows<{ input: object }>('SELECT input FROM workflow WHERE subject_id = $1', [siteId]))[0]?.input;
 
@@ -89,6 +104,10 @@ describe('on a host that has the programs of MariaDB', () => {
     expect(await inputOf(api, id)).toMatchObject({ database: 'mysql' });
   });
 
+  it('a deleted site with MySQL can come back', async () => {
+    expect(await revive(api, 'mysql')).toEqual([undefined, 202, undefined]);
+  });
+
   it('a database that Drydock does not know is malformed', async () => {
     expect((await order(api, { database: 'oracle' })).json).toMatchObject({ status: 422, code: 'invalid_request' });
   });
@@ -104,6 +123,8 @@ describe.each([
     expect([refused.status, refused.json]).toMatchObject([422, { code: 'site_database_not_offered' }]);
     expect(await api.rows('SELECT 1 FROM sites')).toEqual([]);
     expect((await order(api, { database: 'postgres' })).json).toMatchObject({ database: 'postgres' });
+    expect(await revive(api, 'mysql')).toEqual(['site_database_not_offered', 422, 'site_database_not_offered']);
+    expect(await revive(api, 'postgres')).toEqual([undefined, 202, undefined]);
   });
 });
 
@@ -147,6 +168,10 @@ describe('while the host does not answer', () => {
     const answer = await order(api, { database: 'mysql' });
     expect(answer.json).toMatchObject({ status: 503, code: 'dependency_unavailable', dependency: 'site-host' });
     expect(await api.rows('SELECT 1 FROM sites')).toEqual([]);
+  });
+
+  it('a deleted site with MySQL is accepted: its restore waits for the host', async () => {
+    expect(await revive(api, 'mysql')).toEqual([undefined, 202, undefined]);
   });
 
   it.each([{}, { database: 'postgres' }])(
