@@ -26,5 +26,7 @@ export async function assertOffersDatabase(context: HandlerContext, platform: Si
 }
 
 /** Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore, so it counts as a yes. */
-export const mayOfferDatabase = (context: HandlerContext, site: { platform: SitePlatform; database: SiteDatabase | null }): Promise<boolean> =>
-  offersDatabase(context, site.platform, site.database).catch(() => true);
+export const mayOfferDatabase = (
+  context: HandlerContext,
+  site: { platform: SitePlatform; database: SiteDatabase | null },
+): Promise<boolean> => offersDatabase(context, site.platform, site.database).catch(() => true);
