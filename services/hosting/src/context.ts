@@ -15,7 +15,7 @@ import type { Owner } from './sites/site.types';
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
   siteHosts: SiteHostReaders;
-  /** The worlds that have a host over ssh. */
+  /** The modes that have a host over ssh. */
   sshModes: readonly Mode[];
   quota: QuotaRule;
   domainProofs: DomainProofs;

@@ -12,7 +12,10 @@ const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, s
 
 const retryMs = 5_000;
 
-/** Puts the schedules down, and tries again while Postgres is away: a worker that starts first must not wait for it. */
+/**
+ * Writes the schedules, and tries again while Postgres is away: a worker that starts before Postgres must not wait for
+ * it.
+ */
 export function keepSchedules(database: HostingDatabase, log: Log): { stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;

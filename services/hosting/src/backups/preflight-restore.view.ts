@@ -20,13 +20,13 @@ export interface PreflightFacts {
   skipped?: SkippedSummary;
   /** How the site answered when the point was taken; left out for a point that knows of no such thing. */
   answer?: RecordedAnswer;
-  /** The archive should lie in our storage and does not. */
+  /** The archive should be in our storage, but is not. */
   isMissing: boolean;
   /** The part that was asked for; absent: all. */
   contents: RestoreContents | undefined;
 }
 
-/** Older than this a backup is worth a second thought, in seconds. */
+/** A backup older than this gets a warning, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal'], now: Date): Preflight {
@@ -44,7 +44,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/** `left`: what becomes of the database where the files alone come back. */
+/** `left`: the fate of the database when only the files are restored. */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `The files alone come back; the database ${left}.` }

@@ -15,14 +15,14 @@ import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './bac
 import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
 import { assertStillAllowed } from './definite-failure';
 
-/** `answer` is left out of what was checkpointed before it was asked. */
+/** `answer` is absent in checkpoints of earlier versions. */
 interface Plan {
   releaseId: string;
   retentionDays: number;
   answer?: RecordedAnswer;
 }
 
-/** Files and database of the current release into one verified archive. */
+/** Packs files and database of the current release into one verified archive. */
 export const takeBackupWorkflow = defineWorkflow({
   kind: 'take_backup',
   input: z.strictObject({ backupId: z.uuid(), platform: sitePlatformSchema }),

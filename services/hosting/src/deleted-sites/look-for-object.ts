@@ -19,7 +19,10 @@ export interface Asking {
   now: Date;
 }
 
-/** Asks the storage itself for the record's last backup, where the answer matters. Throws 503 when the storage cannot be asked. */
+/**
+ * Asks the storage itself for the record's last backup, if the answer matters. Throws 503 if the storage cannot be
+ * asked.
+ */
 export async function lookForObject(
   { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
   record: DeletedSite,

@@ -32,7 +32,7 @@ export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
   return {
-    // The sandbox touches emulators only, and those are the ones that are allowed by name.
+    // The sandbox may use emulators only, which are the endpoints that are allowed by name.
     allows: (endpoint, mode) => (mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint))),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
     open: openerOf(settings),

@@ -9,7 +9,7 @@ type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Dat
   | { kind: 'restore_drill'; reason: RestoreDrillReason; backupId: string | null }
 );
 
-/** One for each workflow: a second call changes nothing. */
+/** Records one proof for each workflow: a second call changes nothing. */
 export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
   await tx.proof.createMany({ data: [{ id: uuidv7(), ...proof }], skipDuplicates: true });
 }

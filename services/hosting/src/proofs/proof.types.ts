@@ -14,7 +14,7 @@ export interface BackupProofs {
   isOffsiteEnabled: boolean;
   /** The newest check of the storage that is in use; null: there was none. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** When a delete was last attempted there and refused. */
+  /** The last time that a delete was attempted there and refused. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }

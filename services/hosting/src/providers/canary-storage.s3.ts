@@ -69,7 +69,7 @@ function classify(error: unknown): DeleteAnswer {
   return isRefusal ? 'refused' : 'unclassified';
 }
 
-/** A definite no of the storage; one that did not answer rejects as it is. */
+/** A permanent error of the storage as a CanaryError; any other error is thrown as it is. */
 function asCanaryError(error: unknown): never {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const reason = credentialNames.includes(error.name) ? 'credential_missing' : 'canary_write_failed';

@@ -16,7 +16,7 @@ const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflo
 /** The answer that stands for an agent which is too old to know the question. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site whose making was interrupted: there is nothing that is served yet. */
+/** Null for a site whose creation was interrupted: it has no live release yet. */
 function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
   return currentRelease === null ? null : { url, currentRelease, releases, freeBytes };
 }

@@ -13,9 +13,12 @@ import { changeStatus } from './site.store';
 import { defineWorkflow, refOf } from './work';
 
 interface Inspected {
-  /** To be packed; null: there is nothing, or nothing whole, to back up. */
+  /** The release to pack; null: there is nothing whole to back up. */
   releaseId: string | null;
-  /** This very work has packed and destroyed the site, and Drydock's record of it was lost as its database was put back. Left out: it has not. */
+  /**
+   * This very work has packed and destroyed the site before, and the record of it was lost when Drydock's database was
+   * put back. Absent: it has not.
+   */
   isDestroyed?: boolean;
   /**
    * The backup that the site can be restored from, if nothing is packed now. Absent in checkpoints of earlier versions.
@@ -28,8 +31,8 @@ interface Inspected {
 const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
 
 /**
- * A last verified backup, then the site goes: destroy last. A site that its host has lost, or whose owner wants no last
- * backup, keeps the newest one that there is; one that never came to be has nothing to come back from.
+ * Takes a last verified backup, then destroys the site. A site that its host has lost, or whose owner wants no last
+ * backup, keeps its newest backup; a site that was never finished has none to restore from.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',
@@ -39,13 +42,13 @@ export const deleteSiteWorkflow = defineWorkflow({
     statusBefore: siteStatusSchema,
     deletedSiteId: z.uuid(),
     deletedBy: z.string(),
-    /** False: nothing is packed, since the customer has said so. Left out by what was accepted before it could be said. */
+    /** False: the customer wants no last backup. Absent in requests accepted by earlier versions. */
     takesBackup: z.boolean().default(true),
   }),
 })
   .step('inspect', {
     run: async (step, context): Promise<Inspected> => {
-      // A platform without backups leaves nothing to come back from.
+      // A platform without backups leaves nothing to restore from.
       if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
       const left = await findLeftBackup(context.database.pool, step.subject.id);
       // An earlier deletion has removed part of the site, so it is not packed again: it is restored from the backup
@@ -79,7 +82,7 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // Destroyed already by this very work, of which Drydock's record was lost: its last backup was whole by then.
+      // This very work has destroyed the site before and its record was lost. Its last backup was complete by then.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },
@@ -95,7 +98,7 @@ export const deleteSiteWorkflow = defineWorkflow({
     commit: async (tx, step, kept) => {
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
-      // No expiry: the deleted site's purge decides how long its last backup is kept.
+      // The backup has no expiry: the deleted site's purge decides how long it is kept.
       if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');
     },
@@ -115,7 +118,7 @@ export const deleteSiteWorkflow = defineWorkflow({
   .onEnd({
     failed: async (tx, run, { code }) => {
       await markFailed(tx, run.input.backupId, code);
-      // Abandoned after the destruction had begun, nobody knows what is left of it.
+      // If the work was abandoned after the destruction had begun, the state of the site is unknown.
       await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
     },
   })

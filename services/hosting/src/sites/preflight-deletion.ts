@@ -43,7 +43,7 @@ export const preflightDeletion = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof endpoint>;
 
 async function lookForLeft({ database, siteHosts }: HandlerContext, site: Site, takesBackup: boolean, now: Date): Promise<Left> {
-  // A platform without backups leaves nothing to come back from.
+  // A platform without backups leaves nothing to restore from.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };

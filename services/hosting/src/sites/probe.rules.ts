@@ -5,7 +5,9 @@ interface Answer {
   isSqlOk: boolean;
 }
 
-/** How a site answered when a backup of it was taken. Null: it gave no answer, or the backup is older than this record. */
+/**
+ * The site's answer when a backup of it was taken. Null: it did not answer, or the backup is older than this record.
+ */
 export interface RecordedAnswer {
   httpStatus: number | null;
   isSqlOk: boolean | null;
@@ -25,8 +27,8 @@ export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAn
 });
 
 /**
- * Which of the two is worse after a restore than the record allows. Whatever failed when the backup was taken may fail in the same way; what worked
- * then must work, and so must what is not on record.
+ * The parts that answer worse after a restore than the record allows. A part that failed when the backup was taken may
+ * fail in the same way; a part that worked then, or is not on record, must work.
  */
 export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
   const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));
@@ -34,7 +36,10 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
   return [...(isPageAllowed ? [] : ['HTTP' as const]), ...(isSqlAllowed ? [] : ['SQL' as const])];
 }
 
-/** 503 is said of a moment: by a site host that is busy, too. A site that failed when it was backed up may mean it for good. */
+/**
+ * A 503 may pass, because a busy site host answers it too. For a site that failed when it was backed up it may be
+ * permanent.
+ */
 export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean => httpStatus === 503 && !failedHttp(recorded);
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);

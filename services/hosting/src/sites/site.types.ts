@@ -14,12 +14,12 @@ export interface Site {
   name: string;
   primaryDomain: string;
   platform: SitePlatform;
-  /** Null on platforms that give a site what they have. */
+  /** Null on platforms that offer no choice. */
   database: SiteDatabase | null;
   status: SiteStatus;
   url: string;
   dailyBackups: boolean;
-  /** As asked for; see `retentionDaysOf`. */
+  /** The requested number; see `retentionDaysOf`. */
   backupRetentionDays: number;
   metadata: Metadata;
   createdAt: Date;

@@ -17,7 +17,7 @@ interface OrderToAccept {
   more: object;
 }
 
-/** Commits an order that nobody has sent yet. It is noted in the audit log by the step that sees it accepted. */
+/** Commits an order that nobody has sent yet. The step that sees it accepted writes the audit log. */
 export async function acceptOrder(
   context: HandlerContext,
   tx: Tx,

@@ -9,7 +9,7 @@ export interface RemoteCall {
   /** Quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
-  /** A host that neither takes nor gives a byte for so long hangs. */
+  /** A host that neither sends nor takes a byte for so long hangs. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
   /** Told of each line on stderr. */
@@ -45,7 +45,7 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 }
 
 interface Feeding {
-  /** Resolves with why not everything was taken; null when it was. Never rejects. */
+  /** Resolves with the reason why the input was not taken completely; null if it was. Never rejects. */
   done: Promise<unknown>;
   /** The error of our own input. It says nothing about what the host thinks of the archive. */
   sourceError(): unknown;
@@ -104,7 +104,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // A command that ends before it has read everything tells why by its exit, which is the better error.
+    // If a command ended before it had read everything, its exit code tells the real reason.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;

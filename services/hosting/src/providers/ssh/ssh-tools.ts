@@ -17,10 +17,10 @@ export interface SshArchiveTools extends SshTools {
   archiveKey: RootKey;
 }
 
-/** The host of each world that one is configured for: a sandbox site never touches the live one. */
+/** The ssh host of each mode that has one: a sandbox site never touches the live host. */
 export type SshHosts = Readonly<Partial<Record<Mode, SshTools>>>;
 
-/** Throws when the site's world has no host. */
+/** Throws if the site's mode has no host. */
 export function toolsOf(hosts: SshHosts, { mode }: Pick<SiteRef, 'mode'>): SshTools {
   const tools = hosts[mode];
   if (tools === undefined) throw new Error(`no host over ssh is configured for ${mode} sites`);
