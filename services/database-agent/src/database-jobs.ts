@@ -42,7 +42,7 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // Stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // Compared before, or never to be: who asks again has lost the record of it.
+        // It was compared before, or never will be; the caller has lost the record of it.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
         if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
         const moving = await movingOf(database, spec.upgrade_id, fence);
@@ -100,14 +100,17 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
   return runJob(jobs.program, await jobs.dump(source, archive), running);
 }
 
-/** The instance that nobody but us enters since the switch. Throws `upgrade_mismatch` before it, and once that instance rests. */
+/**
+ * The instance that was replaced, which only we enter since the switch. Throws `upgrade_mismatch` before the switch,
+ * and once that instance is stopped.
+ */
 function replacedBy(database: HostedDatabase, upgradeId: string): string {
   const { phase, old } = database.requireUpgrade(upgradeId);
   if (phase !== 'switched') throw new DatabaseHostError('upgrade_mismatch', `the move is ${phase}`);
   return old;
 }
 
-/** Into the empty target of a restore. Behind the switch there is nothing to do: the target serves. */
+/** Loads into the empty target of a restore. After the switch there is nothing to do: the target serves. */
 async function loadDump<Result>(
   database: HostedDatabase,
   { fence, spec }: { fence: string; spec: LoadDumpJob },
@@ -121,7 +124,7 @@ async function loadDump<Result>(
   return runJob(jobs.program, await jobs.load(await movingOf(database, spec.upgrade_id, fence), spec), running);
 }
 
-/** The scratch instance is removed whatever happens. */
+/** The scratch instance is removed in any case. */
 async function verifyDump<Result>(
   databases: HostedDatabases,
   { kind, thingId, jobId, spec }: { kind: 'verify_dump' | 'try_dump'; thingId: string; jobId: string; spec: VerifyDumpJob },
@@ -138,7 +141,10 @@ async function verifyDump<Result>(
   }
 }
 
-/** By database, major and trial: whoever asks while an answer is looked for is given that one, so that nobody can start any number of instances. */
+/**
+ * Running prechecks by database, major and trial: a second caller gets the answer of the first, so that nobody can
+ * start any number of instances.
+ */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
 /**
@@ -179,5 +185,5 @@ async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor
   }
 }
 
-/** Within the patience of whoever asked. */
+/** Shorter than the caller waits. */
 const trialMs = 80_000;

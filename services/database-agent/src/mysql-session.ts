@@ -54,7 +54,7 @@ export function loginOf(adminUrl: string): MysqlLogin {
   return { socketPath: searchParams.get('socketPath') ?? '', user: decodeURIComponent(username), password: decodeURIComponent(password) };
 }
 
-/** The URL of `root@localhost` at a socket, as {@link openMysql} takes it. */
+/** The URL of `root@localhost` at a socket, in the form that {@link openMysql} takes. */
 export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/?socketPath=${encodeURIComponent(socketPath)}`;
 

@@ -33,7 +33,7 @@ export class PostgresSnapshot implements SnapshotSession {
     this.stage = stage;
   }
 
-  /** By a reader of its own: a later stage ends the sessions of earlier ones, and not this one. */
+  /** It has a reader of its own, because a later stage ends the sessions of earlier ones. */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
     try {
@@ -61,7 +61,7 @@ export class PostgresSnapshot implements SnapshotSession {
   }
 }
 
-/** Everything that takes time is opened before anybody has to wait. */
+/** Opens everything that takes time before anybody has to wait. */
 export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   const { databaseName, upgrade } = moving;
   const move = postgresMove(moving);

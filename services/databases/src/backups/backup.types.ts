@@ -6,7 +6,7 @@ import { z } from 'zod';
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
-  /** Unpacked; null of backups from before it was kept. */
+  /** The unpacked size; null for backups of earlier versions. */
   rawBytes: number | null;
   manifestMac: string;
   checksumSha256: string;

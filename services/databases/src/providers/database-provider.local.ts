@@ -51,7 +51,10 @@ export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'clos
   };
 }
 
-/** Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives and watches them. */
+/**
+ * Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives
+ * and watches them.
+ */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
   return {

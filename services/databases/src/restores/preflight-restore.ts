@@ -36,7 +36,7 @@ export const preflightRestore = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-/** Null where nothing can be restored, or enough is on record. */
+/** Null if nothing can be restored, or if the record already has enough. */
 async function tryIfNeeded(
   context: HandlerContext,
   request: Pick<HandlerRequest<typeof endpoint>, 'caller' | 'requestId' | 'now'>,

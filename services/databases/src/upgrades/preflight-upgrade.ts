@@ -34,7 +34,7 @@ export const preflightUpgrade = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-/** Null of an instance that is not there to be asked. */
+/** Null if there is no instance to ask. */
 async function planOf({ provider }: HandlerContext, { id, orgId, mode }: ManagedDatabase, toMajor: Major): Promise<UpgradePlan | null> {
   try {
     return await provider.planUpgrade({ databaseId: id, orgId, mode }, toMajor);

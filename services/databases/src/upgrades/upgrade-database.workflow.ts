@@ -36,7 +36,10 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
   path: outputs.precheck.path,
 });
 
-/** To a newer major behind the same address: a proven backup first, a new instance beside the old one, and the old one kept for a day. */
+/**
+ * Moves the database to a newer major behind the same address: proves a backup first, makes a new instance beside the
+ * old one, and keeps the old one for a day.
+ */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
   input: z.strictObject({ toMajor: majorSchema, fromVersion: z.string(), backupId: z.uuid(), newBackupId: z.uuid() }),
@@ -58,7 +61,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // Behind the switch the old version's backup is the one that was taken before it.
+    // After the switch, the old version's backup is the one that was taken before it.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step)) ? findWritten(context, step, step.input.backupId) : packBackup(context, step, step.input.backupId),
     // A proven backup stays: it is a good one, however the upgrade ends.
@@ -94,7 +97,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await endForgotten(context, step);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
     },
-    // Takes back everything up to the cutover.
+    // Undoes everything up to the cutover.
     undo: (step, context) => takeBack(context, step),
   })
   .step('copy_schema', {
@@ -160,7 +163,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       return { major: hosted?.major ?? step.input.toMajor };
     },
     commit: async (tx, step, { major }, context) => {
-      // A later upgrade may have come, of which the record knows nothing.
+      // A later upgrade may have happened that the record does not know of.
       await recordVersion(tx, step.subject.id, String(major));
       await retireLater(context, tx, step, step.workflowId);
     },
