@@ -334,10 +334,7 @@ export const renderSecrets = (): string =>
 
 const widthMax = 155;
 
-/**
- * The value behind `key:` as YAML: on the same line if it is short and its parts are plain, otherwise each part on a
- * line of its own.
- */
+/** The value behind `key:` as YAML: on the same line if it is short and plain, otherwise each part on its own line. */
 function yaml(value: unknown, depth: number): string {
   const line = flow(value);
   const isMerged = isMap(value) && '<<' in value && depth < 4 && !('test' in value);
