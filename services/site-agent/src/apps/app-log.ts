@@ -24,7 +24,10 @@ export class AppLog {
     this.file = file;
   }
 
-  /** Resolves when the stream has ended and all of it is written. Never throws: an application runs without its log, too. */
+  /**
+   * Writes the stream to the log; resolves when it has ended and all is written. Never throws, because an application
+   * must run even without its log.
+   */
   async take(stream: Readable): Promise<void> {
     this.readers += 1;
     try {
@@ -34,7 +37,7 @@ export class AppLog {
         await this.pace(bytes.length);
       }
     } catch {
-      // the process has gone, and the rest of what it said with it
+      // the process has gone, and with it the rest of its output
     } finally {
       this.readers -= 1;
       if (this.readers === 0) await this.queue.run(() => this.close());

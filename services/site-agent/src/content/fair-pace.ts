@@ -1,4 +1,4 @@
-/** Such turns come a hundred times a second. */
+/** The length of a turn: there are a hundred a second. */
 const turnMs = 10;
 
 /**
@@ -47,7 +47,8 @@ export class FairPace {
     this.usedInAll = 0;
     for (const [organisation, waiting] of this.waiting) {
       if (!this.mayGo(organisation)) continue;
-      // An organisation that was served goes behind the others, and is looked at again after them, in this turn or the next.
+      // An organisation that was served goes behind the others, and gets its next turn after them, now or in the next
+      // turn.
       this.waiting.delete(organisation);
       const next = waiting.shift();
       if (waiting.length > 0) this.waiting.set(organisation, waiting);

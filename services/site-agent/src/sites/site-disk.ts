@@ -11,16 +11,16 @@ import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release';
 import { asOwner } from './site-box';
 
-/** A tree whose size is not known by then keeps the size that it had. */
+/** A tree whose count takes longer keeps its last known size. */
 const countMs = 60_000;
 /**
- * The least that a file, folder or link counts for: an empty file has no byte on disk, and a file system has an end of them too. Most file systems give a file a block of
- * this size, so that nothing else changes.
+ * The least size of a file, folder or link: an empty file takes no bytes, but file systems have a limited number of
+ * files too. Most file systems use blocks of this size, so that nothing else changes.
  */
 const entryBytes = 4_096;
 /** Bytes on disk, then the number of files, folders and links. */
 const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
-/** From here on nobody writes to a database; before, its sessions can still delete. */
+/** Above this nobody can use the database; below it, sessions can still delete. */
 const farOver = 1.2;
 
 type DiskState = 'within' | 'full' | 'far_over';
@@ -48,7 +48,7 @@ export class SiteDisk {
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** How often an application had been started at the last look; -1 when one ran. */
+  /** The application's starts at the last look; -1 if one was running. */
   private starts = -1;
   /** The endpoint's count of sessions at the last look. */
   private sessions = -1;
@@ -73,7 +73,7 @@ export class SiteDisk {
     await this.checkDatabase(release);
   }
 
-  /** Only an application changes files of a live release: while none has run since the last look they are what they were. */
+  /** Only an application changes files of a live release: if none has run since the last look, the size is the same. */
   private async checkFiles(release: Release): Promise<void> {
     const { app } = release;
     if (!app.isActive && this.starts === app.starts && !this.areFilesFull) return;
@@ -105,14 +105,14 @@ export class SiteDisk {
     return state;
   }
 
-  /** With what the application has written to files that it has removed since and holds open. Null when they could not be counted. */
+  /** Includes files that the application has removed but still holds open. Null if they could not be counted. */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
     const bytes = await this.countTree(filesDir);
     const pid = app.running?.boxPid ?? null;
     return bytes === null || pid === null ? bytes : bytes + (await countRemoved(this.settings.cpu.processesOf(pid)));
   }
 
-  /** Walked in the site's box: this process follows no path inside of a site. */
+  /** The tree is walked in the site's box: this process follows no path inside a site. */
   private async countTree(dir: string): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;
     const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
@@ -148,7 +148,7 @@ export class SiteDisk {
   }
 }
 
-/** Files that no folder names any more, once each. */
+/** Files without any name, each counted once. */
 async function countRemoved(pids: readonly number[]): Promise<number> {
   const sizes = new Map<string, number>();
   for (const pid of pids) {
@@ -163,7 +163,7 @@ async function countRemoved(pids: readonly number[]): Promise<number> {
 
 function addFile(sizes: Map<string, number>, file: string): void {
   try {
-    // The kernel's own link, which leads to the open file itself and along no path.
+    // The kernel's own link leads to the open file itself, and not along a path.
     const { dev, ino, nlink, blocks } = statSync(file);
     if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
   } catch {

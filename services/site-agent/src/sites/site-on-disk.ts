@@ -4,7 +4,7 @@ import { endpointDatabase } from '../database/database-endpoint';
 import { siteAccount } from '../database/mariadb-database';
 import { SiteFolder } from './site-folder';
 
-/** Where the current release of a site lies, and how its owner reaches its database. */
+/** The folder of a site's live release, and the URL of its database for its owner. */
 export interface SitePlace {
   filesDir: string;
   databaseUrl: string;
