@@ -73,10 +73,7 @@ export interface PreparedRelease {
   discard(): Promise<void>;
 }
 
-/**
- * One hosted site: its folder, its two addresses, and the one pointer that both follow. The caller makes changes one at
- * a time.
- */
+/** One hosted site: its folder, its two addresses, and the one pointer that both follow. Callers change it one at a time. */
 export class Site {
   readonly folder: SiteFolder;
   private settings: SiteRecord;
@@ -88,10 +85,7 @@ export class Site {
   private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
-  /**
-   * The live release, and those whose last requests are still being answered. After a switch and one back, two have the
-   * same database.
-   */
+  /** The live release, and those whose last requests are still running. Two may have the same database. */
   private readonly served = new Set<Release>();
   private readonly disk: SiteDisk;
 
@@ -122,10 +116,7 @@ export class Site {
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /**
-   * Serves the release that the pointer names; a site without one answers 503 until it is completed. A second call
-   * continues after a failure.
-   */
+  /** Serves the release that the pointer names; a site without one answers 503. A second call continues after a failure. */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -141,10 +132,7 @@ export class Site {
     return this.settings;
   }
 
-  /**
-   * The domain is kept only for people: the site is reached by its port. The organisation is the one whose share of the
-   * machine it uses.
-   */
+  /** The domain is kept only for people: the site is reached by its port. The organisation is whose share it uses. */
   async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
     const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
     if (domain === this.settings.domain && organisation_id === this.settings.organisation_id) return;
@@ -224,19 +212,13 @@ export class Site {
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
 
-  /**
-   * The URL of the live release's database, as the site's own role, by the site's address, because the caller is in a
-   * box.
-   */
+  /** The URL of the live database for the site's role, by the site's address, because the caller is in a box. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
     return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
   }
 
-  /**
-   * Makes an empty, unpublished release; an earlier one of the same name is removed first. With `files` it uses the
-   * database of the live release.
-   */
+  /** Makes an empty, unpublished release, in place of one of the same name. With `files` it uses the live database. */
   async prepareRelease(releaseId: string, contents: 'all' | 'files' = 'all'): Promise<PreparedRelease> {
     const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
     const kept = contents === 'files' ? (this.current?.releaseId ?? firstReleaseId) : null;
@@ -333,10 +315,7 @@ export class Site {
     return this.app.restart(this.current);
   }
 
-  /**
-   * Removes databases and role first, the folder last: after an interruption the site is still known and can be
-   * destroyed again.
-   */
+  /** Removes the folder last: after an interruption the site is still known and can be destroyed again. */
   async destroy(): Promise<void> {
     await this.close();
     await this.releases.dropAll(this.record);
