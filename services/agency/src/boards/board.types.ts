@@ -23,7 +23,7 @@ export interface BoardLabel {
   position: number;
 }
 
-/** Columns from left to right, labels in their order. */
+/** A board with its columns from left to right, and its labels in order. */
 export interface Board {
   id: string;
   name: string;
