@@ -5,7 +5,7 @@ import { lookedAt, pollSeconds } from './provider-failure';
 import type { Step } from './send-once';
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
-/** Looks until a machine that does not settle is shown as it is: some two minutes. */
+/** After so many looks, about two minutes, a machine that is still changing is shown as it is. */
 const looksMax = 15;
 
 /** The machine, once it is neither starting nor stopping. */

@@ -22,7 +22,7 @@ export async function assertRollbackAllowed(
   if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
 }
 
-/** The same before a change of the power. Resolves with the machine as it is. @throws ComputeError final, or `locked` */
+/** The last check before a change of the power. Resolves with the machine. @throws ComputeError final, or `locked` */
 export async function assertPowerAllowed(
   reader: ComputeReader,
   { machineId, kind }: { machineId: string; kind: PowerKind },
@@ -35,7 +35,10 @@ export async function assertPowerAllowed(
   return machine;
 }
 
-/** The same before a deletion. Resolves with null when there is no such machine (any more). @throws ComputeError final, or `locked` */
+/**
+ * The last check before a deletion. Resolves with null if the machine does not exist (any more). @throws ComputeError
+ * final, or `locked`
+ */
 export async function assertDeletionAllowed(
   reader: ComputeReader,
   { machineId, name }: { machineId: string; name: string },

@@ -9,21 +9,23 @@ import type { Machine, MachineSnapshot } from './compute-machine.types';
  * unless configured).
  */
 export interface ComputeReader {
-  /** The service's word for it, such as `hetzner`. */
+  /** The service's name for it, such as `hetzner`. */
   readonly provider: string;
   /** Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here rejects with `unsupported`. */
   readonly capabilities: readonly string[];
-  /** Null when the provider says that there is no such machine (any more). */
+  /** Null if the provider has no such machine (any more). */
   readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
   /** The machine that carries the name given by its order; null when there is none. */
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
   /** All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has vanished. */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
-  /** The snapshots of this machine, newest first. Empty when the machine is gone: ask readMachine when that matters. */
+  /**
+   * The snapshots of this machine, newest first. Empty also if the machine is gone: call readMachine if that matters.
+   */
   listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
-  /** Null when there is none of that id that was made from this machine: another machine's is told from none by nobody. */
+  /** Null if this machine has no snapshot with that id, also if another machine has one. */
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
-  /** The action that holds the machine now, hidden ones aside; null when there is none. */
+  /** The action that locks the machine now, except for hidden ones; null if there is none. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
   /**
    * The checkpoint that `prepare` would return, for a rollback or rebuild that is about to be accepted. It is stored
@@ -49,7 +51,9 @@ export interface ComputeReader {
 export interface ComputeDriver extends ComputeReader {
   /** How long an accepted call may stay invisible to `find`. */
   readonly lostAnswerSeconds: number;
-  /** True where a change is known by its reference: sent twice, by whomever, it is taken on once. */
+  /**
+   * True if the provider recognises a change by its reference, so that it is accepted once however often it is sent.
+   */
   readonly takesOnOnce?: boolean;
   prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;
   send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;

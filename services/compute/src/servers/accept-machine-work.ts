@@ -13,7 +13,7 @@ interface MachineWork {
   meanwhile: ServerPowerState;
 }
 
-/** Accepts work that stops or starts the server's machine: it cannot be acted on from here on. Resolves with the 202. */
+/** Accepts work that stops or starts the server's machine, and locks it against other work. Resolves with the 202. */
 export async function acceptMachineWork<Input>(
   context: HandlerContext,
   tx: Tx,

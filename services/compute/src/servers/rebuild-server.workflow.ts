@@ -23,7 +23,10 @@ type RebuildStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | '
 const changeOf = ({ input, workflowId }: RebuildStep) =>
   ({ kind: 'rebuild', reference: workflowId, machineId: input.machineId, image: input.image }) as const;
 
-/** The disk becomes the image's. Behind the send nothing can be taken back: the provider's action is followed to its end. */
+/**
+ * Overwrites the disk with the image. After the send nothing can be undone: the provider's action is followed to its
+ * end.
+ */
 export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', input })
   .step('prepare', {
     run: async (step, context) => ({

@@ -8,7 +8,7 @@ interface SandboxBehaviour {
   isSlow: boolean;
 }
 
-/** An error or slowness, so that a client can test its own paths (decisions.md 5). Never of a live server. */
+/** Errors or slowness on demand, so that a client can test its own paths (decisions.md 5). Never for a live server. */
 export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
   const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
   return {

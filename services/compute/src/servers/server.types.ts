@@ -13,7 +13,7 @@ export interface Server extends Owner {
   deployTarget: string;
   planCode: string;
   provider: string;
-  /** The provider's; null until it has accepted the order. */
+  /** The provider's id; null until it has accepted the order. */
   machineId: string | null;
   spec: string;
   zone: string;

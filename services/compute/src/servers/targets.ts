@@ -14,7 +14,7 @@ export interface Offer {
   plans: ReadonlyMap<string, string>;
 }
 
-/** A range of servers: whoever answers for its machines, and what is sold there. */
+/** A range of servers: the provider of its machines, and the offer. */
 export interface Target<Provider> {
   provider: Provider;
   offer: Offer;

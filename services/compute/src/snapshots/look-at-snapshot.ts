@@ -6,7 +6,10 @@ import { readerOf } from '../servers/look-at-machine';
 import type { Server } from '../servers/server.types';
 import type { RollbackWorld } from './snapshot.rules';
 
-/** The machine's snapshot as its provider knows it; null when it has none of that id, and for what is no id: that one is not sent. */
+/**
+ * The machine's snapshot as its provider knows it; null if it has none with that id. A text that cannot be an id is not
+ * sent.
+ */
 export const readNamedSnapshot = async (
   reader: ComputeReader,
   machineId: string,

@@ -26,8 +26,8 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
   ({ kind: 'rollback', reference: workflowId, machineId, snapshotId }) as const;
 
 /**
- * Endpoint 8's work. The driver asks everything again in the moment before it sends; the send happens once; from then on only the provider knows, and its
- * action is followed to its end.
+ * The work of endpoint 8. The driver checks everything again just before it sends, and the send happens once. From then
+ * on only the provider knows the state, and its action is followed to its end.
  */
 export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server', input })
   .step('prepare', {

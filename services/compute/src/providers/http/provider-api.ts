@@ -19,11 +19,11 @@ export interface ApiOptions {
 export type Query = ReadonlyArray<readonly [string, string]>;
 export type ReadPath = readonly (string | number)[];
 
-/** One account's calls: budget, deadline, what may be repeated, and every answer parsed. */
+/** The calls of one account: rate budget, deadline, repeats, and parsing of every answer. */
 export interface ProviderApi {
-  /** Null when the provider says that there is no such thing. */
+  /** Null if the provider has no such thing. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
-  /** Sent again only after a `conflict`, which did nothing. */
+  /** Repeated only after a `conflict`, which did nothing. */
   change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
   close(): Promise<void>;
 }
@@ -31,7 +31,10 @@ export interface ProviderApi {
 interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
   /** The error for a definite refusal; null if the answer is none. `kind` is undefined for reads. */
   refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
-  /** Which part of the provider a call depends on: each has a circuit of its own. Null: what is said there is no sign of the provider's health. Default: one for all. */
+  /**
+   * The part of the provider that a call depends on: each has a circuit of its own. Null: its answer says nothing about
+   * the provider's health. Default: one circuit for all.
+   */
   partOf?(path: ReadPath): string | null;
 }
 
@@ -82,7 +85,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // A call that is aborted before it was sent fails as such, and may be made again. One that may have been sent never is.
+      // A call that is aborted before it was sent fails as `unavailable`, and may be made again. A call that may have
+      // been sent never may.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {
