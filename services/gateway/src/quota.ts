@@ -36,14 +36,14 @@ export interface QuotaUse {
   resetSeconds: number;
 }
 
-/** A window in which nothing was counted: for whom nobody knows, and for what counts in none. */
+/** A window without any count: for unknown callers, and for calls without a quota. */
 const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
   isExceeded: false,
   remaining: requestsMax,
   resetSeconds,
 });
 
-/** Names and values by turns, of the two headers that every answer has. */
+/** The two headers that every answer has, as alternating names and values. */
 export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): string[] => [
   'RateLimit-Policy',
   quotaPolicy(quota),
