@@ -3,10 +3,13 @@ import { apiFields, processFields, secretsField } from '@drydock/service/process
 import { secretsForm } from '@drydock/service/process/secrets';
 import { z } from 'zod';
 
-/** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret, or several while it is rotated, that each signs its delivery with. */
+/**
+ * `{"hosting":"<hex>"}`: the services whose audit entries are accepted, and the secret that each signs with, or several
+ * while it is rotated.
+ */
 const auditSecretsSchema = z.record(z.string(), z.string().regex(secretsForm));
 
-/** `{"2":"<hex>"}`: the highest version makes new hashes, the others go on opening old ones. */
+/** `{"2":"<hex>"}`: the highest version makes new hashes, the others verify old ones. */
 const peppersSchema = z.record(z.string().regex(/^[1-9][0-9]{0,3}$/), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
 
 function parseJson(text: string, context: z.RefinementCtx): unknown {

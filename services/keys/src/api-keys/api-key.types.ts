@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** A key as the service knows it: never its secret, and its hash only where it is verified. */
+/** A key as the service knows it: without its secret, and with its hash only for verification. */
 export interface ApiKeyRecord {
   id: string;
   orgId: string;

@@ -21,7 +21,7 @@ export async function requireWebhook(tx: Reader, caller: Caller, id: string): Pr
   return row;
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<store.WebhookRow> {
   const row = await store.lockWebhook(tx, caller, id);
   if (row === null) throw problem('webhook_not_found');
@@ -35,7 +35,7 @@ function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | und
 
 const storedSchema = webhookSchema.extend({ made_with: z.string().optional() });
 
-/** The secret stands in no row, nor in the stored answer: it is derived again. */
+/** No row and no stored answer contains the secret: it is derived again. */
 const replaySecret = ({
   webhookSecrets,
 }: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> & ReplaySecret<typeof endpoints.rotateWebhookSecret> => ({
