@@ -31,7 +31,7 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   checksReplies: boolean;
 }
 
-/** Express' part of a request: what its pattern found in the path. */
+/** The path parameters in Express' form. */
 export type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
@@ -93,7 +93,7 @@ export function createHandler<Tx>(
   };
 }
 
-/** The same for a path of ours: token, body, handler. */
+/** The same for an internal path: token, body, handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

@@ -12,7 +12,7 @@ export interface LogContext {
 
 const storage = new AsyncLocalStorage<LogContext>();
 
-/** Runs `work` so that each line logged in it, however deep, carries `context`. */
+/** Runs `work` so that each line logged in it, however deep, has the fields of `context`. */
 export const withLogContext = <T>(context: LogContext, work: () => T): T => storage.run(context, work);
 
 export const currentLogContext = (): LogContext | undefined => storage.getStore();

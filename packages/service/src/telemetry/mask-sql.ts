@@ -1,4 +1,4 @@
-/** A statement's shape tells what it does; its literals are customers' data, and in some statements passwords. */
+/** A statement's shape tells enough; its literals are customers' data, and sometimes passwords. */
 const shownMax = 2_048;
 
 /** Comments, strings in each of their forms (also unfinished ones), quoted names, and the end of a statement. */
@@ -26,8 +26,8 @@ const plainVerbs = new Set(
   ]),
 );
 /**
- * The kinds of object that are shown after a verb. Every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`) is shown as those
- * words alone.
+ * The kinds of object that are shown after a verb. Of every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`)
+ * only those words are shown.
  */
 const objects = new Set(
   ['role', 'user', 'database', 'schema', 'table', 'index', 'view', 'materialized', 'sequence', 'function', 'procedure'].concat([
