@@ -7,7 +7,10 @@ export interface UnfinishedWorkflow {
   status: 'queued' | 'running' | 'needs_attention';
 }
 
-/** Why something may not be done now. Asked by the handler for a good answer and by the first step because the world may have moved. */
+/**
+ * The reason why something may not be done now. The handler asks for a good answer, and the first step again, because
+ * the state may have changed.
+ */
 export interface Refusal {
   code: ProblemCode;
   extra?: Record<string, unknown>;
