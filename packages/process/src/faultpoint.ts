@@ -19,7 +19,7 @@ export function faultpoint(name: string): FaultOutcome {
   return mode === undefined ? 'continue' : obeyFault(mode, name);
 }
 
-/** Unlinking is what decides between processes that want the same token: only one of them succeeds. */
+/** Unlinking decides between processes that want the same token: only one of them succeeds. */
 function takeToken(folder: string, point: string): FaultMode | undefined {
   for (const token of tokensOf(folder, point)) {
     try {

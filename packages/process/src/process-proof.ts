@@ -33,20 +33,23 @@ export function readCommandLine(pid: number): string {
   }
 }
 
-/** Names a process that is running now, so that it can be recognised later; null when it has gone already. */
+/** Identifies a running process, to recognise it later; null if it has gone already. */
 export function proveProcess(pid: number): ProcessProof | null {
   const startedTicks = readStartedTicks(pid);
   return startedTicks === null ? null : { pid, startedTicks };
 }
 
-/** Whether that very process is still there: same pid, same start, and every given text in its command line. */
+/** Whether this very process is still running: same pid, same start, and every given text in its command line. */
 export function isSameProcess(proof: ProcessProof, commandLineContains: readonly string[] = []): boolean {
   if (readStartedTicks(proof.pid) !== proof.startedTicks) return false;
   const commandLine = readCommandLine(proof.pid);
   return commandLineContains.every((text) => commandLine.includes(text));
 }
 
-/** The live processes whose working directory is this folder, whatever path a process in a box sees it under. Linux only; elsewhere empty. */
+/**
+ * The running processes whose working directory is this folder, under whatever path a process in a box sees it. Linux
+ * only; elsewhere empty.
+ */
 export function listProcessesIn(folder: string): number[] {
   if (process.platform !== 'linux') return [];
   const here = identityOf(folder);
