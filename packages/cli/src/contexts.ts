@@ -97,7 +97,7 @@ export function findTarget(name: string | undefined, config: Config = readConfig
   if (wanted === null)
     throw new UsageError('No installation is named. Add one with drydock contexts add NAME --url URL, or set DRYDOCK_URL and DRYDOCK_KEY');
   const context = Object.hasOwn(contexts, wanted) ? contexts[wanted] : undefined;
-  if (context === undefined) throw new UsageError(`There is no context ${wanted}; drydock contexts list has those that there are`);
+  if (context === undefined) throw new UsageError(`There is no context ${wanted}; drydock contexts list shows all of them`);
   return { ...context, from: `context ${wanted}` };
 }
 
@@ -138,7 +138,7 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
       const url = originOf(given);
       const { protocol, hostname } = new URL(url);
       if (protocol === 'http:' && !isLoopback(hostname))
-        tell(`${url} is not encrypted: whoever is in between reads the key. Use https where you can.`);
+        tell(`${url} is not encrypted: anybody on the way can read the key. Use https if you can.`);
       const known = readContexts(config);
       const key = await readKey(url);
       writeContexts(config, { current: known.current ?? name, contexts: { ...known.contexts, [name]: { url, key } } });

@@ -64,15 +64,15 @@ function checkClock(date: string | null, localMs: number): Check {
       check: 'clock',
       result: 'warning',
       detail: 'the answer has no date',
-      next: 'Something in between removes the Date of answers.',
+      next: 'A proxy removes the Date header of answers.',
     };
-  if (Math.abs(seconds) <= clockToleranceSeconds) return { check: 'clock', result: 'ok', detail: 'as the server has it' };
+  if (Math.abs(seconds) <= clockToleranceSeconds) return { check: 'clock', result: 'ok', detail: "the same as the server's" };
   const detail = `${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the server`;
   return {
     check: 'clock',
     result: 'warning',
     detail,
-    next: 'Set the clock of this machine, such as by NTP; certificates and times are judged by it.',
+    next: 'Set the clock of this machine, for example by NTP: certificates are checked against it.',
   };
 }
 
@@ -95,7 +95,7 @@ async function checkVersion(target: Target): Promise<Check> {
       check,
       result: 'warning',
       detail: `/openapi.json cannot be read: ${messageOf(error).trim()}`,
-      next: 'What is at the address may be no Drydock.',
+      next: 'The server at this address may not be Drydock.',
     };
   }
 }
@@ -127,7 +127,7 @@ async function checkKey({ drydock }: Session): Promise<Check> {
       check: 'key',
       result: 'warning',
       detail,
-      next: 'The key may do nothing. drydock keys mint with --scope makes one that may, with a key that holds it.',
+      next: 'The key has no permissions. Mint another one with drydock keys mint --scope, using a key that holds the scope.',
     };
   } catch (error) {
     const exitCode = exitCodeOf(error);

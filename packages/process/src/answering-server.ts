@@ -39,7 +39,7 @@ export async function waitUntilAnswering(child: GuardedChild, { label, timeoutMs
       throw new Error(`${label} did not start:\n${lastWords}`);
     }
     if (answer === 'ready') return;
-    if (answer === 'wrong password') throw new Error('The data folder has another password than the password file beside it');
+    if (answer === 'wrong password') throw new Error('The password of the data folder differs from the password file beside it');
     if (performance.now() > until) throw new Error(`${label} did not answer within ${timeoutMs / 1000} s:\n${lastWords}`);
     await sleep(25);
   }

@@ -106,7 +106,7 @@ function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   const { limit = '', cursor } = queryParser(endpoint)(search) ?? {};
   if (String(limit).length > limitLengthMax) throw problem('invalid_limit');
   if (cursor !== undefined) throw problem('invalid_cursor');
-  throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters behind the question mark.` });
+  throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters after the question mark.` });
 }
 
 /** It is never dropped silently: the change would be made whatever the record has become. */

@@ -45,5 +45,5 @@ export function describeLoadFindings(found: LoadFindings): Finding[] {
   });
   const more = found.length - told.length;
   if (more <= 0) return told;
-  return [...told, { level: 'WARNING', code: 'more_findings', detail: `${more} more of the backup's objects are not there as they were.` }];
+  return [...told, { level: 'WARNING', code: 'more_findings', detail: `${more} more of the backup's objects differ from the original.` }];
 }

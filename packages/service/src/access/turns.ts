@@ -51,7 +51,7 @@ async function settled(line: Promise<void>, waitMsMax: number): Promise<void> {
     timer.abort();
   }
   throw problem('dependency_unavailable', {
-    detail: 'Other calls on the same thing took too long. Nothing was started. Try again after Retry-After.',
+    detail: 'Other calls for the same resource took too long. Nothing was started. Try again after Retry-After.',
     extra: { dependency: 'database' },
     retryAfterSeconds: 1,
   });

@@ -17,11 +17,11 @@ export interface AnswerTime {
 }
 
 export const acceptedDetail =
-  'It was accepted and is not over yet. Look at the resource, or send it again with the same Idempotency-Key to hear how it ends.';
+  'It was accepted and has not ended yet. Read the resource, or send the request again with the same Idempotency-Key to learn how it ends.';
 
 const told = {
-  nothing: 'What this is about could not be looked at in time. Nothing was started. Try again after Retry-After.',
-  begun: 'It was begun and not over in time: it may or may not be carried out. Send it again with the same Idempotency-Key.',
+  nothing: 'The resource could not be read in time. Nothing was started. Try again after Retry-After.',
+  begun: 'It was begun, but did not end in time: it may or may not take effect. Send it again with the same Idempotency-Key.',
   accepted: acceptedDetail,
 };
 

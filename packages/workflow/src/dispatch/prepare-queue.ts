@@ -32,7 +32,7 @@ async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> 
   try {
     await client.ping();
   } catch (error) {
-    throw new Error(`The Redis of the queue does not handle: ${messageOf(trouble ?? error)}`, { cause: error });
+    throw new Error(`Redis at QUEUE_URL does not answer: ${messageOf(trouble ?? error)}`, { cause: error });
   } finally {
     client.disconnect();
   }

@@ -77,7 +77,7 @@ async function decide<Tx>(
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
     const [found] = await sql.query<Parked>(`SELECT ${parkedColumns} FROM workflow WHERE id = $1::uuid`, [id]);
-    if (found === undefined) throw new Error(`This database has no workflow ${id}. Ask each service's: command.js parked`);
+    if (found === undefined) throw new Error(`This service has no workflow ${id}. List each service's with: command.js parked`);
     if (decision === 'retry') await retryWorkflow(sql, id);
     else await abandonWorkflow(sql, id, leaves[found.kind]);
     const { org_id: orgId, mode } = found;

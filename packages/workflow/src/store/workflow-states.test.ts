@@ -180,7 +180,7 @@ describe('the statements of the state machine', () => {
       await insertCases(sql, cases);
       const before = { workflows: await readWorkflows(sql), steps: await readSteps(sql) };
       for (const { id } of cases) {
-        // A refusal is an handle: only what it changed counts.
+        // A refusal is an answer: only its changes count.
         await statement(sql, { id, kind: 'kind', fence: String(withFence) }).catch((error: unknown) => assertRefusal(error));
       }
       return {

@@ -136,13 +136,14 @@ function findingsOf(machine: Machine | null, { change, isForced }: AskedPower): 
   if (isPowered(machine, change)) return [unchanged(machine)];
   const isDisturbed = change !== 'power_on' && machine.powerState === 'on';
   const findings: Array<Preflight['findings'][number] | false> = [
-    isDisturbed && isForced && { level: 'WARNING', code: 'unwritten_lost', detail: 'What the guest has not written to its disk is lost.' },
+    isDisturbed &&
+      isForced && { level: 'WARNING', code: 'unwritten_lost', detail: 'Data that the guest has not written to its disk is lost.' },
     isDisturbed && {
       level: 'WARNING',
       code: 'server_running',
-      detail: 'What it serves is cut off, and what its programs hold in memory is lost.',
+      detail: 'Its connections are cut off, and data that its programs hold in memory is lost.',
     },
-    change === 'power_off' && { level: 'INFO', code: 'still_paid_for', detail: 'A server that is off is paid for all the same.' },
+    change === 'power_off' && { level: 'INFO', code: 'still_paid_for', detail: 'A server that is off costs the same.' },
   ];
   return findings.filter((finding) => finding !== false);
 }

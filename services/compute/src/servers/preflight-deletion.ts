@@ -40,7 +40,11 @@ function findingsOf(server: Server, { machine, snapshots }: DeletionWorld, now: 
   const findings: Array<Preflight['findings'][number] | false> = [
     machine === null && { level: 'INFO', code: 'machine_missing', detail: 'The provider knows no such machine.' },
     machine?.powerState === 'on' && { level: 'WARNING', code: 'server_running', detail: 'Its power is cut without notice.' },
-    snapshots.length > 0 && { level: 'WARNING', code: 'snapshots_deleted', detail: `Snapshots that go with it: ${snapshots.length}.` },
+    snapshots.length > 0 && {
+      level: 'WARNING',
+      code: 'snapshots_deleted',
+      detail: `Snapshots that are deleted with it: ${snapshots.length}.`,
+    },
     isPaidAhead && { level: 'WARNING', code: 'term_not_over', detail: `It is paid for until ${paidUntil}.` },
   ];
   return findings.filter((finding) => finding !== false);

@@ -24,7 +24,7 @@ export const preflightRebuild = (context: HandlerContext) =>
         machine?.powerState === 'on' && {
           level: 'WARNING',
           code: 'server_running',
-          detail: 'The machine is stopped for it without notice.',
+          detail: 'The machine is stopped without notice.',
         },
         isKeepable && { level: 'INFO', code: 'take_a_snapshot', detail: 'A snapshot taken now would keep the current state.' },
       ];

@@ -43,7 +43,7 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
       code: 'old_snapshot',
       detail: `Everything written since ${snapshot?.createdAt.toISOString()} is lost.`,
     },
-    machine?.powerState === 'on' && { level: 'WARNING', code: 'server_running', detail: 'The machine is stopped for it without notice.' },
+    machine?.powerState === 'on' && { level: 'WARNING', code: 'server_running', detail: 'The machine is stopped without notice.' },
     capabilities.includes('compute:snapshots') &&
       refusesNothing(server) && { level: 'INFO', code: 'take_a_snapshot', detail: 'A snapshot taken now would keep the current state.' },
   ];

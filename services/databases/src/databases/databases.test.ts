@@ -274,7 +274,7 @@ it('the preflight of a deletion counts the backups that go with it, and gives th
   expect(await preflight()).toMatchObject({ would: expect.stringContaining('for good'), refusal: null, findings: [] });
   await givenBackup(api, id);
   await givenBackup(api, id, 'failed');
-  const detail = expect.stringContaining('Backups that go with it: 1.');
+  const detail = expect.stringContaining('Backups that are deleted with it: 1.');
   expect(await preflight()).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'backups_deleted', detail }] });
   const workflowId = workflowIdOf(await api.call('DELETE', `/v1/databases/${id}`));
   expect(await preflight()).toMatchObject({ refusal: { code: 'operation_in_progress', workflow_id: workflowId } });

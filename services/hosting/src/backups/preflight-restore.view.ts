@@ -34,7 +34,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   const ageSeconds = point === null ? 0 : Math.max(0, Math.floor((now.getTime() - point.createdAt.getTime()) / 1000));
   const needed = rawBytes === null ? null : neededBytes({ rawBytes });
   return {
-    would: `Overwrite the files${facts.contents === 'files' ? '' : ' and the database'} of ${site.primaryDomain}; a safety copy of what is replaced is kept as a backup`,
+    would: `Overwrite the files${facts.contents === 'files' ? '' : ' and the database'} of ${site.primaryDomain}; a safety copy of the replaced state is kept as a backup`,
     resource: sitePath(site.id),
     point: point === null ? null : { id: point.id, taken_at: point.createdAt.toISOString(), age_seconds: ageSeconds },
     space: needed === null || freeBytes === null ? null : { needed_bytes: needed, free_bytes: freeBytes },
@@ -47,11 +47,11 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
 /** `left`: the fate of the database when only the files are restored. */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
-    ? { level: 'WARNING', code: 'files_only', detail: `The files alone come back; the database ${left}.` }
+    ? { level: 'WARNING', code: 'files_only', detail: `Only the files are restored; the database ${left}.` }
     : {
         level: 'INFO',
         code: 'files_may_do',
-        detail: `Where the database cannot be loaded, contents=files brings the files back alone; the database then ${left}.`,
+        detail: `If the database cannot be loaded, contents=files restores the files alone; the database then ${left}.`,
       };
 
 function findingsOf(

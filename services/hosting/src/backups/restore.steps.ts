@@ -106,7 +106,7 @@ export async function stageRelease(
 const filesAlone: Finding = {
   level: 'WARNING',
   code: 'files_only',
-  detail: 'The files alone come back. The database is the one that the site had before, which is an empty one for a site that was deleted.',
+  detail: 'Only the files are restored. The database is the one that the site had before; for a deleted site it is empty.',
 };
 
 /** Removes the releases that this workflow has staged and not made live, and no others. */

@@ -33,7 +33,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
       const body: Preflight = {
-        would: `Make ${record.primaryDomain} again out of its last backup; it is suspended until it serves`,
+        would: `Make ${record.primaryDomain} again from its last backup; it is suspended until it serves`,
         resource: deletedSitePath(record.id),
         point:
           backup === null

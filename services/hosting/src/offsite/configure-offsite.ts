@@ -68,7 +68,7 @@ function assertConfigured(waited: StepWaited): void {
   if (waited.state === 'pending')
     throw problem('dependency_unavailable', {
       ...storageUnavailable,
-      detail: 'Your storage is slow to answer. GET of the same path says whether it was configured after all.',
+      detail: 'Your storage is slow to answer. GET the same path to see whether it was configured after all.',
     });
   throw problem(
     'dependency_unavailable',

@@ -53,13 +53,13 @@ async function lookForLeft({ database, siteHosts }: HandlerContext, site: Site, 
 }
 
 function findingsOf(left: Left): Finding[] {
-  if (left.kind === 'nothing') return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to bring the site back from.' }];
+  if (left.kind === 'nothing') return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to restore the site from.' }];
   if (left.kind === 'newest')
     return [
       {
         level: 'WARNING',
         code: 'no_last_backup',
-        detail: `No last backup is taken: what was written since the newest one, ${left.id}, is lost.`,
+        detail: `No last backup is taken: everything written since the newest one, ${left.id}, is lost.`,
       },
     ];
   return left.isHostSilent

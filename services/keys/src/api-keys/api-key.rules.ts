@@ -39,7 +39,7 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
   if (!targetAllows.has('apikeys.manage')) {
     const errors = [{ pointer: '/org_id', code: 'permission_missing', detail: 'apikeys.manage' }];
     return problem('org_out_of_scope', {
-      detail: 'The organisation is not allowed keys that manage keys, so none is minted for it.',
+      detail: 'This organisation may not have keys that manage keys.',
       errors,
     });
   }
