@@ -42,7 +42,7 @@ export interface BoxHost {
   levers: Levers;
   client: ControlClient;
   clientWith(change: { secret?: string; role?: 'parties' | 'readers'; url?: string; deadlineMs?: number }): ControlClient;
-  /** A call by hand: signed as `signed` says, sent as it is. */
+  /** Sends a call by hand: with a token as `signed` says, and the body unchanged. */
   send(method: string, callPath: string, sent: { body?: string; signed?: { path?: string; body?: string } }): Promise<Response>;
   close(): Promise<void>;
 }
@@ -50,12 +50,12 @@ export interface BoxHost {
 interface BoxOptions {
   /** The work of its jobs. */
   kinds?: Record<string, AnyJobKind>;
-  /** The folder of a host before this one. Left out, the host has a folder of its own, which goes with it. */
+  /** The folder of an earlier host. When left out, the host has a folder of its own, which is removed with it. */
   folder?: string;
   now?: () => Date;
 }
 
-/** The smallest host there can be, both ends of it real. */
+/** The smallest host that is possible, with both of its ends real. */
 export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
   const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
   const secret = randomBytes(32).toString('hex');

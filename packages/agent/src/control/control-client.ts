@@ -8,7 +8,10 @@ import { type CommonCode, HostError } from '../host/host-error';
 import { channelProtocol } from '../jobs/job-protocol';
 import { type Call, type Change, type ControlProtocol, refusalSchema, splitCall } from './control-protocol';
 
-/** The workflow's claim: every change carries it, and an older one than the host has seen is refused. */
+/**
+ * The workflow's claim. Every change carries it, and the host refuses a change whose claim is older than one it has
+ * seen.
+ */
 export interface Claim {
   fence: string;
   workflowId?: string;
@@ -19,7 +22,7 @@ export interface Claim {
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
-  /** The id of the site or database that the call is about; null: it is about the host. */
+  /** The id of the site or database that the call is about, or null for a call about the host. */
   id: string | null;
   answer: z.ZodType<Answer>;
 }
@@ -37,7 +40,7 @@ interface ClaimedChange<Answer> extends Asked<Answer> {
 export interface ControlClient {
   ask<Answer>(call: Call, question: Question<Answer>): Promise<Answer>;
   change<Answer>(call: Call, change: ClaimedChange<Answer>): Promise<Answer>;
-  /** An upgraded connection, on which the host's end speaks first. */
+  /** Opens an upgraded connection, on which the host speaks first. */
   connect(call: Call, question: { id: string; signal?: AbortSignal | undefined }): Promise<Socket>;
   close(): Promise<void>;
 }
@@ -53,9 +56,10 @@ export interface ControlAddress {
 export const nothing = z.undefined();
 
 /**
- * The caller's end of a host's control protocol. Throws the protocol's refusals: the host's by their codes, and `unreachable` for a lost connection, an
- * answer that is none or none within `deadlineMs`; then nobody knows whether a change was made, and since all are idempotent under a fence it may be sent
- * again. An abort of the caller's signal is thrown as it is.
+ * The caller's end of a host's control protocol. Throws the host's refusals with their codes. Throws `unreachable` when
+ * the connection is lost, when no answer comes within `deadlineMs`, or when the answer is not one of the protocol.
+ * After `unreachable` nobody knows whether the change was made. It may be sent again, because every change is
+ * idempotent under a fence. When the caller's signal aborts, its reason is thrown unchanged.
  */
 export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,
@@ -98,7 +102,7 @@ export function createControlClient<Code extends string>(
     });
   };
 
-  /** Over a connection of its own, so that no call waits behind it. */
+  /** Uses a connection of its own, so that no other call waits behind it. */
   const connect: ControlClient['connect'] = (call, { id, signal }) => {
     const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
     const client = new Client(url, { connectTimeout: 5_000, headersTimeout: deadlineMs });

@@ -18,17 +18,17 @@ import type { ChannelRoute } from '../jobs/job-routes';
 import type { ControlProtocol } from './control-protocol';
 import type { ControlAnswer, ControlRoute } from './control-routes';
 
-/** Room for the specification of a job over a long chain of archives. */
+/** Enough for the specification of a job over a long chain of archives. */
 const bodyBytesMax = 1024 * 1024;
 
 export interface ControlOptions {
   protocol: Pick<ControlProtocol<string>, 'parties' | 'readers' | 'statuses'>;
   routes: readonly ControlRoute[];
-  /** Set by a host whose jobs talk back over a connection. */
+  /** Set by a host whose jobs send requests back over a connection. */
   channel?: ChannelRoute;
-  /** Verify the tokens of those who change things. */
+  /** Verify the tokens of callers that change things. */
   keys: readonly KeyObject[];
-  /** Verify the tokens of those who only ask; without any there are none. */
+  /** Verify the tokens of callers that only read. Without any key there are no such callers. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
   /** Rejects while this process cannot do its work. */
@@ -63,9 +63,12 @@ function refusalOf(error: unknown): HostError<string> {
   return new HostError('internal', 'see the log', { cause: error });
 }
 
-/** The control protocol over HTTP, each call proved by a token that is bound to it; `/healthz` and `/readyz` for everybody. */
+/**
+ * The control protocol over HTTP. Each call is proved by a token that is bound to it. `/healthz` and `/readyz` need no
+ * token.
+ */
 export function createControlServer({ protocol, routes, channel, keys, readerKeys, log, check }: ControlOptions): Server {
-  // Tokens are numbered for each audience, so each has a memory of its own.
+  // Tokens are numbered separately for each audience, so each audience needs its own memory of used numbers.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
@@ -107,7 +110,7 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
     return { status: protocol.statuses[code] ?? 500, body: { code, detail } };
   };
 
-  /** The caller sends nothing more before it is asked, so that whoever takes the socket has missed nothing. */
+  /** The caller sends nothing more until it is asked to. Whoever takes the socket over has therefore missed nothing. */
   const upgrade = async (request: IncomingMessage, socket: Socket, sent: Buffer): Promise<void> => {
     const path = request.url ?? '/';
     const { isReader } = await authorise(request, path);
@@ -128,7 +131,7 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
       .catch((error: unknown) => log.error({ err: error }, 'an answer could not be sent'));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, sent: Buffer) => {
-    socket.on('error', () => undefined); // its end is told to whoever reads or writes it
+    socket.on('error', () => undefined); // whoever reads or writes the socket learns of its end
     if (!(socket instanceof Socket)) {
       socket.destroy();
       return;

@@ -20,7 +20,7 @@ const loadFindingSchema = z.strictObject({
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 
-/** Findings of MySQL, in the words of both engines. */
+/** Findings of MySQL, in the words that both engines share. */
 export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
   return findings.map(({ code, object, reason }) => ({ kind: kindSchema.safeParse(code).data ?? 'not_restored', object, reason }));
 }
@@ -38,7 +38,7 @@ const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: stri
   owner_changed: (object, reason) => `The database's owner owns this now: ${object}. The cause: ${reason}.`,
 };
 
-/** The findings as preflights and workflows tell them. */
+/** The findings in the form that preflights and workflows show. */
 export function describeLoadFindings(found: LoadFindings): Finding[] {
   const told = found.slice(0, toldMax).map(({ kind, object, reason }): Finding => {
     return { level: 'WARNING', code: kind, detail: sentences[kind](object, reason) };

@@ -17,7 +17,10 @@ export const commonStatuses = {
 
 export type CommonCode = keyof typeof commonStatuses;
 
-/** A refusal with a stable code; `message` is for logs and may name what was wrong. Each kind of host has a class of its own, with its codes beside the common ones. */
+/**
+ * A refusal with a stable code. `message` is for logs and may name what was wrong. Each kind of host has a class of its
+ * own, with its codes in addition to the common ones.
+ */
 export class HostError<Code extends string = CommonCode> extends Error {
   override readonly name: string = 'HostError';
   readonly code: Code;

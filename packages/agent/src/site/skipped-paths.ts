@@ -1,15 +1,17 @@
 import { partlyKept } from '@drydock/archive/pack/pack-roots';
 
-/** A path that is not in an archive, or not all of it or not as it was at one moment (`partlyKept`), and why. */
+/**
+ * A path that is not in an archive, or not completely, or not as it was at one moment (`partlyKept`), and the reason.
+ */
 export interface SkippedPath {
   path: string;
   reason: string;
 }
 
 export interface Skipped {
-  /** How many paths were skipped, also those that are not listed. */
+  /** How many paths were skipped, including those that are not in the list. */
   count: number;
-  /** In the order of the walk, but for a front page, which comes first. */
+  /** In the order in which they were found, except that a front page comes first. */
   paths: SkippedPath[];
 }
 
