@@ -3,12 +3,18 @@ import { type BigIntStats, closeSync, constants, lstatSync, openSync, readdirSyn
 import { cPath, cString, libc } from '../src/files/libc';
 import { fileCallPath } from '../src/format/path-bytes';
 
-/** Sets an attribute of a path as it is given, and says whether the file system took it. */
+/**
+ * Sets an attribute on a path, which is given in the form of the file calls. Returns whether the file system accepted
+ * it.
+ */
 export function setAttribute(location: string | Buffer, name: string, value: Buffer): boolean {
   return libc !== null && libc.lsetxattr(cPath(location), cString(name), value, value.length, 0) === 0;
 }
 
-/** Everything about every path below a directory, one line each: what a restore has to bring back. Names are bytes, one character each. */
+/**
+ * Everything about every path below a directory, one line each: all that a restore must bring back. Names are bytes,
+ * one character each.
+ */
 export function describeFully(directory: string, skip: ReadonlySet<string> = new Set()): string[] {
   const firstNames = new Map<string, string>();
   const lines: string[] = [];
@@ -30,7 +36,10 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
   return lines;
 }
 
-/** As the kernel lists them, values in hex; the marks of a security module are the machine's. */
+/**
+ * As the kernel lists them, with values in hex. The marks of a security module are left out, because they belong to the
+ * machine.
+ */
 function attributesOf(location: string | Buffer): string {
   if (libc === null || lstatSync(location).isSymbolicLink()) return '';
   const [names, value] = [Buffer.alloc(65_536), Buffer.alloc(65_536)];
@@ -53,7 +62,7 @@ function contentOf(location: string | Buffer, stat: BigIntStats): string {
   return `${stat.size} bytes${stat.blocks * 512n + 65_536n < stat.size ? ' with holes' : ''} ${sha256Of(location)}`;
 }
 
-/** In pieces: a file with holes is larger than what memory takes. */
+/** Reads in pieces: a file with holes may be larger than the memory. */
 function sha256Of(location: string | Buffer): string {
   const file = openSync(location, constants.O_RDONLY);
   const [digest, piece] = [createHash('sha256'), Buffer.alloc(2 ** 20)];

@@ -6,7 +6,7 @@ import type { BlockTask, LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, W
 
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
-  /** Asked for while the threads start. When it rejects, nothing has been written. */
+  /** Called while the threads start. When it rejects, nothing has been written. */
   tasks(): Promise<readonly BlockTask[]>;
   setup: WorkerSetup;
   workers: number;
@@ -14,7 +14,7 @@ export interface WorkerPlan {
   onProgress: (done: { entries: number; rawBytes: number; lost: readonly LostPath[] }) => void;
 }
 
-/** Extracts all tasks by worker threads. When it settles, no thread writes any more. */
+/** Extracts all tasks with worker threads. When it settles, no thread writes any more. */
 export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const threads = Array.from({ length: plan.workers }, takeThread);
   const queue = plan.tasks().then((tasks) => tasks[Symbol.iterator]());
@@ -56,7 +56,7 @@ async function answer(request: WorkerRequest, plan: WorkerPlan, nextTask: () => 
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** A Buffer with memory of its own is moved to the thread, not copied. */
+/** A Buffer with memory of its own is moved to the thread instead of being copied. */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

@@ -33,8 +33,9 @@ export function encodeEntry(entry: Entry): Buffer {
 }
 
 /**
- * Reads one entry at `at` and where the next begins. Only the shape is checked here; what a path may be is for the tree checker.
- * @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that no writer of ours produces
+ * Reads the entry at `at`, and returns where the next one begins. Only its form is checked here. The tree checker
+ * decides which paths are allowed. @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that
+ * our writer never produces
  */
 export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: number } {
   if (at + fixedBytes > bytes.length) refuse('mismatch', 'index entry cut short');
@@ -60,7 +61,7 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     sparse: (flags & flagBits.sparse) !== 0,
     sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
-    // A copy: directories get theirs when the block has been left, and few have any.
+    // A copy, because directories get their attributes after the block has been left. Few entries have any.
     attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
   };
   checkFields(entry, flags);

@@ -13,7 +13,7 @@ const lastLineBytes = 1 + 64 + 1;
 
 export interface SealedManifest {
   bytes: Buffer;
-  /** Hex HMAC-SHA256; what a database keeps to know this archive from any other, older ones included. */
+  /** Hex HMAC-SHA256. A database keeps it, to know this archive from any other, also from older ones with its id. */
   mac: string;
   sha256: string;
 }
@@ -33,13 +33,13 @@ export interface OpenedManifest {
   manifest: Manifest;
   mac: string;
   salt: Buffer;
-  /** The one of the given keys that it was sealed with. */
+  /** The key that sealed it, out of the given ones. */
   key: ArchiveKey;
 }
 
 /**
- * Verifies and then reads a manifest: not one byte of the JSON is parsed before the MAC agrees.
- * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
+ * Verifies a manifest and then reads it. Not one byte of the JSON is parsed before the MAC agrees. @throws ArchiveError
+ * `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
  */
 export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifest {
   if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');

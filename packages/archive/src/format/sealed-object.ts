@@ -15,7 +15,7 @@ const zstdLevel = 3;
 export const objectKinds = { segment: 1, block: 2 } as const;
 export type ObjectKind = keyof typeof objectKinds;
 
-/** Which object this is; part of the authenticated header, so that no object can stand in for another. */
+/** Which object this is. It is part of the authenticated header, so that no object can replace another. */
 export interface ObjectPlace {
   kind: ObjectKind;
   number: number;
@@ -33,7 +33,7 @@ export interface SealedObject {
   seal: ObjectSeal;
 }
 
-/** One zstd frame of at most 1 MB of content; the compression runs on the thread pool. */
+/** Makes one zstd frame of at most 1 MB of content. The compression runs on the thread pool. */
 export async function compressFrame(raw: Buffer): Promise<Buffer> {
   const compressed = await compress(raw, zstdLevel);
   const frame = declareContentSize(compressed, raw.length);
@@ -41,7 +41,10 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
   return frame;
 }
 
-/** Encrypts frames, which are used up by it (AES-256-CTR under a random IV) and then authenticates header and ciphertext (HMAC-SHA256). */
+/**
+ * Encrypts the frames in place (AES-256-CTR under a random IV), so they cannot be used afterwards. Then authenticates
+ * header and ciphertext (HMAC-SHA256).
+ */
 export function sealFrames(keys: ArchiveKeys, place: ObjectPlace, frames: readonly Buffer[], rawBytes: number): SealedObject {
   const bodyBytes = frames.reduce((sum, frame) => sum + frame.length, 0);
   const iv = randomBytes(16);
@@ -70,8 +73,8 @@ export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buf
 }
 
 /**
- * Authenticates an object: first against the seal that the level above recorded, then by its own MAC.
- * @throws ArchiveError `truncated`, `foreign` or `tampered`
+ * Authenticates an object: first against the seal that the level above recorded, then against its own MAC. @throws
+ * ArchiveError `truncated`, `foreign` or `tampered`
  */
 export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): void {
   const name = `${place.kind} ${place.number}`;
@@ -89,9 +92,10 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
 }
 
 /**
- * Verifies an object, which is used up by it, and yields its content, frame by frame. Nothing of it is decrypted before its MACs agree, and no frame is decoded before
- * it is known to declare at most 1 MB and to stay below what the object declares.
- * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
+ * Verifies an object and yields its content, frame by frame. The object is decrypted in place and cannot be used
+ * afterwards. Nothing is decrypted before its MACs agree. No frame is decoded before it is known to declare at most 1
+ * MB, and to stay below what the object declares. @throws ArchiveError `truncated`, `foreign`, `tampered`,
+ * `limit_exceeded` or `mismatch`
  */
 export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): AsyncGenerator<Buffer> {
   verifyObject(keys, place, bytes, seal);
@@ -110,7 +114,7 @@ export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: 
   if (left !== 0) refuse('mismatch', `${name} holds less than it declares`);
 }
 
-/** Content of an index block, whole. @throws ArchiveError as openFrames does */
+/** The whole content of an index block. @throws ArchiveError as openFrames does */
 export async function openObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): Promise<Buffer> {
   const frames: Buffer[] = [];
   let rawBytes = 0;

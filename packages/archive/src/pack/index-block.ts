@@ -12,21 +12,25 @@ export interface SegmentSeal extends ObjectSeal {
 }
 
 /**
- * A run of entries of one root with the segments that hold their files' bytes: the contents of the block's files, in the order of its entries,
- * laid end to end, are exactly the contents of its segments. A block can therefore be extracted without any other.
+ * A run of entries of one root, with the segments that hold the bytes of their files. The contents of the block's
+ * files, joined in the order of its entries, are exactly the contents of its segments. So a block can be extracted
+ * without any other block.
  */
 export interface IndexBlock {
   root: string;
   firstSegment: number;
   segments: SegmentSeal[];
   entries: Entry[];
-  /** Memory of the entries' hashes; to be released when the block has been used. */
+  /** Memory of the entries' hashes. To be released when the block has been used. */
   raw: Buffer;
 }
 
 const segmentRowBytes = 8 + macBytes;
 
-/** Bytes of a block before sealing. `entries` are already encoded, so that a block under construction is held only once. */
+/**
+ * The bytes of a block before sealing. `entries` are already encoded, so that a block under construction is in memory
+ * only once.
+ */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');
   const head = Buffer.alloc(1 + root.length + 12);
@@ -41,9 +45,9 @@ export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries:
 }
 
 /**
- * Reads a block and checks what can be seen in it alone: shape, counts and that files and segments hold the same number of bytes; for a tree
- * also that its paths ascend strictly.
- * @throws ArchiveError `mismatch` or `hostile_entry`
+ * Reads a block and checks everything that can be checked in it alone: its form, its counts, and that its files and
+ * segments hold the same number of bytes. In a tree its paths must also strictly ascend. @throws ArchiveError
+ * `mismatch` or `hostile_entry`
  */
 export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock {
   const rootBytes = bytes.length > 0 ? bytes.readUInt8(0) : 0;

@@ -27,7 +27,10 @@ export interface TreePacking {
   onSkip: (skipped: SkippedPath) => void;
 }
 
-/** Packs a directory: everything, or what differs from the parent with tombstones for what is gone. One streaming merge of two sorted walks. */
+/**
+ * Packs a directory: everything, or what differs from the parent, with tombstones for what was removed. It is one
+ * streaming merge of two sorted walks.
+ */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();
   if (libc === null) skip(packing, '.', lostParts.unsupported);
@@ -45,7 +48,7 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** `absent`: the archive has, and shall have, no such path. */
+/** `absent` means that the archive has no such path, and shall have none. */
 async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePath, recorded: Entry | null): Promise<'present' | 'absent'> {
   const found = describeLive(packing, hardLinks, live);
   if (found === null) return 'absent';
@@ -68,7 +71,8 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
     return 'absent';
   }
   const { stat, size, sha256, attributes, hasChanged } = content;
-  // It is in the archive, as it was read last; whoever restores it is told that nobody has seen it like that at one moment.
+  // The archive has the path as it was read last. Whoever restores it is told that the file was perhaps never like that
+  // at one moment.
   if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
   await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat), attributes });
@@ -76,7 +80,7 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
   return 'present';
 }
 
-/** The entry of a path as far as its metadata tells, or null for what an archive does not hold. */
+/** The entry of a path as far as its metadata tells, or null for a path that an archive cannot hold. */
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
   const problem = pathProblem(path, defaultLimits.depthMax);
@@ -100,7 +104,10 @@ const describeDirectory = (packing: TreePacking, live: LivePath): Entry => ({
 const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffer =>
   readAttributes(location, (part) => skip(packing, path, part));
 
-/** Whether a path, as recorded otherwise, still has the recorded attributes: changing them changes no time that is recorded. */
+/**
+ * Whether a path whose other metadata is unchanged also has the recorded attributes. Changing them changes no time that
+ * is recorded.
+ */
 function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry }): boolean {
   if (found.type !== 'file') return found.attributes.equals(recorded.attributes);
   const lost: LostPart[] = [];
@@ -118,7 +125,7 @@ function describeSymlink(packing: TreePacking, live: LivePath, linked: boolean):
   return { ...describeStat('symlink', live.path, live.stat), linked, link: target };
 }
 
-/** By what is written in the link alone: a link may lead anywhere, and is never followed. */
+/** Decided only by the text of the link: a link may lead anywhere, and is never followed. */
 function leadsInto(folder: string | undefined, target: ByteString): boolean {
   if (folder === undefined || !target.startsWith('/')) return false;
   const written = posix.normalize(textOfBytes(target));

@@ -19,7 +19,7 @@ export interface ArchiveIdentity {
   archiveId: string;
   siteId: string;
   orgId: string;
-  /** Greater than that of every archive before it in its chain. */
+  /** Greater than the sequence of every earlier archive in its chain. */
   sequence: number;
 }
 
@@ -31,20 +31,25 @@ export interface PackProgress {
 export interface PackOptions {
   roots: readonly PackRoot[];
   sink: ArchiveSink;
-  /** Derived ones: of this archive, and of each of its parents. */
+  /** When the keys are derived ones: those of this archive, and of each of its parents. */
   key: ArchiveKey;
   identity: ArchiveIdentity;
   createdAt: Date;
-  /** The chain to continue, full archive first: only what differs is packed. Left out: a full archive. */
+  /**
+   * The chain to continue, the full archive first: only what differs is packed. When left out, a full archive is made.
+   */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
-  /** Told of each path of a directory root that is not packed, such as sockets, and of each file that changed whenever it was read. */
+  /**
+   * Called for each path of a directory root that is not packed, such as a socket, and for each file that changed
+   * during every reading.
+   */
   onSkip?: (skipped: SkippedPath) => void;
 }
 
 export interface PackResult {
-  /** Hex; to be recorded, and expected of the archive whenever it is read. */
+  /** In hex. To be recorded, and expected of the archive whenever it is read. */
   manifestMac: string;
   /** Hex SHA-256 of the manifest object. */
   manifestSha256: string;
@@ -90,7 +95,7 @@ export async function pack(options: PackOptions): Promise<PackResult> {
   }
 }
 
-/** A chain that readers would refuse is not begun. */
+/** A chain that readers would refuse is not started. */
 function checkIdentity(identity: ArchiveIdentity, parent: OpenArchive | undefined): void {
   if (parent === undefined) return;
   const { manifest } = parent;

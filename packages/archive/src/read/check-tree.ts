@@ -7,7 +7,7 @@ import { TreeChecker } from './tree-checker';
 
 export interface TreeTarget {
   limits: ArchiveLimits;
-  /** The target takes names that differ in case or normalisation for the same. */
+  /** The target treats names as equal that differ only in case or normalisation. */
   folds: boolean;
   signal?: AbortSignal;
 }
@@ -20,8 +20,8 @@ export interface CheckedTree {
 }
 
 /**
- * Reads and checks the whole index of a tree root over a chain, before anything is written.
- * @throws ArchiveError of any reason
+ * Reads and checks the whole index of a tree root over a chain, before anything is written. @throws ArchiveError with
+ * any reason
  */
 export async function checkTree(archives: readonly OpenArchive[], root: string, target: TreeTarget): Promise<CheckedTree> {
   for (const archive of archives) {

@@ -23,9 +23,9 @@ export interface ExportTarOptions {
 }
 
 /**
- * Writes all roots as one plain tar stream (`<root>/<path>`, times to the nanosecond as PAX records) and ends it. The whole index is verified
- * and checked before the first byte; a content that fails its check on the way destroys the stream, so a tar that ended well is whole.
- * @throws ArchiveError
+ * Writes all roots as one plain tar stream (`<root>/<path>`, times to the nanosecond as PAX records) and ends it. The
+ * whole index is verified and checked before the first byte. When a content fails its check later, the stream is
+ * destroyed. So a tar that ended normally is complete. @throws ArchiveError
  */
 export async function exportTar(options: ExportTarOptions, target: Writable): Promise<void> {
   const limits = completeLimits(options.limits);
@@ -87,7 +87,7 @@ function headerOf(root: string, entry: Entry): EntryHeader {
   };
 }
 
-/** Resolves once the entry is written, so that at most one is in memory. */
+/** Resolves once the entry is written, so that at most one entry is in memory. */
 async function addEntry(packer: Pack, header: EntryHeader, content?: AsyncIterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const sink = packer.entry(header, (error) => (error ? reject(error) : resolve()));

@@ -15,11 +15,11 @@ export interface ExpectedArchive {
   orgId: string;
   /** Hex MAC of the manifest, as `pack` returned it. */
   manifestMac: string;
-  /** Where recorded: MAC of the parent's manifest, null for a full archive. */
+  /** Where it is recorded: the MAC of the parent's manifest, or null for a full archive. */
   parentMac?: string | null;
 }
 
-/** An archive and what is expected of it; chains are arrays of these, full archive first. */
+/** An archive and what is expected of it. A chain is an array of these, the full archive first. */
 export interface ArchiveLink {
   source: ArchiveSource;
   expected: ExpectedArchive;
@@ -31,13 +31,12 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The one of the given keys that it was sealed with. */
+  /** The key that sealed it, out of the given ones. */
   key: ArchiveKey;
 }
 
 /**
- * Verifies a manifest and that it is the expected one.
- * @throws ArchiveError of any reason that concerns the manifest
+ * Verifies a manifest, and that it is the expected one. @throws ArchiveError with any reason that concerns the manifest
  */
 export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
   const opened = openManifest(key, await link.source.read(manifestName));
@@ -56,8 +55,9 @@ export interface ArchiveFacts {
 }
 
 /**
- * The facts of an archive that no record knows of, by its own manifest: it was sealed with our key, as this archive of this site. Whether it is whole is not said.
- * @throws ArchiveError of any reason that concerns the manifest
+ * The facts of an archive that no record knows of, from its own manifest: our key sealed it, as this archive of this
+ * site. This does not show that the archive is complete. @throws ArchiveError with any reason that concerns the
+ * manifest
  */
 export async function readFacts(
   source: ArchiveSource,
@@ -74,8 +74,8 @@ export async function readFacts(
 }
 
 /**
- * The keys of one archive, for somebody who shall read it and no other. Its manifest has been verified and is the expected one.
- * @throws ArchiveError of any reason that concerns the manifest
+ * The keys of one archive, for a process that shall read this archive and no other. Its manifest has been verified, and
+ * is the expected one. @throws ArchiveError with any reason that concerns the manifest
  */
 export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Promise<DerivedKeys> {
   const { keys, key } = await openArchive(link, archiveKey, completeLimits());

@@ -16,7 +16,9 @@ export class ParentTree {
     this.batches = mergeTree(archives, root, signal);
   }
 
-  /** Passes every recorded path before `path` to `onGone`; returns the entry of `path` itself, or null when it is new. */
+  /**
+   * Passes every recorded path before `path` to `onGone`. Returns the entry of `path` itself, or null when it is new.
+   */
   async takeUpTo(path: ByteString, onGone: OnGone): Promise<Entry | null> {
     for (;;) {
       const recorded = this.peek() ?? (await this.load());

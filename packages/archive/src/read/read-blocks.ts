@@ -10,9 +10,9 @@ export interface NumberedBlock {
 }
 
 /**
- * The blocks of one root of one archive, in order, each verified and to be used before the next one is asked for; at the end their counts have been compared with the manifest's. One block
- * is read ahead.
- * @throws ArchiveError; `mismatch` when entries are missing, too many, or use segments out of order
+ * The blocks of one root of one archive, in order. Each is verified, and is to be used before the next one is
+ * requested. At the end their counts are compared with the manifest's. One block is read ahead. @throws ArchiveError;
+ * `mismatch` when entries are missing, too many, or use segments out of order
  */
 export async function* readBlocks(archive: OpenArchive, rootName: string, signal?: AbortSignal): AsyncGenerator<NumberedBlock> {
   const root = findRoot(archive, rootName);

@@ -15,7 +15,7 @@ export interface ListedEntry {
   mtimeNanoseconds: number;
   /** Hex, files only. */
   sha256: string;
-  /** Target of a symlink or hard link, '' otherwise. */
+  /** The target of a symlink or hard link, otherwise ''. */
   link: string;
 }
 
