@@ -8,7 +8,7 @@ import { clean, type Format, isObject, print, printNext, recordOf, tableOf } fro
 import { openSession, type Session } from './session';
 import { ask, canAsk, openProgress, tell } from './terminal';
 
-/** Options of every command and of some, as commander reads them. */
+/** Options of every command and of some commands, as commander reads them. */
 export interface Options {
   [name: string]: unknown;
   output: Format;
@@ -91,7 +91,7 @@ function preflightLines(found: unknown): string[] {
 const findingLine = ({ level, code, detail }: Record<string, unknown>): string =>
   `  ${String(level).padEnd(8)}  ${String(detail)} (${String(code)})`;
 
-/** Ends the command where the call would be refused now. */
+/** Ends the command when the call would be refused now. */
 function stopAtRefusal(preflight: unknown): void {
   if (isObject(preflight) && isObject(preflight['refusal'])) throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
 }
@@ -104,7 +104,7 @@ async function dryRun(session: Session, id: OperationId, input: Input, format: F
   stopAtRefusal(preflight);
 }
 
-/** Shows what would happen and asks for the name of what it would happen to. */
+/** Shows what would happen, and asks the user to type the name of what it would happen to. */
 async function confirm(session: Session, id: OperationId, asks: NonNullable<CommandPlan['asks']>, input: Input): Promise<void> {
   const twin = dryRunFor(id);
   const last = Object.values(input.path).at(-1) ?? '';
@@ -116,10 +116,10 @@ async function confirm(session: Session, id: OperationId, asks: NonNullable<Comm
   if ((await ask(`Type ${name} to go on: `)) !== name) throw new UsageError('That is not its name, so nothing was done');
 }
 
-/** A domain where there is one: two sites may have the same name. */
+/** A domain, if there is one, because two sites may have the same name. */
 function nameOf(target: unknown): string {
   const { primary_domain, label, name, id } = isObject(target) ? target : {};
-  // A name of nothing that can be seen would be confirmed by nothing.
+  // A name without any visible character could be confirmed by typing nothing.
   const names = [primary_domain, label, name, id].map((one) => (typeof one === 'string' ? clean(one).trim() : ''));
   return names.find((one) => one !== '') ?? 'yes';
 }
@@ -129,8 +129,9 @@ const progressOf = (workflow: Workflow): string => `${workflow.kind}  ${workflow
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * Long work that was accepted: waits for it on a terminal or where it is told to, and prints one document of the answer and the workflow, also where waiting ends early.
- * The answer may hold what is never shown again, such as a password.
+ * For long work that the server accepted. Waits for it on a terminal, or where it is told to wait. Then prints one
+ * document with the answer and the workflow, also when waiting ends early. The answer may hold something that is never
+ * shown again, such as a password.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
@@ -206,7 +207,7 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
   }
 }
 
-/** A stream without an event is one of work that had ended. */
+/** A stream without any event belongs to work that had already ended. */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);
   await printNext(format, workflow, () => clean(`${workflow.status}  ${progressOf(workflow)}`));

@@ -68,7 +68,7 @@ const optionsOf = (command: Command): Option[] => [
   ...(command.parent === null ? [] : optionsOf(command.parent)),
 ];
 
-/** `drydock completion SHELL`, and the command that its scripts ask. */
+/** The command `drydock completion SHELL`, and the command that its scripts call. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')

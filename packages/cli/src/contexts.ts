@@ -24,7 +24,7 @@ const fileOf = ({ folder }: Config): string => path.join(folder, 'contexts.json'
 const keyPattern = /^dd_(?:live|test)_[\x21-\x7e]+$/;
 const isLoopback = (host: string): boolean => /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
 
-/** The contexts of this user. Throws where others could read the keys, or put others in their place. */
+/** The contexts of this user. Throws when other users could read the keys, or could replace them. */
 function readContexts(config: Config): Contexts {
   const file = fileOf(config);
   let text: string;
@@ -72,7 +72,10 @@ function parseContexts(file: string, text: string): Contexts {
   return contexts;
 }
 
-/** Written beside and renamed: a command that is killed leaves the old contexts or the new ones. */
+/**
+ * Writes a file beside the old one and renames it. A command that is killed leaves either the old contexts or the new
+ * ones.
+ */
 function writeContexts(config: Config, contexts: Contexts): void {
   fs.mkdirSync(config.folder, { recursive: true, mode: 0o700 });
   const beside = `${fileOf(config)}.${crypto.randomUUID()}`;
@@ -87,7 +90,7 @@ function writeContexts(config: Config, contexts: Contexts): void {
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
-    // A key must not go to an installation that it was not given for.
+    // A key must only be sent to the installation that it was given for.
     if (url === undefined || key === undefined) throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');
     return { url: originOf(url), key, from: 'DRYDOCK_URL and DRYDOCK_KEY' };
@@ -115,7 +118,7 @@ async function readKey(url: string): Promise<string> {
   return key;
 }
 
-/** Names of the contexts, for completion; none where they cannot be read. */
+/** Names of the contexts, for completion. Empty when they cannot be read. */
 export function listNames(): string[] {
   try {
     return Object.keys(readContexts(readConfig()).contexts);

@@ -16,7 +16,10 @@ interface Check {
 const timeoutMs = 10_000;
 const clockToleranceSeconds = 60;
 
-/** Looks at all that a command needs, in the order in which it needs it, and says of each what to do. Ends with the code of the first that fails. */
+/**
+ * Checks everything that a command needs, in the order in which a command needs it, and says for each failure what to
+ * do. Ends with the exit code of the first check that fails.
+ */
 export async function runDoctor(context: string | undefined, format: Format): Promise<void> {
   const checks: Check[] = [];
   const target = findTarget(context);
@@ -33,7 +36,7 @@ export async function runDoctor(context: string | undefined, format: Format): Pr
   if (failed !== undefined) throw new ShownError(failed.exitCode ?? exitCodes.unavailable);
 }
 
-/** Asks without the key: these pages need none. */
+/** Sends no key: these pages do not need one. */
 const ask = ({ url }: Target, path: string): Promise<Response> =>
   fetch(new URL(path, url), { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
 

@@ -15,12 +15,12 @@ export interface ListenOptions {
   timeout?: number;
 }
 
-/** How long the receiver may take, as a webhook's. */
+/** How long the receiver may take to answer, the same as for a webhook. */
 const answerMs = 15_000;
 
 /**
- * Sends what happens from now on to a receiver of one's own machine, signed as a webhook is, one event after the other. Nothing is sent again. Lasts until it is
- * interrupted or its time is over.
+ * Sends every event from now on to a receiver on the user's own machine, one after the other, signed as a webhook is.
+ * Nothing is sent a second time. Lasts until it is interrupted or its time is over.
  */
 export async function runListen({ context, forwardTo, type, resource, timeout, ...given }: ListenOptions): Promise<void> {
   if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol)) throw new UsageError(`${forwardTo} is no URL`);
@@ -38,7 +38,7 @@ export async function runListen({ context, forwardTo, type, resource, timeout, .
   }
 }
 
-/** The status of the answer, or why there is none. */
+/** The status of the answer, or the reason why there is no answer. */
 async function forward(event: Event, url: string, secret: string): Promise<string> {
   const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
   const timestamp = String(Math.floor(Date.now() / 1_000));

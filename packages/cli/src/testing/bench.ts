@@ -9,7 +9,7 @@ import path from 'node:path';
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 
-/** An answer of the server: a body alone is a 200. `hang up` breaks the connection. */
+/** An answer of the server. A body alone is a 200. `hang up` breaks the connection. */
 export interface Answer {
   status?: number;
   body?: unknown;
@@ -32,9 +32,11 @@ export interface Outcome {
   stderr: string;
 }
 
-/** A server over a real socket that answers as Drydock does, and the command that calls it in a home of its own. */
+/**
+ * A server on a real socket that answers as Drydock does, and the command that calls it from a home folder of its own.
+ */
 export class Bench {
-  /** Answers by `GET /path`, one after the other; the last one stays. */
+  /** The answers for each `GET /path`, used one after the other. The last one is used again and again. */
   answers: Record<string, Answer[]> = {};
   seen: Seen[] = [];
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-cli-'));
@@ -80,20 +82,25 @@ export class Bench {
     return outcomeOf(child);
   }
 
-  /** Runs the command on a terminal of 100 columns, and types each answer once its question is shown. What it shows is in stdout. */
+  /**
+   * Runs the command on a terminal of 100 columns, and types each answer when its question is shown. Everything that
+   * the terminal shows is in stdout.
+   */
   runOnTerminal(words: readonly string[], dialogue: Dialogue = []): Promise<Outcome> {
     const quoted = [process.execPath, program, ...words].map((word) => `'${word}'`).join(' ');
     return onTerminal(`exec ${quoted}`, dialogue, this.environment());
   }
 }
 
-/** A question that never comes would be waited for. */
+/** Without this, a question that never comes would be waited for without end. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/** Typed by somebody who closes the window. A shell that is asked to exit while it completes a word may not hear it. */
+/**
+ * Stands for a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
+ */
 export const closeWindow = Symbol('close the window');
 
-/** Each pair: the text that the terminal shows, and the keys that are typed then. */
+/** Each pair is the text that the terminal shows, and the keys that are typed after it. */
 export type Dialogue = readonly (readonly [shown: string, typed: string | typeof closeWindow])[];
 
 export function onTerminal(shellCommand: string, dialogue: Dialogue, env: NodeJS.ProcessEnv): Promise<Outcome> {
