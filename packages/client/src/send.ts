@@ -7,16 +7,19 @@ export interface DrydockOptions {
   apiKey: string;
   /** Default: the platform's own. */
   fetch?: typeof globalThis.fetch;
-  /** How often a request is sent again at most, where that is safe. Default: 3. */
+  /** The most times that a request is sent again, where that is safe. Default: 3. */
   retries?: number;
-  /** Milliseconds for one attempt until its answer begins. Default: 30,000. */
+  /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
   timeoutMs?: number;
 }
 
 /** The options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal;
-  /** Names the call, so that it is carried out once however often it is sent. Default: a new one for each call that takes one. */
+  /**
+   * Names the call, so that it is carried out once however often it is sent. Default: a new key for each call that
+   * accepts one.
+   */
   idempotencyKey?: string;
   /**
    * The result of an earlier call about the same resource. A read returns this very value while it is still current. An
@@ -39,7 +42,7 @@ export interface Request {
 /** Sends a request until it is answered. Throws ProblemError, ConnectionError, or the reason of the signal. */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
-  // The key goes to this installation, whatever a path says.
+  // The key is sent only to this installation, whatever the path says.
   if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
     throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
@@ -84,7 +87,10 @@ async function tryOnce(
   }
 }
 
-/** Node says no more than "fetch failed". Its cause knows why, and has a code alone where several addresses were tried. */
+/**
+ * The error of Node says only "fetch failed". Its cause says why. When several addresses were tried, that cause has
+ * only a code.
+ */
 function reasonOf(error: unknown): string {
   const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);
   return cause?.message || cause?.code || message || String(error);
@@ -117,7 +123,7 @@ function isSafe({ method, idempotencyKey }: Request, error: ProblemError | Conne
 
 const backoffMs = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random());
 
-/** Throws the signal's reason when it is aborted meanwhile. */
+/** Throws the signal's reason when it is aborted during the pause. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const stop = (): void => {
