@@ -28,7 +28,7 @@ const site = ask('sites', 'get', demo.sites[0].id);
 const backup = ask('backups', 'list', site.id).backups.find(({ status, kind }) => status === 'completed' && kind !== 'pre_restore');
 const words = ['sites', 'restore', site.id, '--backup', backup.id];
 
-/** Runs the command on a terminal, answers its question, and resolves with the screens it showed. */
+/** Runs the command on a terminal, answers its question, and resolves with the screens that it showed. */
 function record() {
   const screens = [{ atMs: 0, lines: [''] }];
   const started = performance.now();
@@ -62,10 +62,13 @@ function record() {
   });
 }
 
-/** Spaces that a picture keeps, each of them. */
+/** Spaces that a picture keeps one by one. */
 const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/ /g, '\u00a0');
 
-/** One group of lines for each screen, shown in its time; the last one stays, also where pictures do not move. */
+/**
+ * One group of lines for each screen, shown at its time. The last one stays, also in viewers that do not animate
+ * pictures.
+ */
 function draw(screens) {
   let seconds = 0.6;
   const times = screens.map(({ atMs }, index) => {

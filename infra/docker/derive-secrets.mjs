@@ -53,12 +53,12 @@ if (ofStores === undefined || !/^[0-9a-f]{64}$/i.test(ofStores)) {
   );
 }
 const deriveFrom = (master, label) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
-/** `<label>` is one value, `<rotated label>` one of each master key. */
+/** `<label>` is one value, and `<rotated label>` is one value for each master key. */
 const derive = (label, isRotated) => (isRotated ? masters : [ofStores]).map((master) => deriveFrom(master, label)).join(',');
 
 /** Values that an operator brings, instead of derived ones. */
 const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
-/** Addresses that stand in URLs, by what stands in their place in secrets.json. */
+/** Addresses in URLs, by what secrets.json has in their place. */
 const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };
 function placed(template) {
   let text = template;
@@ -68,7 +68,8 @@ function placed(template) {
   return text;
 }
 
-// Nobody else on this machine gets into the folder. A container sees only its own files, as a user of its own, so that they are open to all.
+// No other user of this machine can enter the folder. A container sees only its own files. It does so as a user of its
+// own, so the files are readable by all.
 fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
 fs.chmodSync(folder, 0o700);
 const templates = JSON.parse(fs.readFileSync(path.join(here, 'secrets.json'), 'utf8'));

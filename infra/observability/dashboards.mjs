@@ -1,9 +1,10 @@
-// Writes the dashboards of Grafana: `node infra/observability/dashboards.mjs [folder]`. A test compares the files with what this makes.
+// Writes the dashboards of Grafana: `node infra/observability/dashboards.mjs [folder]`. A test compares the files with
+// what this program makes.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Panels as [title, unit, expression, legend]; three in a row. */
+/** Panels as [title, unit, expression, legend]. Three fit in a row. */
 const dashboards = {
   overview: {
     title: 'Drydock: overview',

@@ -1,4 +1,5 @@
-// One pack or one extraction in a process of its own, so that its memory is its own: prints JSON. Or, with `serve`, what its parent asks for.
+// One pack or one extraction in a process of its own, so that the measured memory is only its own. Prints JSON. With
+// `serve` it does what its parent asks for.
 import fs from 'node:fs';
 import path from 'node:path';
 import { extract } from '@drydock/archive/extract/extract';
@@ -12,7 +13,7 @@ const key = Buffer.alloc(32, 7);
 const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
-/** VmHWM would count the start-up; the growth over the idle process is what the bar is about. */
+/** VmHWM would count the start-up. The goal is about the growth over the idle process. */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
 async function run(command: string, archive: string, folder: string): Promise<void> {
@@ -21,7 +22,7 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     const result = await pack({ roots: [directoryRoot('files', folder)], sink: folderSink(archive), key, identity, createdAt: new Date() });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // As a backup is taken: complete only once everything was read back and every MAC compared.
+    // As a backup is taken: it is complete only after everything was read back and every MAC compared.
     if (command === 'take') await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;
   }

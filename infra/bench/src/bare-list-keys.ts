@@ -1,4 +1,5 @@
-// The peer of `list-keys`: Express and Prisma and nothing else, with the very query that the keys service runs.
+// The program that `list-keys` is compared with: only Express and Prisma, with exactly the query that the keys service
+// runs.
 import path from 'node:path';
 import express from 'express';
 

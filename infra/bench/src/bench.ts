@@ -1,4 +1,5 @@
-// `npm run bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
+// `npm run bench [name …]`: runs Drydock and its peer side by side and prints their ratio. It is never a test: timings
+// depend on the machine, ratios hardly do.
 import { readCommandLine } from '@drydock/process/command-line';
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';

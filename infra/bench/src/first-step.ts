@@ -73,7 +73,10 @@ async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<numb
   return taken;
 }
 
-/** Accept to first step against BullMQ's own add to start, both on a durable cluster, on each backend. */
+/**
+ * The time from accepting to the first step, against the time from BullMQ's add to its start. Both are on a durable
+ * cluster, and on each backend.
+ */
 export const benchFirstStep = (): Promise<void> =>
   withWorkspace('first-step', async (folder) => {
     fs.chmodSync(folder, 0o711);
@@ -86,7 +89,7 @@ export const benchFirstStep = (): Promise<void> =>
       if (backend === 'Postgres') await prepareQueue(queueUrl);
       const raw = median(await rawAddToStart(queueUrl, samples));
       const ours = median(await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl));
-      // More is better in the table: how much of the allowed multiple is left.
+      // In the table a higher number is better: it is how much of the allowed multiple is left.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
         what: `accepted (committed) to first step on ${backend}, p50 (at most ${allowed} times)`,
@@ -98,7 +101,8 @@ export const benchFirstStep = (): Promise<void> =>
       });
     }
     printRows('First step', rows, `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`);
-    // The servers end with this process: BullMQ's Postgres backend keeps a connection for a moment after its close.
+    // The servers end together with this process, because BullMQ's Postgres backend keeps a connection for a moment
+    // after its close.
   });
 
 async function createDatabase(adminUrl: string, name: string): Promise<string> {

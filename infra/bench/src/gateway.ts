@@ -7,7 +7,7 @@ import { type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { printRows, type Row, say } from './report';
 
-/** The supervisor and compose start the gateway with it; its peers get the same. */
+/** The supervisor and compose start the gateway with this flag. The peers get the same. */
 const flags = ['--max-semi-space-size=64'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
 const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/telemetry.js');
@@ -18,7 +18,10 @@ function token(): string {
   return unsigned + crcOf(unsigned);
 }
 
-/** Processes that are compared, before the same trivial upstream and the same keys service. All end with `stop`. */
+/**
+ * The processes that are compared. They use the same trivial upstream and the same keys service. `stop` ends all of
+ * them.
+ */
 async function startArena() {
   const started: Child[] = [];
   const start = async (script: string, env: Record<string, string>, options: Parameters<typeof startChild>[2] = {}): Promise<Child> => {
@@ -42,17 +45,17 @@ async function startArena() {
         ...(process.env['REDIS_URL'] === undefined ? {} : { REDIS_URL: process.env['REDIS_URL'] }),
         ...env,
       },
-      // As every process of ours is started: without a collector it loads nothing of the SDK.
+      // Every process of ours is started like this. Without a collector nothing of the SDK is loaded.
       { path: '/healthz', flags: ['--require', telemetryPreload] },
     );
   const startPeer = (role: string): Promise<Child> => start(peersScript, { ROLE: role, UPSTREAM: upstream.url });
   return { startGateway, startPeer, stop: () => Promise.all(started.map((child) => child.stop())) };
 }
 
-/** Loads them by turns, and returns the medians of each. */
+/** Puts load on them by turns, and returns the medians of each. */
 async function compare(contestants: ReadonlyMap<string, Child>, rounds: number): Promise<Map<string, LoadResult>> {
   const results = new Map<string, LoadResult[]>();
-  // V8 compiles what is hot for several seconds, and the more a process does the longer.
+  // V8 takes several seconds to compile the code that runs most, and longer in a process that does more.
   for (const [, child] of contestants) await loadOnce(child);
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, child] of contestants) {
@@ -64,7 +67,10 @@ async function compare(contestants: ReadonlyMap<string, Child>, rounds: number):
   return new Map([...results].map(([name, all]) => [name, middle(all)]));
 }
 
-/** The gateway authenticates, limits and signs; its peers only pass on. All before the same trivial upstream, in turn, three rounds. */
+/**
+ * The gateway authenticates, limits and signs, while its peers only pass requests on. All use the same trivial
+ * upstream, in turn, for three rounds.
+ */
 export async function benchGateway(): Promise<void> {
   const rounds = 3;
   const arena = await startArena();
@@ -84,7 +90,7 @@ export async function benchGateway(): Promise<void> {
   }
 }
 
-/** The gateway with a collector, in three states of that collector, beside itself without one. */
+/** The gateway with a collector, in three states of that collector, compared with the gateway without one. */
 export async function benchTelemetry(): Promise<void> {
   const rounds = 5;
   const arena = await startArena();
@@ -134,7 +140,7 @@ function rowOf(results: ReadonlyMap<string, LoadResult>, what: string, name: str
 const loadOnce = (child: Child): Promise<LoadResult> =>
   runLoad({ url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` } }, child.cpuTime);
 
-/** Medians of both figures. CPU time hardly depends on what else the machine does; requests per second do. */
+/** Medians of both figures. CPU time hardly depends on what else the machine does, but requests per second do. */
 function middle(results: readonly LoadResult[]): LoadResult {
   const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));
   return {

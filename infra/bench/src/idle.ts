@@ -12,9 +12,12 @@ interface Member {
   pid: number;
   parent: number;
   name: string;
-  /** Memory in kB, of which shared pages count in parts: the sum over all processes is what the machine lacks. */
+  /**
+   * Memory in kB. A page that is shared counts as a part in each process. So the sum over all processes is what the
+   * machine really uses.
+   */
   pss: number;
-  /** Hundredths of a second of processor time until now. */
+  /** Hundredths of a second of processor time since the start. */
   ticks: number;
 }
 
@@ -29,7 +32,8 @@ const read = (file: string): string | null => {
 function readMember(pid: number): Member | null {
   const [stat, rollup, command] = [read(`/proc/${pid}/stat`), read(`/proc/${pid}/smaps_rollup`), read(`/proc/${pid}/cmdline`)];
   if (stat === null || rollup === null || command === null) return null;
-  // After the name, which alone may hold spaces: the parent is the second field, user and system time are the 12th and 13th.
+  // Only the name may contain spaces. After it, the parent is the second field, and user and system time are the 12th
+  // and 13th.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,

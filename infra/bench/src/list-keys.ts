@@ -9,7 +9,10 @@ import { environmentOf, startBenchStack } from './stack';
 const rounds = 3;
 const keys = 100;
 
-/** `GET /v1/api-keys` through gateway and service, against the same query in one bare Express and Prisma process on the same database. */
+/**
+ * `GET /v1/api-keys` through gateway and service, against the same query in one process with only Express and Prisma,
+ * on the same database.
+ */
 export async function benchListKeys(): Promise<void> {
   const stack = await startBenchStack();
   const { base_url, live_key, org_id } = stack.demo;

@@ -14,12 +14,12 @@ export interface LoadResult {
    * Processor time of the process under load for one request, over all its threads; undefined if it could not be read.
    */
   cpuMicroseconds: number | undefined;
-  /** How long a request took, of those that were sent. */
+  /** How long the requests took. */
   p50Ms: number;
   p99Ms: number;
 }
 
-/** Loads for `seconds` after two of warming up; refuses a run in which anything but 2xx was answered. */
+/** Puts load on it for `seconds`, after two seconds of warming up. Refuses a run in which any answer was not 2xx. */
 export async function runLoad({ url, headers = {}, connections = 32, seconds = 5 }: Load, cpuOf?: () => CpuTime): Promise<LoadResult> {
   await autocannon({ url, headers, connections, duration: 2 });
   const before = cpuOf?.();
@@ -36,5 +36,5 @@ export async function runLoad({ url, headers = {}, connections = 32, seconds = 5
   };
 }
 
-/** Requests per second, for whoever wants nothing else. */
+/** Requests per second, for callers that need nothing else. */
 export const requestsPerSecond = async (load: Load): Promise<number> => (await runLoad(load)).requestsPerSecond;

@@ -48,7 +48,7 @@ async function call({ base, token }: Site, method: 'GET' | 'POST' | 'PUT', targe
   return { json: JSON.parse(text) as unknown, location: String(answer.headers['location'] ?? '') };
 }
 
-/** Asks for work on the site and waits for its end. */
+/** Requests work on the site and waits for its end. */
 async function carry(site: Site, rest: string, body: object): Promise<Workflow> {
   const { location } = await call(site, 'POST', site.path + rest, body);
   for (;;) {
@@ -61,11 +61,11 @@ async function carry(site: Site, rest: string, body: object): Promise<Workflow> 
 
 const secondsBetween = (from: string, to: string | null | undefined): number => (Date.parse(to ?? '') - Date.parse(from)) / 1000;
 
-/** From the 202 until customers see the restored site; staged, synced and switched. */
+/** The time from the 202 until customers see the restored site: staged, synced and switched. */
 const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
   secondsBetween(from, steps.find(({ name }) => name === 'thaw')?.finished_at);
 
-/** Where the time went, for whoever wants it shorter. */
+/** Prints where the time went, to show what could be made faster. */
 function sayStages(what: string, { created_at: from, steps }: Workflow): void {
   let before = from;
   const parts = steps.map(({ name, finished_at: at }) => {
@@ -127,7 +127,7 @@ async function measureRestores(site: Site, repository: Restic, folder: string, m
   await carry(site, '/offsite/copies', { kind: 'full' });
   const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
   const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
-  // Nobody pays for what another has left to be written.
+  // Syncs the disk, so that no measurement pays for what an earlier one has left to be written.
   const settle = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
   for (let round = 0; round < rounds; round += 1) {
     await settle();
@@ -166,11 +166,11 @@ function rowsOf(measured: Measured, size: string): Row[] {
   ];
 }
 
-/** Copies and restores through the whole of Drydock, against restic on the very same S3 server. */
+/** Copies and restores through the whole of Drydock, against restic on the same S3 server. */
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // Everything on one fresh file system: what others have just deleted slows down whoever makes files.
+    // Everything is on one new file system, because creating files is slower soon after others were deleted.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();

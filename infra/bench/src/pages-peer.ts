@@ -1,4 +1,5 @@
-// A peer of `pages`, chosen by ROLE: a bare express.static, or a bare express that renders the rows of the same query from a pool.
+// A peer of `pages`, chosen by ROLE: a bare express.static, or a bare express that renders the rows of the same query
+// with a connection pool.
 import express from 'express';
 import pg from 'pg';
 

@@ -35,7 +35,10 @@ interface ServedSite {
   databaseUrl: string;
 }
 
-/** Two sites of the site host in `tree`, a built checkout of this repository: one style sheet and one page of rows, and an application. */
+/**
+ * Two sites on the site host of `tree`, a built checkout of this repository: one with a style sheet and a page of rows,
+ * and one with an application.
+ */
 async function makeSite(tree: string, host: Child, { sitesDir, secret }: { sitesDir: string; secret: string }): Promise<ServedSite> {
   const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/site/client.js'));
   const client = createSiteHostClient({ url: host.url, secret });
@@ -70,8 +73,9 @@ async function fillDatabase(connectionString: string): Promise<void> {
 }
 
 /**
- * A static file, a page of rows and an application from a site host, the first two beside a bare peer with the same bytes and the same query.
- * DRYDOCK_BENCH_TREE names another built checkout, whose site host is measured in the same minutes.
+ * A static file, a page of rows and an application on a site host. The first two are compared with a bare peer that has
+ * the same bytes and the same query. DRYDOCK_BENCH_TREE names another built checkout, whose site host is measured in
+ * the same minutes.
  */
 export async function benchPages(): Promise<void> {
   await withWorkspace('pages', async (folder) => {
@@ -115,7 +119,7 @@ export async function benchPages(): Promise<void> {
   });
 }
 
-/** The peer logs in to the site's database itself, by a role that the cluster's superuser makes for it. */
+/** The peer logs in to the site's database directly, with a role that the cluster's superuser creates for it. */
 async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });
   await admin.connect();
@@ -125,7 +129,7 @@ async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   return Object.assign(new URL(adminUrl), { pathname: `/${found[0]?.datname ?? ''}` }).href;
 }
 
-/** Each in turn, five rounds; the first one named is ours. */
+/** Each in turn, for five rounds. The first name is ours. */
 async function compare(
   what: string,
   bar: number,

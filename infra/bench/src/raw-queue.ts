@@ -1,7 +1,9 @@
 import { createPostgresBackend, type Processor, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 
-/** Milliseconds from BullMQ's `add` to the first line of its processor, one job at a time, on the backend that the URL names. */
+/**
+ * Milliseconds from BullMQ's `add` to the first line of its processor, one job at a time, on the backend of the URL.
+ */
 export async function rawAddToStart(queueUrl: string, samples: number): Promise<number[]> {
   let arrived: () => void = () => {};
   const processor: Processor = async () => arrived();

@@ -1,4 +1,4 @@
-// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json, which are the topology in containers.
+// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json. They are the topology in containers.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
 import { inRepo } from './dev-config';
@@ -21,10 +21,10 @@ const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-po
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
 export const programPort = 8080;
 export const volumesRoot = '/var/lib/drydock';
-/** Files of that user's number are in the volumes: it is `node` in the image. */
+/** In the volumes, files belong to this user's number. It is `node` in the image. */
 const imageUser = '1000:1000';
 
-/** A secret is the label that it is derived by, in angle brackets; infra/docker/derive-secrets.mjs fills it in. */
+/** A secret is written as its label in angle brackets. infra/docker/derive-secrets.mjs replaces it by the secret. */
 const place: SecretPlace = {
   isEmbedded: false,
   addressOf: (name) => `${name}:${storePorts[name] ?? programPort}`,
@@ -43,7 +43,7 @@ const planOf = (name: string): ProcessPlan | undefined => plans.find((plan) => p
 const volumeOf = (mount: string): string => mount.replace(/:ro$/, '');
 const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.map(volumeOf)))];
 
-/** The secrets of each container, by variable. '' stands for one that the operator writes into its file. */
+/** The secrets of each container, by variable. '' stands for a secret that the operator writes into its file. */
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
   ...servicesWithDatabase.map((service): [string, Variables] => [`migrate-${service}`, { DATABASE_URL: databaseUrl(place, service) }]),
@@ -56,7 +56,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ],
 ]);
 
-/** Each secret is one file, however many containers are given it: `<first container>.<variable>`, by its template. */
+/** The file of each secret, by its template: `<first container>.<variable>`, however many containers get it. */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -65,12 +65,12 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/** Two files that the operator fills are two secrets, although both are empty now. */
+/** Two files that the operator fills are two secrets, although both are still empty. */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
 
-/** The secrets that a container is given: variable, and name of its file in infra/docker/secrets. */
+/** The secrets that a container gets: the variable, and the name of its file in infra/docker/secrets. */
 export const secretFilesOf = (container: string): Variables =>
   Object.fromEntries(
     Object.entries(secretsOf.get(container) ?? {}).map(([variable, template]) => [
@@ -84,23 +84,23 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** `NAME_FILE` of each secret: our settings and the image of Postgres read the value there. */
+/** `NAME_FILE` for each secret. Our settings and the image of Postgres read the value from that file. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
   return Object.fromEntries(names.map((name) => [`${name}_FILE`, `/run/secrets/${name}`]));
 }
 
-/** Networks that a container is in: its own, and those of what it needs or calls. */
+/** The networks of a container: its own, and those of the containers that it needs or calls. */
 export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network[] {
   return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
 }
 
-/** Limits of a container that says nothing else. */
+/** The limits of a container that sets no others. */
 const usualLimits = { mem_limit: '512m', cpus: 1, cpu_shares: 1_024, pids_limit: 512 };
 
 const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites' || network === 'managed';
-/** Customers' things yield to the control plane when the machine is busy. */
+/** When the machine is busy, what customers run gets less CPU than the control plane. */
 const customersLimits = { cpus: 2, cpu_shares: 256, pids_limit: 8_192 };
 
 /** The limits of a container that differ from the usual ones. With a gigabyte or more it may take two cores. */
@@ -126,7 +126,7 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
   return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
 }
 
-/** Variables that containers share; each group has those of the one before. */
+/** Variables that containers share. Each group also has the variables of the group before it. */
 const common: Variables = {
   HOST: '0.0.0.0',
   PORT: String(programPort),
@@ -143,7 +143,7 @@ const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
 const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
 
-/** An environment without what it has from its group. */
+/** The environment without the variables that come from its group. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
   // The process that sends webhooks has a database, but no part in the calls between services.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
@@ -193,7 +193,7 @@ function storeOf(plan: ProcessPlan) {
   }
   const isOfSites = name === 'sites-postgres';
   const ofSites = {
-    // Private memory of one session, in bytes: a customer's value of a gigabyte fails instead of keeping both cores busy.
+    // The private memory of one session, in bytes. A value of a gigabyte fails, and does not keep both cores busy.
     ulimits: { data: 536_870_912 },
     // Applications would reach a port, so it listens within its container only, for the health check: the site host comes by the socket.
     // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
@@ -227,9 +227,9 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** Jobs that run before each start and change nothing that is right already. */
+/** Jobs that run before each start. They change nothing that is already right. */
 const jobs = {
-  // A volume belongs to root when it is made, and every program of ours is an ordinary user. It has one capability and no network.
+  // A new volume belongs to root, but every program of ours runs as another user. One capability, no network.
   'prepare-volumes': {
     '<<': '*job',
     user: '0:0',
@@ -238,7 +238,7 @@ const jobs = {
     entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
     volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
   },
-  // It makes the roles and databases that are missing, also beside data that is there, and sets their passwords.
+  // Creates the roles and databases that are missing, also when there is data already, and sets their passwords.
   'create-databases': {
     '<<': '*job',
     entrypoint: ['node', migrateTool, 'databases'],
@@ -253,7 +253,7 @@ const jobs = {
 const unprivileged = 'no-new-privileges:true';
 /** Shared parts; the key is the anchor. */
 const anchors = {
-  // A log without end fills the disk that the databases are on.
+  // A log that grows without end would fill the disk of the databases.
   logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
   health: { interval: '2s', timeout: '3s', retries: 30 },
   healthy: { condition: 'service_healthy' },
@@ -268,7 +268,7 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // DRAIN_SECONDS and 25 s for what is under way.
+  // DRAIN_SECONDS, and 25 s for work in progress.
   program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
@@ -277,7 +277,7 @@ const anchors = {
     networks: ['data'],
     depends_on: { 'create-databases': completed },
   },
-  // The images of Postgres and Valkey begin as root, give their volume to a user of their own and become that user.
+  // The images of Postgres and Valkey start as root, give their volume to their own user, and become that user.
   store: {
     restart: 'unless-stopped',
     stop_grace_period: '60s',
@@ -289,7 +289,7 @@ const anchors = {
     logging: '*logging',
   },
   customers: customersLimits,
-  // Boxes are made of user namespaces, mounts and a /proc of their own, which Docker's default profiles forbid. No capability is given.
+  // Docker's default profiles forbid what boxes are made of: user namespaces, mounts, a /proc. No capability is given.
   boxes: [unprivileged, 'seccomp=unconfined', 'apparmor=unconfined', 'systempaths=unconfined'],
   common,
   service: { '<<': '*common', ...ofService },
@@ -303,7 +303,7 @@ export function renderCompose(): string {
     ...jobs,
     ...Object.fromEntries(plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)])),
   };
-  // These two have no way out of the machine.
+  // From these two networks nothing outside the machine can be reached.
   const networks = Object.fromEntries(
     [...new Set(plans.flatMap(networksOf))].sort().map((name) => [name, name === 'data' || name === 'queue' ? { internal: true } : {}]),
   );
@@ -328,7 +328,7 @@ export function renderCompose(): string {
   return sections.join('\n');
 }
 
-/** Text of infra/docker/secrets.json: each secret's file, with labels in place of what is derived. */
+/** The text of infra/docker/secrets.json: the file of each secret, with labels in place of what is derived. */
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
 
@@ -349,7 +349,7 @@ function yaml(value: unknown, depth: number): string {
     : ` ${line}`;
 }
 
-/** Parts of a list, as many on a line as fit. */
+/** Puts as many parts of a list on a line as fit. */
 function wrap(parts: readonly string[], indent: string): string {
   const lines: string[] = [];
   for (const part of parts) {
@@ -370,7 +370,7 @@ function flow(value: unknown): string {
   return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
 }
 
-/** Words that YAML takes for something else, and everything with signs in it, are quoted. An alias is none of ours to quote. */
+/** Quotes words that YAML would read as something else, and text with special characters. An alias is not quoted. */
 function scalar(text: string): string {
   if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
   return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text) ? text : JSON.stringify(text);
@@ -383,7 +383,7 @@ export const composeFiles: ReadonlyMap<string, () => string> = new Map([
   ['infra/docker/secrets.json', renderSecrets],
 ]);
 
-/** `--check` changes nothing, and fails when a file is not what the topology makes. */
+/** `--check` changes nothing, and fails when a file differs from what the topology gives. */
 function main(isCheck: boolean): number {
   const stale = [...composeFiles].filter(([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render());
   if (!isCheck) for (const [file, render] of stale) writeFileSync(inRepo(file), render());

@@ -1,5 +1,6 @@
-// `npm run dev NAME`: one service, its API and its worker, the gateway or an agent, with what it needs, compiled and started again at every change.
-// `--seed` runs everything else of `npm start` beside it, with the demo content. `--inspect` opens its debugger.
+// `npm run dev NAME`: one service, its API and its worker, the gateway or an agent, with everything that it needs,
+// compiled and started again at every change. `--seed` runs everything else of `npm start` with it, and the demo
+// content. `--inspect` opens its debugger.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -20,7 +21,7 @@ import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const developable = [...servicesWithDatabase, 'gateway', 'site-host', 'database-host'];
-/** Node's usual port of the inspector; the worker has the next one. */
+/** Node's usual port for the inspector. The worker has the next port. */
 const inspectorPort = 9_229;
 
 /** The package of a built program. */
@@ -70,7 +71,7 @@ async function run(service: string, options: { inspect: boolean; seed: boolean }
   await seed(stack, config);
 }
 
-/** Compiles its sources and those of the packages at each change, and starts the programs after it. */
+/** Compiles the sources of the program and of the packages at each change, and then starts the programs. */
 function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): Promise<TypeWatch> {
   const project = folderOf(entry);
   const packages = fs.readdirSync(inRepo('packages')).map((folder) => inRepo(`packages/${folder}/src`));
@@ -98,7 +99,7 @@ function runPrograms(stack: Stack, names: readonly string[], on: { isInspected: 
   });
 }
 
-/** Makes the demo content by the gateway, as `npm start` does. */
+/** Creates the demo content through the gateway, as `npm start` does. */
 async function seed(stack: Stack, config: DevConfig): Promise<void> {
   const demo = await seedDemo({
     ...demoToolsOf(stack),

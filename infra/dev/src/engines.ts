@@ -1,4 +1,5 @@
-// `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages; without a name lists what is there.
+// `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages. Without a
+// name, it lists what this machine has.
 
 import { engineFolders } from '@drydock/mysql/config';
 import { fetchableEngines, fetchEngine } from '@drydock/mysql/engines/fetch-engine';

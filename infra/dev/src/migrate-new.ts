@@ -15,7 +15,7 @@ async function main(service: string | undefined, name: string | undefined): Prom
   if (service === undefined || name === undefined) throw new Error(`usage: ${usage}`);
   const serviceDir = inRepo(`services/${service}`);
   if (!fs.existsSync(path.join(serviceDir, 'prisma/schema'))) throw new Error(`There is no services/${service}/prisma/schema`);
-  // the history is replayed into a shadow database: a throw-away server will do, and nobody's data is near
+  // the history is replayed into a shadow database, so a temporary server is used, which has nobody's data
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrate-'));
   fs.chmodSync(folder, 0o711);
   const server = await startPostgres({ folder, isEphemeral: true });

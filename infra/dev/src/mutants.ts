@@ -1,5 +1,6 @@
-// `npm run mutants`: plants one defect after another in a copy of the working tree and runs the suites of the gate that should find it. That is how we know that
-// a short gate is a good one. Names run only those defects; `--whole` runs every suite of `npm test` for each.
+// `npm run mutants`: plants one defect after another in a copy of the working tree, and runs the suites of the gate
+// that should find it. This shows whether a short gate is a good one. With names, only those defects are planted.
+// `--whole` runs every suite of `npm test` for each.
 
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -13,7 +14,7 @@ const root = process.cwd();
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(1);
 
-/** Runs in the copy, to the end; resolves with its exit code and, for a failure to be explained, what it said. */
+/** Runs a command in the copy, to its end. Resolves with its exit code and, to explain a failure, its output. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
   const child = spawn(command, args, { cwd: copy, env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
   const said: Buffer[] = [];
@@ -34,7 +35,7 @@ async function build(copy: string, files: Iterable<string>): Promise<void> {
   if (code !== 0) throw new Error(`the compiler finds it before any test does: ${output.trim()}`);
 }
 
-/** Runs the suites, or with none the whole gate; resolves with those that failed. */
+/** Runs the suites, or the whole gate when there are none. Resolves with the suites that failed. */
 async function runSuites(copy: string, files: readonly string[]): Promise<Suite[]> {
   const log = scratchFile('suites.jsonl');
   const reporter = `--reporters=${path.join(copy, 'packages/testing/jest/reporter.cjs')}`;
@@ -47,7 +48,10 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
   return suites.filter(isBroken);
 }
 
-/** The tests that failed, as `file › title`, those of the expected suites first. That a text has changed is no find: the suite of the list of defects sees that. */
+/**
+ * The tests that failed, as `file › title`, those of the expected suites first. A test that only notices that a text
+ * has changed does not count: the suite of the list of defects notices every such change.
+ */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
   const broken = [...suites].sort((left, right) => Number(expected.includes(right.file)) - Number(expected.includes(left.file)));
   return broken.flatMap(({ file, failed }) =>
@@ -55,7 +59,10 @@ function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string
   );
 }
 
-/** With the defect planted; `alsoBuild` is the file of the defect before, which was put back. Resolves with the tests that found it. */
+/**
+ * Plants the defect. `alsoBuild` is the file of the previous defect, which was put back. Resolves with the tests that
+ * found this one.
+ */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);
   const original = fs.readFileSync(file, 'utf8');
@@ -71,7 +78,7 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Says of each defect whether it was found; resolves with how many were not. */
+/** Says of each defect whether it was found. Resolves with the number of those that were not. */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];
@@ -114,7 +121,9 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/** Resolves with how many defects were not found. A suite that fails without a defect can find none. */
+/**
+ * Resolves with the number of defects that were not found. A suite that already fails without a defect cannot find any.
+ */
 async function inCopy(chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   const copy = copyTree(root);
   const started = performance.now();

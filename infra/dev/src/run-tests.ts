@@ -1,6 +1,7 @@
-// `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites too. `npm run chaos`: hours. `npm run check`: the checks alone.
-// `npm test -- PATTERN` runs the suites that it names, whatever their tier. `npm test -- --as-root` runs those marked `@root`, as root.
-// Each ends in `N passed, N failed`, where each check counts as one.
+// `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites, too. `npm run chaos`:
+// hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that the pattern names, whatever their
+// tier is. `npm test -- --as-root` runs those marked `@root`, as root. Each ends with `N passed, N failed`, where each
+// check counts as one.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -11,7 +12,7 @@ import { runChecks } from './tests/checks';
 import { describeRun, sum } from './tests/report';
 import { isBroken, listSuites, mayRunAgain, readSuites, rootOf, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
 
-/** Suites that may fail once and pass alone before the whole run fails. */
+/** The most suites that may fail once and pass on their own before the whole run fails. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -29,7 +30,7 @@ const options = {
   chaos: { type: 'boolean', default: false },
   /** `n/m`: the n-th of m parts. */
   shard: { type: 'string' },
-  /** Runs again what an earlier run of the same files has shown to pass. */
+  /** Also runs what an earlier run of the same files has shown to pass. */
   afresh: { type: 'boolean', default: false },
 } as const;
 
@@ -48,7 +49,7 @@ async function main(): Promise<number> {
     counts.failed += checked.failed;
     write(`Checks: ${secondsSince(started)} s`);
   }
-  // A formatting error is told after a minute, not after all tests.
+  // A formatting error is reported after a minute, not after all tests.
   if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
   const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
   if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
@@ -106,8 +107,8 @@ function suitesToRun(
 }
 
 /**
- * Runs a failed suite once more, alone, if it says that it runs real processes. What passes then is told as flaky. With more failures than may be flaky the run has
- * failed whatever a second one says.
+ * Runs a failed suite once more, alone, if it says that it runs real processes. When it passes then, it is reported as
+ * flaky. When more suites failed than may be flaky, the run has failed, and nothing is run again.
  */
 async function giveSecondChances(
   ran: Suite[],
@@ -118,7 +119,8 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // jest runs a single file in its own process, which what a failed test left open would keep from ending.
+    // For a single file jest runs the tests in its own process. What a failed test left open would keep that process
+    // from ending.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
     flaky.push(...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map((title) => `${suite.file} › ${title}`));
   }
@@ -140,7 +142,7 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** A file that belongs to exactly these sources: another commit or another edit begins anew. */
+/** A file that belongs to exactly these sources. Another commit or another edit starts a new one. */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

@@ -25,32 +25,38 @@ import { findPlan, type ProcessPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with what they need. */
 export interface Stack {
-  /** Starts them; `tell` gets the name of each as it becomes ready. */
+  /** Starts them. Calls `tell` with the name of each when it becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
-  /** Addresses and secrets. The databases' are known once it has started. */
+  /** Addresses and secrets. Those of the databases are known only after the start. */
   place: SecretPlace;
   /** A process of ours as it is run here. */
   programOf(name: string): NodeProgram;
   processesFile: string;
   /** Notes for the user, once it is up. */
   notes(): string[];
-  /** Stops every process, each after those that need it; harmless at any time and more than once. */
+  /** Stops every process, each one after those that need it. May be called at any time, and more than once. */
   stop(): Promise<void>;
 }
 
 interface StackOptions {
-  /** Processes to run with all that they need; the whole topology when missing. */
+  /** Processes to run, with everything that they need. When missing, the whole topology. */
   names?: readonly string[];
-  /** The caller runs these itself: what they need is started, and they are not. */
+  /** Processes that the caller runs itself. What they need is started, but they are not. */
   without?: readonly string[];
-  /** Called when all of them run, before it is waited for any of them: the moment for those that the caller runs. */
+  /**
+   * Called when all processes have been spawned, before any of them is waited for. The caller then starts those that it
+   * runs itself.
+   */
   onSpawned?: () => void;
 }
 
-/** A backup locks every table of a site at once: 80,000 locks for the server's 200 connections. */
+/** A backup locks every table of a site at once. This gives 80,000 locks for the server's 200 connections. */
 const sitesLocks = '400';
 
-/** Claims the data folder and gets ready to start. `say` gets a line whenever something happens that nobody asked for. */
+/**
+ * Takes over the data folder and prepares the start. Calls `say` with a line for each event that the user did not ask
+ * for.
+ */
 export async function openStack(config: DevConfig, say: (line: string) => void, options: StackOptions = {}): Promise<Stack> {
   const { dataDir, isEphemeral } = config;
   await claimDataFolder(dataDir, say);
@@ -90,7 +96,10 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     redisUrl: () => redisUrl,
   };
 
-  /** Finds each process its port before the first of them runs, also those that do not run now: others are told where they would be. */
+  /**
+   * Finds a port for each process before the first of them runs, also for those that do not run now: other processes
+   * are told where they would be.
+   */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();
     for (const { name } of topology.filter(isThere)) {
@@ -141,7 +150,10 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     if (name === 'postgres') await createDatabases();
   }
 
-  /** Once for all services: two that change the rights of one database at the same time disturb each other. */
+  /**
+   * Once for all services: two services that change the rights of one database at the same time would disturb each
+   * other.
+   */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
     const databases = names.map((name) => ({ name, password: secrets.derive(`postgres:${name}`) }));
@@ -166,8 +178,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   }
 
   /**
-   * Walks the graph of needs: each process starts when all that it needs has started, and once at most. A database server has started
-   * when it answers; a program of ours when it is spawned, since programs wait for each other by themselves, as after a restart.
+   * Follows the graph of needs. Each process is started once, when everything that it needs has started. A database
+   * server has started when it answers. A program of ours has started when it is spawned, because programs wait for
+   * each other by themselves, as after a restart.
    */
   async function start(tell: (line: string) => void): Promise<void> {
     const starting = new Map<string, Promise<void>>();
@@ -244,21 +257,24 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   };
 }
 
-/** Each process has a port of its own, the same at every start. */
+/** Each process has a port of its own, which is the same at every start. */
 const metricsPortOf = (first: number | undefined, name: string): number | undefined =>
   first === undefined ? undefined : first + topology.findIndex((plan) => plan.name === name);
 
-/** Where Prometheus finds the processes, as its `file_sd_configs` reads it. */
+/** Where Prometheus finds the processes, in the format of its `file_sd_configs`. */
 function writeTargets(file: string, first: number, programs: readonly ProcessPlan[]): void {
   const targets = programs.map(({ name }) => ({ targets: [`127.0.0.1:${metricsPortOf(first, name)}`], labels: { process: name } }));
   writeJsonAtomically(file, targets);
 }
 
-/** Started with everything else on two cores a process needs 2 to 3 s; this is for slower machines. */
+/** When everything starts at once on two cores, a process needs 2 to 3 s. This is for slower machines. */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 
-/** Resolves when the process says that it is ready. @throws when it keeps dying or never gets ready, with the end of its log */
+/**
+ * Resolves when the process says that it is ready. @throws when it keeps dying or never becomes ready, with the end of
+ * its log
+ */
 async function waitUntilReady(supervisor: Supervisor, name: string, port: number, logFile: string): Promise<void> {
   const until = performance.now() + readyTimeoutMs;
   while (!(await isReady(port))) {
@@ -280,7 +296,7 @@ async function isReady(port: number): Promise<boolean> {
   }
 }
 
-/** How applications are kept apart on this machine. */
+/** How applications are kept separate on this machine. */
 function describeIsolation(isolation: Isolation): string {
   switch (isolation.kind) {
     case 'accounts':

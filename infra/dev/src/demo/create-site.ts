@@ -8,12 +8,15 @@ const siteSchema = z.looseObject({ id: z.string(), status: z.string(), created_a
 export interface WantedSite {
   name: string;
   domain: string;
-  /** The last part of the idempotency key; the domain where there is none. */
+  /** The last part of the idempotency key. When left out, it is the domain. */
   key?: string;
   platform?: 'local' | 'vendor';
 }
 
-/** Resolves with its id once it serves, or once `isOver` says that there is nothing to wait for. @throws with its problem when it fails */
+/**
+ * Resolves with the site's id once the site serves, or once `isOver` says that there is nothing to wait for. @throws
+ * with the site's problem when it fails
+ */
 export async function createSite(
   api: Api,
   { name, domain, key = domain, platform }: WantedSite,
@@ -37,7 +40,7 @@ export async function createSite(
   return id;
 }
 
-/** A site that an interrupted seeding has deleted is gone for good, or about to be. */
+/** A site that an interrupted seeding has deleted is gone for good, or will be. */
 export const readSite = (api: Api, id: string): Promise<{ status: string; created_at: string }> =>
   api(`/v1/sites/${id}`).then(
     ({ body }) => siteSchema.parse(body),

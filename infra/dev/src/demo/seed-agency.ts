@@ -30,7 +30,7 @@ const cards = [
   { column: 2, labels: [], title: 'Logo in four colours', isArchived: false },
 ];
 
-/** Each call has an idempotency key of its own, so that a seeding that was interrupted makes nothing twice. */
+/** Each call has an idempotency key of its own, so that a seeding that was interrupted creates nothing twice. */
 async function seedBoard(api: Api): Promise<DemoBoard> {
   const post = async (path: string, body: object, key: string): Promise<string> =>
     madeSchema.parse((await api(path, { method: 'POST', body, idempotencyKey: `demo-board-${key}` })).body).id;

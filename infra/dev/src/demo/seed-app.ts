@@ -2,7 +2,7 @@ import type { Seed } from './seed';
 import { putUpSite } from './seed-sites';
 import { clockSite } from './site-content';
 
-/** A site that is a Node application, in each world: something to restart. */
+/** A site that is a Node application, in each world, so that there is something to restart. */
 export const appSeed: Seed = {
   title: 'Making a site with an application',
   fields: ['app_site_id'],

@@ -18,7 +18,7 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Until nothing is at work on the server: it can be seen to be ready a moment before. */
+/** Waits until nothing works on the server. It can appear ready a moment before that. */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;
@@ -27,7 +27,7 @@ const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
     return newest?.status === 'succeeded' ? newest : null;
   });
 
-/** Takes a snapshot that can be rolled back to. */
+/** Takes a snapshot to which the server can be rolled back. */
 async function takeSnapshot(ordered: Ordered, serverId: string, description: string): Promise<string> {
   const { api, name } = ordered;
   const path = `/v1/compute/servers/${serverId}/snapshots`;
@@ -38,14 +38,14 @@ async function takeSnapshot(ordered: Ordered, serverId: string, description: str
   return taken.id;
 }
 
-/** Where the machine's disk can be written and read, by its owner's token, as one would over ssh. */
+/** Where the machine's disk can be written and read, with its owner's token, as its owner would do over ssh. */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
   const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, { headers: { authorization: `Bearer ${cloud.token}` } });
   const [machine] = machinesSchema.parse(await answer.json()).servers;
   return `${cloud.url}/emulator/servers/${machine?.id}/disk`;
 }
 
-/** A server whose disk was changed after its first snapshot, and a snapshot that never gets ready. */
+/** A server whose disk was changed after its first snapshot, and with a snapshot that never becomes ready. */
 async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Promise<DemoServer> {
   const { api, name, cloud } = ordered;
   const body = { name, deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
@@ -76,7 +76,7 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
   return { id, snapshot_ids: [first, second], unready_snapshot_id: unready, disk_url: diskUrl, disk_token: cloud.token };
 }
 
-/** Two servers in the live world and two in the sandbox's. */
+/** Two servers in the live world and two in the sandbox. */
 export const computeSeed: Seed = {
   title: 'Ordering four servers and taking snapshots of them',
   fields: ['servers', 'sandbox_servers'],

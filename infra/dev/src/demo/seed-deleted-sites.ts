@@ -26,14 +26,14 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   prefix: string;
 }
 
-/** The record of the site that once had this domain; made by deleting one. */
+/** The record of the site that once had this domain. It is created by deleting a site. */
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
   const find = async () =>
     listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ?? null;
   const there = await find();
   if (there !== null) return there;
-  // Drydock keeps no backup of a site at a vendor, so nothing is left to restore once it is deleted.
+  // Drydock keeps no backup of a site at a vendor, so nothing can be restored once the site is deleted.
   const platform = state === 'no_backup' ? 'vendor' : 'local';
   const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
   const id = await createSite(api, wanted, async () => (await find()) !== null);
@@ -47,7 +47,7 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
   return poll(`Deleting ${domain}`, find);
 }
 
-/** Brings the record into its state, by the public API where that has a word for it. */
+/** Brings the record into its state, through the public API where that is possible. */
 async function seedState(world: World, state: State): Promise<string> {
   const { api, hostingCommand, prefix } = world;
   const domain = `${prefix}${state.replaceAll('_', '-')}.demo.test`;
@@ -56,7 +56,7 @@ async function seedState(world: World, state: State): Promise<string> {
   if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
   if (state === 'abuse_hold') await hostingCommand('hold', record.id);
   if (state === 'purged') {
-    // A purge that an interrupted seeding asked for may end at this very moment; the command then refuses.
+    // A purge that an interrupted seeding started may end at this very moment. The command then refuses.
     await hostingCommand('purge', record.id).catch(async (error: unknown) => {
       if ((await isThere()) === null) throw error;
     });
@@ -86,7 +86,7 @@ async function seedWorld(world: World): Promise<NonNullable<Demo['deleted_sites'
   };
 }
 
-/** A deleted site in each state that the guard knows, in both worlds. */
+/** A deleted site in each state that the guard distinguishes, in both worlds. */
 export const deletedSitesSeed: Seed = {
   title: 'Making deleted sites in every state',
   fields: ['deleted_sites'],

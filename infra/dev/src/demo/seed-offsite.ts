@@ -33,7 +33,7 @@ interface OffsiteSite {
   storage: SeedContext['customerStorage']['live'];
 }
 
-/** A full copy in the customer's bucket, and two that hold what was added since. */
+/** A full copy in the customer's bucket, and two increments with what was added since. */
 async function seedCopies({ api, site, storage }: OffsiteSite, describeSite: SeedContext['describeSite']): Promise<string> {
   const place = await putUpSite(api, site, describeSite);
   const offsite = `/v1/sites/${place.id}/offsite`;
@@ -54,7 +54,7 @@ async function seedCopies({ api, site, storage }: OffsiteSite, describeSite: See
   return place.id;
 }
 
-/** One site with copies in a bucket of the customer's in the live world and one in the sandbox's. */
+/** One site in the live world and one in the sandbox, each with copies in a bucket of the customer's. */
 export const offsiteSeed: Seed = {
   title: "Making a site with copies in a bucket of the customer's own",
   fields: ['offsite_site_id', 'customer_storage'],

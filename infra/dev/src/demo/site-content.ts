@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { inRepo } from '../dev-config';
 
-/** A little site as it is put up: its files by their path, and SQL that can be run again. */
+/** A small site as it is published: its files by path, and SQL that can be run again. */
 export interface DemoSite {
   name: string;
   domain: string;
@@ -28,6 +28,6 @@ export const demoSites: readonly DemoSite[] = [
   readSite('blog', 'Notes from the Quay', 'blog.demo.test'),
 ];
 
-/** Its copies are in a bucket of the customer's own. */
+/** Its copies are in a bucket that belongs to the customer. */
 export const tideSite: DemoSite = readSite('tides', 'Tide Tables', 'tides.demo.test');
 export const sandboxTideSite: DemoSite = { ...tideSite, domain: 'sandbox-tides.demo.test' };

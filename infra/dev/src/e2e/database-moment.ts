@@ -8,7 +8,7 @@ interface TableContent {
   rows: string;
 }
 
-/** Everything that stands in a service's database at one moment, as a backup of it has it. */
+/** Everything in a service's database at one moment, as a backup of it holds it. */
 export interface Moment {
   tables: readonly TableContent[];
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
@@ -27,7 +27,7 @@ async function inTransaction<T>(url: string, mode: string, work: (client: pg.Cli
   }
 }
 
-/** Each table behind those that it refers to. */
+/** Each table comes after those that it refers to. */
 const tablesSql = `
   WITH RECURSIVE own AS (SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace),
   reach (oid, depth) AS (
@@ -39,7 +39,7 @@ const tablesSql = `
      WHERE attrelid = reach.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') AS columns
   FROM reach GROUP BY oid ORDER BY max(depth), 1`;
 
-/** Reads it as one snapshot, while the service works on. */
+/** Reads the database as one snapshot, while the service keeps working. */
 export const readMoment = (url: string): Promise<Moment> =>
   inTransaction(url, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async (client) => {
     const tables: TableContent[] = [];
@@ -58,7 +58,7 @@ export const readMoment = (url: string): Promise<Moment> =>
     return { tables, sequences };
   });
 
-/** Puts the database back to the moment. Its service must be frozen; it is disconnected. */
+/** Puts the database back to the moment. Its service must be frozen. Its connections are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
     const others = 'FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()';

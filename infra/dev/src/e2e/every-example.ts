@@ -9,7 +9,7 @@ import { type Demo, demoSchema } from '../demo/demo-file';
 type Body = Record<string, unknown>;
 type Params = Readonly<Record<string, string>>;
 
-/** The part of the document that a reader copies an example from. */
+/** The part of the document from which a reader copies an example. */
 interface Operation {
   method: string;
   path: string;
@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** Members of a body that name something of the reader's own, in whose place an example has a placeholder. */
+/** Members of a body that name something of the reader's own. An example has a placeholder for them. */
 const ownMembers = [
   'backup_id',
   'copy_id',
@@ -31,12 +31,12 @@ const ownMembers = [
   'secret_access_key',
 ];
 
-/** Long enough for work on a machine that runs other suites beside it. */
+/** Long enough for work on a machine that runs other suites at the same time. */
 const patienceMs = 150_000;
 const isPassing = (status: number, text: string): boolean => status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
 
 export class Examples {
-  /** Operations that succeeded, and those that were answered as their description says. */
+  /** The operations that succeeded, and those that were answered as their description says. */
   readonly succeeded = new Set<string>();
   readonly refused = new Set<string>();
   private readonly demo: Demo;
@@ -68,7 +68,7 @@ export class Examples {
     return [...this.operations.keys()].sort();
   }
 
-  /** All of them, the domains beside each other. */
+  /** Sends all examples, those of different domains at the same time. */
   async sendAll(): Promise<void> {
     const domains = [this.keys(), this.webhooks(), this.sites(), this.siteBackups(), this.application(), this.offsite(), this.vendor()];
     const ends = await Promise.allSettled([
@@ -83,7 +83,10 @@ export class Examples {
     if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join('\n'));
   }
 
-  /** Sends the example as it stands, but for `own`; again while a neighbour or another piece of work holds it up. Long work is followed to its end. */
+  /**
+   * Sends the example unchanged, except for `own`. Sends it again while another site or other work holds it up. Long
+   * work is followed to its end.
+   */
   private async send(id: string, params: Params = {}, own: Body = {}, key: 'live_key' | 'staff_key' = 'live_key'): Promise<Body> {
     const operation = this.operations.get(id);
     const endpoint = endpoints.find((known) => known.id === id);
@@ -263,7 +266,7 @@ export class Examples {
     const params = { boardId, columnId, labelId, cardId };
     for (const id of ['getBoard', 'getBoardColumn', 'getBoardLabel', 'listCards', 'getCard', 'updateCard', 'archiveCard', 'restoreCard'])
       await this.send(id, params);
-    // A column with cards is not deleted, nor the last one that they could return to from the archive.
+    // A column that has cards cannot be deleted. Neither can the last column to which archived cards could return.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);
@@ -283,7 +286,7 @@ export class Examples {
   }
 }
 
-/** The first piece of a stream, which is not waited to its end. */
+/** The first piece of a stream. Its end is not waited for. */
 async function firstOf(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const { value } = (await reader?.read()) ?? {};

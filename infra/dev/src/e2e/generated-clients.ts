@@ -7,7 +7,7 @@ import { inRepo } from '../dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** False where `.ci/fetch-openapi-tools` has not run. */
+/** False when `.ci/fetch-openapi-tools` has not run. */
 export const hasGenerators = fs.existsSync(path.join(tools, 'complete'));
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 const contract = inRepo('docs/openapi.json');
@@ -82,7 +82,10 @@ void main();
   },
 } as const;
 
-/** Generates a client, compiles it with a program that uses it, and runs that against `env.DRYDOCK_URL`. Resolves with the statuses that it was answered. */
+/**
+ * Generates a client, compiles it with a program that uses it, and runs that program against `env.DRYDOCK_URL`.
+ * Resolves with the statuses of its answers.
+ */
 export async function callGenerated(generator: keyof typeof generators, env: Record<string, string | undefined>): Promise<string> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-generated-'));
   try {

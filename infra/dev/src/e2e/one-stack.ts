@@ -10,7 +10,10 @@ interface Shared {
 /** The stack and the collector that the suites of this jest file share; null while each has its own. */
 let shared: Shared | null = null;
 
-/** From now on the suites of this jest file share one stack, of keys and sites and with a collector, until the function that this returns is called. */
+/**
+ * From now on the suites of this jest file share one stack, which has keys and sites and a collector. It is shared
+ * until the returned function is called.
+ */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};
   shared = here;
@@ -21,14 +24,17 @@ export function shareStack(): () => Promise<void> {
   };
 }
 
-/** {@link startOwnCollector}. A shared one goes on after `close`. */
+/** Like {@link startOwnCollector}. A shared collector keeps running after `close`. */
 export async function startCollector(): Promise<Collector> {
   if (shared === null) return startOwnCollector();
   shared.collector ??= startOwnCollector();
   return { ...(await shared.collector), close: () => undefined };
 }
 
-/** {@link startOwnStack}. A shared one goes on after `stop`; a suite that asks for another than the shared one gets its own. */
+/**
+ * Like {@link startOwnStack}. A shared stack keeps running after `stop`. A suite that needs other options than the
+ * shared stack's gets a stack of its own.
+ */
 export async function startStack(options: StackOptions): Promise<TestStack> {
   if (shared === null) return startOwnStack(options);
   const { url: otlpEndpoint } = await startCollector();

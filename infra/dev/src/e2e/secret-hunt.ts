@@ -5,13 +5,13 @@ import type { TestStack } from '@drydock/testing/stack';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 
-/** A secret that somebody holds, and the name under which it was found. */
+/** A secret, and the name under which it was found. */
 export interface KnownSecret {
   name: string;
   value: string;
 }
 
-/** A place that must hold no secret, and all that stands in it. */
+/** A place that must hold no secret, and its whole content. */
 export interface Place {
   name: string;
   text: string;
@@ -36,7 +36,10 @@ const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a password in a statement': /\bpassword\s+\\*'[^'?[\\]/i,
 };
 
-/** The same secret as somebody might have written it down: as it is, in a URL, in base64, the bytes that its hex stands for. */
+/**
+ * The forms in which the same secret could have been written: unchanged, in a URL, in base64, and as the bytes that its
+ * hex stands for.
+ */
 function formsOf(value: string): string[] {
   const bytes = [Buffer.from(value), ...(/^(?:[0-9a-f]{2}){16,}$/i.test(value) ? [Buffer.from(value, 'hex')] : [])];
   const encoded = bytes.flatMap((data) => [data.toString('base64').replace(/=+$/, ''), data.toString('base64url'), data.toString('hex')]);
@@ -69,7 +72,7 @@ const variablesOf = (pid: number | string): Record<string, string> =>
 
 const secretMember = /password|secret|token|_key$|_url$|verifier/i;
 
-/** Every secret in a value of ours: members that are called one, and the passwords of URLs, however deep. */
+/** Every secret in one of our values, at any depth: members with the name of a secret, and the passwords of URLs. */
 function secretsIn(name: string, value: unknown): KnownSecret[] {
   if (typeof value === 'string') {
     const password = URL.canParse(value) ? new URL(value).password : '';
@@ -88,13 +91,13 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Files of hosts and supervisor that hold secrets: records in JSON, and what is named after one. */
+/** Files of hosts and supervisor that hold secrets: records in JSON, and files with the name of a secret. */
 function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecret[] {
   return folders.flatMap((folder) => {
     const root = path.join(dataDir, folder);
     if (!fs.existsSync(root)) return [];
     const names = fs.readdirSync(root, { recursive: true, encoding: 'utf8' });
-    // Not what customers put there: their own files are their own.
+    // Without what customers put there, which is not ours.
     const ours = names.filter((name) => !/\/(?:files|releases|data|current)\//.test(`/${name}/`));
     return ours.flatMap((name) => {
       if (/\.json$/.test(name)) return secretsIn(`${folder}/${name}`, jsonOf(read(path.join(root, name))));
@@ -103,7 +106,10 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
   });
 }
 
-/** Everything that is a secret in this stack: the master key, what each process was given, what hosts made up, what was shown once. */
+/**
+ * Every secret in this stack: the master key, what each process was given, what hosts generated, and what was shown
+ * once.
+ */
 export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSecret[]): Promise<KnownSecret[]> {
   const found: KnownSecret[] = [{ name: 'master key', value: read(path.join(stack.dataDir, 'master.key')).trim() }];
   for (const [name, { pid }] of Object.entries(stack.processes()))
@@ -113,7 +119,7 @@ export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSe
   return [...distinct.values()];
 }
 
-/** Logs, the queue, every table of every service, and what everybody may see of every process. */
+/** Logs, the queue, every table of every service, and what every user of the machine can see of every process. */
 export async function placesOf(stack: TestStack): Promise<Place[]> {
   const logsDir = path.join(stack.dataDir, 'logs');
   const logs = fs.readdirSync(logsDir).map((name) => ({ name: `log of ${name}`, text: read(path.join(logsDir, name)) }));
@@ -173,7 +179,10 @@ async function tablesOf(service: string, url: string): Promise<Place[]> {
   }
 }
 
-/** Command lines, which everybody on the machine can read, and the environments of processes that are no part of the platform. */
+/**
+ * Command lines, which every user of the machine can read, and the environments of processes that do not belong to the
+ * platform.
+ */
 function processPlaces(stack: TestStack): Place[] {
   const platform = new Set([stack.supervisorPid, ...Object.values(stack.processes()).map(({ pid }) => pid)].map(String));
   return processesOf(stack).flatMap((pid) => {
@@ -183,7 +192,10 @@ function processPlaces(stack: TestStack): Place[] {
   });
 }
 
-/** Below the supervisor, or at work in its data. Another test beside this one may call its own stack with a key on its command line. */
+/**
+ * Processes below the supervisor, or that work in its data. Another test that runs at the same time may call its own
+ * stack with a key on its command line.
+ */
 function processesOf(stack: TestStack): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const parents = new Map(pids.map((pid) => [pid, /^PPid:\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]]));
@@ -193,7 +205,7 @@ function processesOf(stack: TestStack): string[] {
   return pids.filter((pid) => isBelow(pid) || names(pid));
 }
 
-/** The environment of a process that runs a customer's code: it must hold only what that process was given. */
+/** The environment of a process that runs a customer's code. It may hold only what that process was given. */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);
   const isOurs = Object.values(variables).some((value) => value.includes(stack.dataDir));

@@ -14,7 +14,7 @@ export interface Reply {
   ms: number;
 }
 
-/** A managed database, as its owner has it. */
+/** A managed database, as its owner sees it. */
 export interface TenantDatabase {
   id: string;
   host: string;
@@ -24,7 +24,7 @@ export interface TenantDatabase {
   url: string;
   /** A session of the owner's. */
   connect(): Promise<pg.Client>;
-  /** One statement, or several, as psql sends them, once the database is available. */
+  /** Runs one statement or several, as psql sends them, once the database is available. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -60,8 +60,8 @@ function codeOf(text: string): string {
 }
 
 /**
- * An organisation by one of its keys. It relies on the public API and on the site's folder alone, and checks no answer against the contract: the same attacks run against
- * older versions.
+ * An organisation, which calls with one of its keys. It uses only the public API and the site's folder, and does not
+ * check answers against the contract, because the same attacks run against older versions.
  */
 export class Tenant {
   readonly token: string;
@@ -85,7 +85,7 @@ export class Tenant {
     return { status: response.status, code: codeOf(text), text, location, ms: performance.now() - startedMs };
   }
 
-  /** Throws for a refusal, with what it says. */
+  /** Throws for a refusal, with its text. */
   async must(method: string, route: string, body?: unknown): Promise<Reply> {
     const reply = await this.call(method, route, body);
     if (reply.status >= 400) throw new Error(`${method} ${route} was answered ${reply.status}: ${reply.text}`);
@@ -149,7 +149,7 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Asked for, and waited for. `ms` is the time until it was accepted. */
+  /** Requests a backup and waits for it. `ms` is the time until it was accepted. */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});
@@ -178,7 +178,7 @@ export class Tenant {
   }
 }
 
-/** One statement, or several, as psql sends them. */
+/** Runs one statement or several, as psql sends them. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);
