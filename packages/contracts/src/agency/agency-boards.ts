@@ -56,7 +56,7 @@ export const boardSchema = z
   .meta({ id: 'AgencyBoard' });
 export type Board = z.infer<typeof boardSchema>;
 
-/** `client`: what the client sees, which is nothing internal and no label. */
+/** `client` is what the client sees: nothing internal, and no label. */
 export const boardViewSchema = z.enum(['agency', 'client']);
 export const viewQuery = { view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }) };
 
@@ -107,7 +107,7 @@ export const getBoard = endpoint({
   tags,
 });
 
-/** A board with cards is refused: archiving them is how the caller says that they may go. */
+/** A board that has cards is refused. By archiving the cards, the caller says that they may go. */
 export const deleteBoard = endpoint({
   id: 'deleteBoard',
   service: 'agency',

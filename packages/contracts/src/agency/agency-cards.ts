@@ -8,7 +8,10 @@ const coverColourSchema = z.union(
   `must be one of ${labelColourSchema.options.join(', ')}, or empty for none`,
 );
 
-/** interface.md 2.7. `position` counts the cards of the column from 0; that of an archived card is where it was. */
+/**
+ * interface.md 2.7. `position` counts the cards of the column from 0. For an archived card it is the position that it
+ * had.
+ */
 export const cardSchema = z
   .strictObject({
     id: uuidSchema.describe('The card.'),
@@ -35,7 +38,7 @@ export const cardLabelsMax = 50;
 
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
 const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
-/** In UTC too, whatever its offset: Postgres has no year 0, and RFC 3339 no year 10000. */
+/** Checked in UTC, whatever the offset is: Postgres has no year 0, and RFC 3339 no year 10000. */
 const isInFourDigitYears = (time: string): boolean => {
   const ms = Date.parse(time);
   return ms >= earliestMs && ms <= latestMs;

@@ -81,7 +81,7 @@ export const computeProblems = define({
     title: "The server's provider cannot rebuild it",
     advice: 'capabilities of the server says what its provider can do; order a new server from the image instead.',
   },
-  // Failures of a workflow, seen on it and never as an answer of their own
+  // Failures of a workflow. They are seen on the workflow, and no request is answered with them
   order_refused: {
     status: 422,
     title: 'The provider does not offer this',

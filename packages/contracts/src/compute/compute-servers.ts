@@ -27,7 +27,10 @@ export type ServerStatus = z.infer<typeof serverStatusSchema>;
 export const powerStateSchema = z.enum(['unknown', 'on', 'off', 'starting', 'stopping', 'rebooting']);
 export type ServerPowerState = z.infer<typeof powerStateSchema>;
 
-/** How the machine is paid for (decisions.md 3): ahead by a subscription, or per started hour. In the sandbox nothing is: `status` is none. */
+/**
+ * How the machine is paid for (decisions.md 3): in advance by a subscription, or for each started hour. In the sandbox
+ * nothing is paid, and `status` is none.
+ */
 export const computeServerBillingSchema = z
   .strictObject({
     mode: z.enum(['term', 'metered']).describe('term is paid ahead by a subscription, metered by the started hour.'),
@@ -45,7 +48,7 @@ export const computeServerBillingSchema = z
   .meta({ id: 'ComputeServerBilling' });
 export type ComputeServerBilling = z.infer<typeof computeServerBillingSchema>;
 
-/** interface.md 2.6, in its extended form everywhere */
+/** interface.md 2.6. Every answer has the extended form */
 export const computeServerSchema = z
   .strictObject({
     id: uuidSchema.describe("Also the id of its provisioning workflow, and the machine's name at the provider."),
@@ -79,9 +82,9 @@ export const computeServerSchema = z
   .meta({ id: 'ComputeServer' });
 export type ComputeServerView = z.infer<typeof computeServerSchema>;
 
-/** A word of the installation or of the provider: a range, a size, a place. */
+/** A name that the installation or the provider has given: to a range, a size, a place. */
 const codeSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, underscores or hyphens');
-/** By name. A number would be an image's id, and some of those are other customers' snapshots. */
+/** An image by its name. A number would be an image's id, and some of those are other customers' snapshots. */
 const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/, "must be an image's name, such as debian-12");
 
 export const serverId = { schema: idSchema.describe('The server.'), notFound: 'server_not_found' } as const;
@@ -271,7 +274,7 @@ export const preflightComputeServerReboot = endpoint({
 
 const deletionPermissions = ['sites.view', 'sites.delete'] as const;
 
-/** Destructive: machine, disk and snapshots are gone. */
+/** Destructive: machine, disk and snapshots are deleted. */
 export const deleteComputeServer = endpoint({
   id: 'deleteComputeServer',
   service: 'compute',
@@ -301,7 +304,7 @@ export const preflightComputeServerDeletion = endpoint({
 const rebuildPermissions = ['sites.view', 'sites.delete'] as const;
 const rebuildBody = z.strictObject({ image: imageSchema.describe('Name of an image of the provider, such as debian-12.') });
 
-/** Destructive: what is on the disk is gone. */
+/** Destructive: the content of the disk is deleted. */
 export const rebuildComputeServer = endpoint({
   id: 'rebuildComputeServer',
   service: 'compute',

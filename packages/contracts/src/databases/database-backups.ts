@@ -6,7 +6,7 @@ import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '
 import { acceptedWork } from '../platform/workflows';
 import { databaseId, managedDatabaseSchema } from './databases';
 
-/** `upgrade`: taken before or after one; `pre_restore`: what a restore has replaced. */
+/** `upgrade` was taken before or after an upgrade. `pre_restore` is the content that a restore has replaced. */
 export const databaseBackupKindSchema = z.enum(['on_demand', 'upgrade', 'pre_restore']);
 const databaseBackupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed']);
 export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
@@ -80,7 +80,7 @@ export const takeDatabaseBackup = endpoint({
 
 const backupId = { schema: idSchema.describe('The backup.'), notNamed: 'backup_not_found' } as const;
 
-/** Destructive. A database's backups do not expire. */
+/** Destructive. The backups of a database do not expire. */
 export const restoreDatabaseBackup = endpoint({
   id: 'restoreDatabaseBackup',
   service: 'databases',

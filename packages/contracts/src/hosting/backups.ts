@@ -10,12 +10,15 @@ export type BackupKind = z.infer<typeof backupKindSchema>;
 export const backupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed', 'expired']);
 export type BackupStatus = z.infer<typeof backupStatusSchema>;
 
-/** On-demand backups that a site may take in any 24 hours; failed ones do not count. */
+/** How many on-demand backups a site may take in any 24 hours. Failed ones do not count. */
 export const onDemandLimit = 5;
 /** interface.md 8.3 */
 export const immutableDays = 30;
 
-/** `reason` is for people. `changed while it was read`, and what names a part that was left out, mean that the path itself is in the backup. */
+/**
+ * `reason` is for people. With `changed while it was read`, and with a reason that names a part that was left out, the
+ * path itself is in the backup.
+ */
 export const skippedPathSchema = z
   .strictObject({
     path: z.string().describe("Path below the site's folder; bytes that are no UTF-8 are shown as U+FFFD."),

@@ -9,7 +9,7 @@ import { restoreQuerySchema } from './backups';
 export const deleteReasonSchema = z.enum(['dunning', 'customer', 'staff', 'abuse']);
 export type DeleteReason = z.infer<typeof deleteReasonSchema>;
 
-/** Why a deleted site cannot come back, in the order in which it is asked; '' when it can. */
+/** Why a deleted site cannot be restored. The reasons are checked in this order. '' when it can be restored. */
 export const deletedSiteReasonSchema = z.enum(['', 'already_restored', 'purged', 'abuse_hold', 'no_backup', 'domain_in_use']);
 export type DeletedSiteReason = z.infer<typeof deletedSiteReasonSchema>;
 

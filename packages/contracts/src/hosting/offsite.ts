@@ -85,7 +85,10 @@ export const offsiteRestoreResultSchema = z
 const withoutSpaces = (maxLength: number) =>
   z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`), `must be 1 to ${maxLength} characters of ASCII without spaces`);
 
-/** `https://host[:port]` and nothing behind it, as URL writes it: an address in octal or as one number is then what it means. */
+/**
+ * `https://host[:port]` and nothing after it, in the form in which URL writes it. An address in octal or as one number
+ * is thereby shown as what it really is.
+ */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isOrigin =
@@ -95,7 +98,7 @@ const endpointSchema = withoutSpaces(300).transform((text, context) => {
   return z.NEVER;
 });
 
-/** `write-only`: the secret is in no answer. */
+/** `write-only`: no answer contains the secret. */
 const destinationBody = z.strictObject({
   endpoint: endpointSchema.describe('https://host or https://host:port of an S3 storage, up to 300 characters.'),
   region: z
@@ -120,7 +123,7 @@ const destinationBody = z.strictObject({
   secret_access_key: withoutSpaces(512).describe('Of the same account. It is stored encrypted and is in no answer.'),
 });
 
-/** Any text may be named; what is no copy of this site answers like one that does not exist. */
+/** Any text may be sent. A text that is not a copy of this site gets the same answer as a copy that does not exist. */
 const restoreBody = z.strictObject({ copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.') });
 const stateProblems = ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready'] as const;
 const restoreProblems = [

@@ -21,7 +21,10 @@ export type SitePlatform = z.infer<typeof sitePlatformSchema>;
 export const siteDatabaseSchema = z.enum(['postgres', 'mysql']);
 export type SiteDatabase = z.infer<typeof siteDatabaseSchema>;
 
-/** Days a plan may keep backups; more is clamped, not refused (interface.md 8.2). */
+/**
+ * The most days for which a plan may keep backups. A higher number is lowered to this, and not refused (interface.md
+ * 8.2).
+ */
 export const retentionDaysMax = 90;
 
 const planSchema = z
@@ -52,7 +55,7 @@ export type SiteView = z.infer<typeof siteSchema>;
 
 export const acceptedSiteSchema = siteSchema.extend(acceptedWork).meta({ id: 'AcceptedSite' });
 
-/** A host name of two labels or more, in lower case; at most 253 characters as DNS has it. */
+/** A host name with at least two labels, in lower case. At most 253 characters, as in DNS. */
 const domainSchema = z
   .string()
   .max(253)

@@ -12,7 +12,7 @@ const allowedIpsSchema = z
   )
   .max(allowedIpsMax);
 
-/** interface.md 2.1. `token` is in the creating answer only. */
+/** interface.md 2.1. Only the creating answer has `token`. */
 export const apiKeySchema = z
   .strictObject({
     id: uuidSchema.describe("The key's record. This is no part of the token."),
@@ -29,7 +29,7 @@ export const apiKeySchema = z
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
-/** One key, with what can be changed of it and is in no list. */
+/** One key, with its fields that can be changed and that no list shows. */
 export const apiKeyDetailSchema = apiKeySchema
   .extend({
     expires_at: timestampSchema.nullable().describe('When it ends by itself, as if it were revoked then; null for never.'),
@@ -146,7 +146,7 @@ export const revokeApiKey = endpoint({
   tags,
 });
 
-/** Longest time for which the old token may live on after a rotation. */
+/** The longest time for which the old token may stay valid after a rotation. */
 const graceSecondsMax = 7 * 24 * 3600;
 
 export const rotateApiKey = endpoint({

@@ -4,7 +4,10 @@ import { problemSchema } from '../platform/problems';
 import { idSchema, modeSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { workflowStatusSchema } from '../platform/workflows';
 
-/** By type: what it tells. A workflow's come from its service when it gets there; the others are the actions of calls that were done at once. */
+/**
+ * By type: what the event says. The events of a workflow come from its service, when the workflow reaches that state.
+ * The others are the actions of calls that were carried out at once.
+ */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',
   'workflow.succeeded': 'Long work has ended well',
@@ -48,7 +51,7 @@ export const isEventType = (value: string): value is EventType => Object.hasOwn(
 export const eventTypes: readonly EventType[] = Object.keys(eventMeanings).filter(isEventType);
 export const eventTypeSchema = z.enum(Object.keys(eventMeanings).filter(isEventType)).meta({ id: 'EventType' });
 
-/** The types that a list such as `workflow.*,api_key.create` names; null when a name in it stands for no type. */
+/** The types that a list such as `workflow.*,api_key.create` means, or null when a name in it matches no type. */
 export function typesMeant(list: string): EventType[] | null {
   const named = list.split(',').map((name) => {
     const isWanted = name.endsWith('.*') ? (type: string) => type.startsWith(name.slice(0, -1)) : (type: string) => type === name;

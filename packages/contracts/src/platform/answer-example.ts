@@ -120,7 +120,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   created_at: '2026-11-23T14:11:02.503Z',
   scopes: 'sites.view',
 };
-/** The usual one of those that a value may have, where it is not the first. */
+/** The most usual of the values that a field may have, where that is not the first one. */
 const usual: ReadonlySet<unknown> = new Set([
   'active',
   'available',
@@ -136,7 +136,7 @@ const usual: ReadonlySet<unknown> = new Set([
   'proven',
   'automatic',
 ]);
-/** Said of something that goes as it should. */
+/** Fields that are false when everything goes as it should. */
 const untrue: ReadonlySet<string> = new Set([
   'suspended',
   'held',
@@ -147,7 +147,7 @@ const untrue: ReadonlySet<string> = new Set([
   'sandbox',
   'in_progress',
 ]);
-/** Null where nothing has gone wrong, ended or been taken back. */
+/** Fields that are null as long as nothing has failed, ended or been taken back. */
 const usuallyNull: ReadonlySet<string> = new Set([
   'error',
   'refusal',
@@ -168,7 +168,10 @@ const usuallyNull: ReadonlySet<string> = new Set([
 
 const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An answer as it might be, made from its schema. Throws when a field has no value here, so that none is forgotten. */
+/**
+ * An example of an answer, made from its schema. Throws when there is no value for a field here, so that none is
+ * forgotten.
+ */
 export function answerExample(schema: JsonSchema, components: SchemaComponents, owner = '', name = ''): unknown {
   const { $ref, const: fixed, enum: choices, anyOf, type, format, items, properties } = schema;
   if (typeof $ref === 'string') {

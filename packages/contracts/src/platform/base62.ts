@@ -1,4 +1,4 @@
-/** Digits, capitals, small letters: the order of ASCII, so that texts of one length sort as their numbers do. */
+/** Digits, capitals, small letters: the order of ASCII. So texts of equal length sort as their numbers do. */
 export const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** A whole number from 0, padded with zeros to `length` characters. Throws RangeError when it does not fit or is not such a number. */

@@ -4,11 +4,11 @@ import type { OpenApiDocument } from './openapi';
 /** The parts of each operation that callers rely on: small enough to be committed and read. */
 export interface Surface {
   readonly [operation: string]: {
-    /** Parameters and fields of the body without which a call is refused. */
+    /** Parameters and fields of the body that a call must have. */
     readonly needs: readonly string[];
-    /** All that it takes, with the type of each. */
+    /** Everything that the operation accepts, with the type of each. */
     readonly takes: Readonly<Record<string, string>>;
-    /** All that it answers on success, with the type of each. */
+    /** Everything that the operation answers on success, with the type of each. */
     readonly gives: Readonly<Record<string, string>>;
     readonly status: readonly string[];
   };
@@ -17,7 +17,10 @@ export interface Surface {
 const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
 const objectsIn = (value: unknown): JsonSchema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
-/** The surface of a document. Fields are named by their path, `data[].id`; a type is that of JSON, with its values where it has only some. */
+/**
+ * The surface of a document. Fields are named by their path, `data[].id`. A type is the JSON type, with its values when
+ * it has only some.
+ */
 export function surfaceOf(document: OpenApiDocument): Surface {
   const resolved = (schema: unknown): JsonSchema => {
     if (!isObject(schema)) return {};
@@ -112,5 +115,5 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
 }
 
 const valuesOf = (type: string): string[] => type.split(' | ');
-/** Callers are told to expect new values of an enumeration. */
+/** Callers are told to expect new values in an enumeration. */
 const isNewValue = (value: string, type: string): boolean => value.startsWith('"') && type.startsWith('"');

@@ -9,8 +9,8 @@ const componentPrefix = '#/components/schemas/';
 const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * JSON Schema (2020-12) of what a client sends (`input`) or gets (`output`). Schemas with an id become references; they are added to
- * `components`. Throws when two different schemas have one id.
+ * The JSON Schema (2020-12) of what a client sends (`input`) or receives (`output`). Schemas with an id become
+ * references, and are added to `components`. Throws when two different schemas have the same id.
  */
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: SchemaComponents = new Map()): JsonSchema {
   const { $schema: _dialect, $defs: definitions = {}, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
@@ -19,7 +19,7 @@ export function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: 
   return typeof id === 'string' ? nameSchema(id, pointToComponents(named), components) : pointToComponents(own);
 }
 
-/** Makes `schema` a component called `id`, unless it refers to one already; gives the reference. */
+/** Makes `schema` a component with the name `id`, unless it is already a reference. Returns the reference. */
 export function nameSchema(id: string, schema: JsonSchema, components: SchemaComponents): JsonSchema {
   if ('$ref' in schema) return schema;
   addComponent(components, id, schema);
@@ -33,7 +33,7 @@ function addComponent(components: SchemaComponents, id: string, schema: JsonSche
   components.set(id, definition);
 }
 
-/** zod refers to `#/$defs/X`; in OpenAPI the same schema lives among the components. */
+/** zod refers to `#/$defs/X`. In OpenAPI the same schema is among the components. */
 function pointToComponents(value: unknown): JsonSchema {
   const rewritten = rewrite(value);
   if (!isObject(rewritten)) throw new TypeError('a schema is an object');

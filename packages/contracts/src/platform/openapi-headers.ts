@@ -27,7 +27,7 @@ export const headerComponents = {
 
 const refer = (name: keyof typeof headerComponents): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** The headers of an answer that no endpoint gave. */
+/** The headers of an answer that did not come from an endpoint. */
 export const transportHeaders: JsonSchema = { 'X-Request-Id': refer('XRequestId') };
 
 /** The headers of an endpoint's answer with `status`. */

@@ -34,7 +34,7 @@ Every answer to GET has a strong \`ETag\` of its content. With it as \`If-None-M
  */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
 
-/** In the order of the document. An endpoint with a tag that is not here fails the build of the document. */
+/** In the order of the document. An endpoint with a tag that is missing here fails the build of the document. */
 const tagDescriptions: Readonly<Record<string, string>> = {
   'API keys': 'Keys are minted once, listed as metadata, rotated and revoked.',
   Organisations: 'Organisations form a tree; a right that is taken away is gone in the whole subtree.',
@@ -54,7 +54,10 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   Workflows: 'Long work: its steps, its progress as an event stream, and how it ended.',
 };
 
-/** The OpenAPI 3.1 document of `endpoints`: whatever the gateway, the services and the tests know of them, and nothing else. */
+/**
+ * The OpenAPI 3.1 document of `endpoints`: everything that the gateway, the services and the tests know of them, and
+ * nothing else.
+ */
 export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiDocument {
   const components: SchemaComponents = new Map();
   schemaOf(problemSchema, 'output', components);
@@ -116,7 +119,7 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
 
 const longWork = 'The answer comes once the work is accepted; the workflow at `Location` tells each step and the end.';
 
-/** One paragraph each: what it does, what it needs, what refuses it. */
+/** One paragraph for each: what it does, what it needs, and what it refuses. */
 function descriptionOf(endpoint: EndpointDefinition): string {
   const { about, permissions, inDemo, response } = endpoint;
   const needed = permissions.map((name) => `\`${name}\``).join(' and ');
@@ -152,13 +155,13 @@ function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents
   return [...path, ...query, ...headers];
 }
 
-/** The description is the parameter's, not its schema's. */
+/** The description belongs to the parameter, not to its schema. */
 const described = (name: string, { description, ...schema }: JsonSchema): JsonSchema => ({ name, description, schema });
 
 /** An operation's name as that of a type. */
 const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCase() + operationId.slice(1);
 
-/** Every status with the codes that it can mean; 503 is `default`, since it can happen to every call. */
+/** Every status with the codes that it can mean. 503 is `default`, because every call can be answered with it. */
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
   const { status, schema: answer, contentType = 'application/json' } = endpoint.response;
   const codesOf = new Map<number, ProblemCode[]>();
@@ -170,7 +173,7 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
       ? {}
       : { content: { [contentType]: contentOf(schemaOf(answer, 'output', components), endpoint, components) } }),
   };
-  // One answer for each status: it tells what the transport and the endpoint can mean by it.
+  // One answer for each status. It lists what the transport and the endpoint can mean by it.
   for (const code of transportCodes) {
     const own = codesOf.get(problems[code].status);
     if (own !== undefined) own.unshift(code);
@@ -185,7 +188,9 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   return { [String(status)]: success, ...over, ...same, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
 }
 
-/** An event stream is text: its schema is called after that of its events, and the example is one of these. */
+/**
+ * An event stream is text. Its schema is named after the schema of its events, and the example is one of these events.
+ */
 function contentOf(schema: JsonSchema, { id, response: { eventLines } }: EndpointDefinition, components: SchemaComponents): JsonSchema {
   const example = answerExample(schema, components);
   if (eventLines === undefined) return { schema, example };
@@ -209,7 +214,10 @@ const notModified = (endpoint: EndpointDefinition): JsonSchema => ({
   headers: answerHeaders(endpoint, 304),
 });
 
-/** The endpoint's problem: of the codes those that it answers, so that a client which handles all of them is told so by its compiler. */
+/**
+ * The problem of the endpoint, with only those codes that it answers. So the compiler knows when a client handles all
+ * of them.
+ */
 function ownProblem({ id }: EndpointDefinition, codes: readonly ProblemCode[], components: SchemaComponents): JsonSchema {
   const code = z.enum(codes).describe(problemSchema.shape.code.description ?? '');
   return schemaOf(problemSchema.extend({ code }).meta({ id: `${nameOf(id)}Problem` }), 'output', components);

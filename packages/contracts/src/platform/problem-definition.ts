@@ -3,11 +3,13 @@ export interface ProblemDefinition {
   title: string;
   /** The caller's next step; the page `/problems/{code}` shows it and it is the default `detail`. */
   advice: string;
-  /** A refusal that may pass by waiting: never stored for an Idempotency-Key, so that the retry is executed. */
+  /**
+   * A refusal that may pass after a while. It is never stored for an Idempotency-Key, so that the retry is executed.
+   */
   transient?: true;
 }
 
-/** Keeps the codes and their statuses as literal types while every entry is checked. */
+/** Keeps the codes and their statuses as literal types, while every entry is checked. */
 export const define = <const T extends Record<string, ProblemDefinition>>(
   codes: T,
 ): { readonly [Code in keyof T]: ProblemDefinition & { readonly status: T[Code]['status'] } } => codes;

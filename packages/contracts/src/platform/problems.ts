@@ -6,7 +6,7 @@ import { siteProblems } from '../hosting/site-problems';
 import { vendorProblems } from '../hosting/vendor-problems';
 import { define } from './problem-definition';
 
-/** Every code that Drydock can answer with. One registry: status, title, what to do next. */
+/** Every code with which Drydock can answer: its status, its title, and what to do next. */
 export const problems = define({
   // Authentication, authorisation, quotas
   unauthenticated: {
@@ -194,7 +194,7 @@ export const problems = define({
     title: 'An organisation at the top cannot give up a permission',
     advice: 'Add the permissions listed in errors to the list: no key could give them back. Take them from its keys instead.',
   },
-  // Failures of a workflow, seen on it and never as an answer of their own
+  // Failures of a workflow. They are seen on the workflow, and no request is answered with them
   step_failed: {
     status: 500,
     title: 'A step failed',
@@ -241,10 +241,10 @@ export type ProblemCodeOf<Status extends number> = {
   [Code in ProblemCode]: (typeof problems)[Code]['status'] extends Status ? Code : never;
 }[ProblemCode];
 
-/** The codes in a form zod can check a closed set against. */
+/** The codes in a form with which zod can check a closed set. */
 export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);
 
-/** One field that was wrong: `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
+/** One wrong field. `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
 export const problemFieldSchema = z
   .strictObject({
     pointer: z
@@ -255,7 +255,10 @@ export const problemFieldSchema = z
   })
   .meta({ id: 'ProblemField' });
 
-/** RFC 9457 with our members; the 422s of some endpoints add members of their own (`workflow_id`, `reason_code`, `dependency`). */
+/**
+ * RFC 9457 with our own members. The 422s of some endpoints add more members (`workflow_id`, `reason_code`,
+ * `dependency`).
+ */
 export const problemSchema = z
   .looseObject({
     type: z.string().describe('Path of the page about the code.'),

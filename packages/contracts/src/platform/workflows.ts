@@ -17,7 +17,10 @@ export const workflowStepSchema = z
   })
   .meta({ id: 'WorkflowStep' });
 
-/** Long work as a client sees it. `error` is set once the status is failed or needs_attention, or staff have abandoned it. */
+/**
+ * Long work as a client sees it. `error` is set when the status is failed or needs_attention, or when staff have
+ * abandoned it.
+ */
 export const workflowSchema = z
   .strictObject({
     id: uuidSchema.describe('The workflow.'),
@@ -41,13 +44,16 @@ export const workflowSchema = z
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
 
-/** A field of our own answers that accept work. The specification fixes some bodies without it, so every 202 also has the header `X-Workflow-Id`. */
+/**
+ * A field of our own answers that accept work. The specification fixes some bodies without this field, so every 202
+ * also has the header `X-Workflow-Id`.
+ */
 export const acceptedWork = { workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.') } as const;
 
 /** Why a workflow of the demo can neither be retried nor abandoned. */
 export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
 
-/** Kinds are not listed: a workflow outlives the release that knew its kind. */
+/** Kinds are not listed, because a workflow can outlive the release that knew its kind. */
 export const workflowListQuery = pageQuerySchema.extend({
   status: anyOf(workflowStatusSchema, 'work of these statuses'),
   kind: z
@@ -59,7 +65,10 @@ export const workflowListQuery = pageQuerySchema.extend({
 });
 export type WorkflowFilter = Omit<z.output<typeof workflowListQuery>, 'cursor' | 'limit'>;
 
-/** Where a customer finds what a workflow works on, by the subject's type: this and the subject's id. Work on anything else is the platform's own. */
+/**
+ * Where a customer finds what a workflow works on, by the subject's type: this path and the subject's id. Work on
+ * anything else belongs to the platform.
+ */
 export const subjectPaths = {
   site: '/v1/sites/',
   deleted_site: '/v1/sites/deleted/',
