@@ -7,7 +7,7 @@ import { findRedis } from '@drydock/process/redis';
 import { Redis } from 'ioredis';
 import { until } from './wait';
 
-/** Nothing of it is a secret: it lives as long as a test. */
+/** Nothing here is secret: it only exists as long as a test. */
 const password = 'a-password-of-tests';
 
 interface Server {
@@ -78,7 +78,7 @@ export const startRedisCluster = () =>
     return { url: `redis+cluster://:${password}@${first}?${others.map((node) => `node=${node}`).join('&')}` };
   });
 
-/** A master, its replica and a sentinel that makes the one the other when it dies. */
+/** A master, its replica, and a sentinel that makes the replica the master when the master dies. */
 export const startRedisSentinel = () =>
   inFolder(async (folder, servers) => {
     const master = await startServer(folder, []);

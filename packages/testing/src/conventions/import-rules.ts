@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
-  /** Shown with each offender: what is forbidden and why. */
+  /** Shown with each violation: what is forbidden, and why. */
   reason: string;
   forbids(file: SourceFile, imported: string): boolean;
 }
@@ -12,7 +12,7 @@ const named = (file: SourceFile, pattern: RegExp): boolean => pattern.test(path.
 const isOurs = (imported: string): boolean => imported.startsWith('@drydock/');
 const isFrom = (imported: string, name: string): boolean => imported.startsWith(`@drydock/${name}/`);
 
-/** architecture.md "Who may import whom", beyond what `turbo boundaries` sees. */
+/** "Who may import whom" in architecture.md, beyond what `turbo boundaries` checks. */
 export const importRules: ImportRule[] = [
   {
     reason: 'contracts import only zod: every process reads them',

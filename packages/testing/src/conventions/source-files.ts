@@ -14,7 +14,7 @@ export interface SourceFile {
   imports: string[];
 }
 
-/** Files of the work tree that are in git or could be: tracked, or new and not ignored. */
+/** Files of the work tree that are in git or could be added: tracked, or new and not ignored. */
 export const listFiles = (...patterns: string[]): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], { cwd: root, encoding: 'utf8' })
     .split('\n')
