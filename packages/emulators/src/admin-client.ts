@@ -6,7 +6,7 @@ import { type LedgerEntry, ledgerEntrySchema } from './protocol/ledger';
 
 const callsSchema = z.object({ calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })) });
 
-/** Tells an emulator what to do, and reads what it did. For tests and for whoever fills a sandbox. */
+/** Tells an emulator what to do, and reads what it did. For tests, and for programs that fill a sandbox. */
 export interface EmulatorAdmin {
   orderFault(fault: FaultWish): Promise<void>;
   clearFaults(): Promise<void>;
@@ -16,7 +16,7 @@ export interface EmulatorAdmin {
   /** Null when there is no such file. */
   readDisk(machineId: string, file: string): Promise<string | null>;
   writeDisk(machineId: string, file: string, content: string): Promise<void>;
-  /** A route of one emulator alone; resolves with its JSON. @throws unless it answers 2xx */
+  /** Calls a route that only one emulator has. Resolves with its JSON. @throws unless it answers 2xx */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
@@ -25,7 +25,7 @@ interface Answer {
   text: string;
 }
 
-/** Each on a connection of its own, so that an emulator may be restarted between two. */
+/** Each call has a connection of its own, so that an emulator may be restarted between two calls. */
 function askOnce(method: string, url: string, adminToken: string, body = ''): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-length': String(Buffer.byteLength(body)) };

@@ -80,7 +80,7 @@ function createImage(world: HetznerWorld, project: string, call: Call, values: P
     disk: { ...server.disk },
   };
   if (isLocked(world, server)) throw refused('locked', 'cannot perform operation because server is locked');
-  // Before the action, which puts down the whole state.
+  // Done before the action, which saves the whole state.
   world.state.images.push(image);
   const action = startAction(world, server, 'create_image', { image });
   return jsonReply(201, { action: showAction(world, action), image: showImage(image) });

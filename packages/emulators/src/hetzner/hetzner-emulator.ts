@@ -38,7 +38,7 @@ const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undef
 
 const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...catalogueRoutes];
 
-/** One project's call, on a world that is up to date. */
+/** A call by one project, on a world that is up to date. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {
   world.settle();
   const routes = protocolRoutes.map(
@@ -47,7 +47,7 @@ function answerProject(world: HetznerWorld, project: string, call: Call): Reply 
   const match = matchRoute(routes, call);
   if (match.kind === 'wrong_method') throw refused('method_not_allowed', 'method not allowed');
   if (match.kind === 'unknown') throw refused('not_found', 'unknown path');
-  // Every handler of the protocol is synchronous: no two calls mix.
+  // Every handler of the protocol is synchronous, so two calls never mix.
   const reply = match.handle();
   if (reply instanceof Promise) throw new Error('a handler of the protocol waits');
   return reply;
@@ -62,7 +62,7 @@ function answered(work: () => Reply): Reply {
   }
 }
 
-/** Speaks the Hetzner Cloud API as far as Drydock uses it, over the state in its folder. Not listening yet. */
+/** Speaks the part of the Hetzner Cloud API that Drydock uses, with its state in a folder. It does not listen yet. */
 export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const { stateDir, tokens, readerTokens, adminToken } = options;
   const file = openStateFile(stateDir, hetznerStateSchema);

@@ -63,7 +63,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     isProtected: false,
     labels: order.labels ?? {},
     created: world.clock.now(),
-    // 203.0.113.0/24 and 2001:db8::/32 are for documentation.
+    // 203.0.113.0/24 and 2001:db8::/32 are reserved for documentation.
     ipv4: order.public_net?.enable_ipv4 === false ? null : `203.0.113.${id % 254}`,
     ipv6: order.public_net?.enable_ipv6 === false ? null : `2001:db8:${(id % 65_535).toString(16)}::/64`,
     disk: {},

@@ -9,10 +9,13 @@ export type Disk = z.infer<typeof diskSchema>;
 const fileBytesMax = 64 * 1024;
 const filesMax = 100;
 
-/** Finds the disk of the machine that the path names. @throws Refusal when there is none for this caller */
+/** Finds the disk of the machine in the path. @throws Refusal when the caller has no such machine */
 export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk): void };
 
-/** The content of a machine's disk, as its owner would see it over ssh: `PUT /emulator/servers/{id}/disk/srv/state` with the content as body. */
+/**
+ * The content of a machine's disk, as its owner would see it over ssh: `PUT /emulator/servers/{id}/disk/srv/state` with
+ * the content as the body.
+ */
 export const diskRoutes = (find: FindDisk): Route[] => {
   const located = (call: Call, values: PathValues) => ({ ...find(call, pathValue(values, 'id')), file: `/${pathValue(values, 'file')}` });
   return [

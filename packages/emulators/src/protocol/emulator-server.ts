@@ -11,14 +11,14 @@ export interface Emulator {
   calls: CallLog;
   /** The protocol itself. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Under /emulator. They check for themselves who asks. */
+  /** Routes under /emulator. They check the caller by themselves. */
   adminRoutes: readonly Route[];
 }
 
 /** Larger than any request of the protocols. */
 const bodyBytesMax = 8 * 1024 * 1024;
 
-/** Admin calls are never struck by faults, calls of the protocol by those that were ordered. */
+/** Ordered faults affect calls of the protocol, and never the admin calls. */
 export function createEmulatorServer(emulator: Emulator): Server {
   return createServer((request, response) => {
     void (async () => {

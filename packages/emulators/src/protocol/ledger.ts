@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 
 export const ledgerEntrySchema = z.strictObject({
-  /** Counts up without gaps; the state holds the last one. */
+  /** Counts up without gaps. The state holds the last number. */
   seq: z.int(),
   time: z.string(),
   project: z.string(),
@@ -13,7 +13,7 @@ export const ledgerEntrySchema = z.strictObject({
   action_id: z.string(),
   /** The image or snapshot that it was done with. */
   detail: z.string(),
-  /** Providers know no fences: always "0", for whoever reads all ledgers by one schema. */
+  /** Providers have no fences. It is always "0", so that all ledgers can be read with one schema. */
   fence: z.literal('0'),
   workflow_id: z.string().nullable(),
   outcome: z.literal('accepted'),
@@ -29,7 +29,10 @@ export interface LedgerFile {
   read(): LedgerEntry[];
 }
 
-/** `last` is the newest entry by the state: it is added when its process died between the state and the ledger. */
+/**
+ * `last` is the newest entry according to the state. It is added here when the emulator's process died between writing
+ * the state and the ledger.
+ */
 export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
   const file = path.join(stateDir, 'ledger.ndjson');
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';

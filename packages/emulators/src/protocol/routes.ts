@@ -49,7 +49,7 @@ function decode(text: string): string {
   }
 }
 
-/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name: a mistake of ours */
+/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
 export function pathValue(values: PathValues, name: string): string {
   const value = values[name];
   if (value === undefined) throw new Error(`the route has no ${name}`);

@@ -10,12 +10,12 @@ interface ProcessConfig {
   LOG_LEVEL: string;
 }
 
-/** An emulator as a process of its own, until it is told to stop. */
+/** Runs an emulator as a process of its own, until it is told to stop. */
 export function runEmulator<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): void {
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
-    // A half-open emulator must not linger as if it were up.
+    // An emulator that is only half open must not stay, as if it worked.
     process.exit();
   });
 }

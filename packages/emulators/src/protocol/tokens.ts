@@ -12,7 +12,7 @@ export interface TokenHolder {
   mayChange: boolean;
 }
 
-/** The holder of a token; undefined for a token that nobody has. */
+/** The owner of a token, or undefined for an unknown token. */
 export function holderOf(
   token: string,
   tokens: ReadonlyMap<string, string>,
@@ -23,7 +23,7 @@ export function holderOf(
   return undefined;
 }
 
-/** `name=token,name=token`; none where it is not set. */
+/** `name=token,name=token`. Empty when it is not set. */
 export const parseOptionalTokens = (text: string | undefined): ReadonlyMap<string, string> =>
   text === undefined ? new Map() : parseTokens(text);
 

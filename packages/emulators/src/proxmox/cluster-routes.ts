@@ -19,7 +19,7 @@ function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
   return node;
 }
 
-/** The first number that no VM has, of whoever it is; or the given one, when it is free. */
+/** The first number that no VM of any account has, or the given number when it is free. */
 function nextId({ state }: ProxmoxWorld, call: Call): Reply {
   allowQuery(call, ['vmid']);
   const isFree = (vmid: number): boolean => !state.vms.some((vm) => vm.vmid === vmid);
@@ -68,7 +68,7 @@ export const clusterRoutes: readonly AccountRoute[] = [
         (task.account === account || task.account === null) &&
         (vmid === null || task.id === vmid) &&
         (type === null || task.type === type) &&
-        // Without a source only what is over is listed.
+        // Without a source, only tasks that are over are listed.
         (source === 'all' || (source === 'active') === !task.isOver),
     );
     return dataReply(

@@ -2,7 +2,7 @@ import type { Vm } from './proxmox-state';
 
 export const nodeNames = ['pve1', 'pve2'];
 
-/** Which of them can only go back to the newest snapshot is the driver's to know. */
+/** The driver must know by itself which of them can only roll back to the newest snapshot. */
 export const storages = [
   { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },
   { storage: 'local-lvm', type: 'lvmthin', content: 'images,rootdir' },

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Call } from '../protocol/call';
 import { unverified } from './proxmox-errors';
 
-/** Forms carry text only; the API takes booleans as 0 and 1. */
+/** Forms carry only text. The API takes booleans as 0 and 1. */
 const flag = z.enum(['0', '1']).transform((text) => text === '1');
 const int = z
   .string()
@@ -11,7 +11,10 @@ const int = z
 const configId = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]+$/);
 const dnsName = z.string().regex(/^(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*$/);
 
-/** Fields and types of the public API viewer for the calls that are spoken here; others are refused, so that a driver cannot drift from it. */
+/**
+ * Fields and types of the public API viewer, for the calls that are implemented here. Other fields are refused, so that
+ * a driver cannot use fields that do not exist.
+ */
 export const bodySchemas = {
   clone: z.strictObject({
     newid: int.pipe(z.int().min(100).max(999_999_999)),
@@ -49,7 +52,7 @@ export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
   throw unverified(Object.fromEntries(problems));
 }
 
-/** The parameters that a call has, by the public schema. @throws Refusal 400 for another */
+/** Allows only the parameters that the call has in the public schema. @throws Refusal 400 for another one */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   const unknown = [...query.keys()].filter((name) => !names.includes(name));
   if (unknown.length > 0) throw unverified(Object.fromEntries(unknown.map((name) => [name, 'property is not defined in schema'])));

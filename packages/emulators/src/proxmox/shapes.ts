@@ -3,7 +3,7 @@ import type { Snapshot, Task, Vm } from './proxmox-state';
 
 const gib = 2 ** 30;
 
-/** A clone that is not complete has a temporary configuration, of which its lock is all that tells. */
+/** A clone that is not complete has a temporary configuration, which shows nothing but its lock. */
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 

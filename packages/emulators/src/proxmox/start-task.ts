@@ -8,12 +8,12 @@ const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 interface TaskOrder {
   type: string;
   account: string | null;
-  /** The VM that the task is filed under, when it is not the one it works on. */
+  /** The VM under which the task is listed, when it is not the VM that it works on. */
   filedUnder?: Vm;
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** It is found out only by the task that there is nothing to do: it ends at once, by this text. */
+  /** Only the task itself finds out that there is nothing to do. It ends at once, with this text. */
   dies?: string;
 }
 
@@ -27,7 +27,7 @@ const failureOf = (type: string): string =>
     ? 'VM quit/powerdown failed - got timeout'
     : `command '/usr/bin/${type}' failed: exit code 1`;
 
-/** Forks a worker: the answer is its UPID. A task that does its work is put down in the ledger. */
+/** Forks a worker and answers with its UPID. A task that does its work is written into the ledger. */
 export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
   const { state, clock } = world;
   const [started, filed] = [clock.now(), order.filedUnder ?? vm];
@@ -56,5 +56,5 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   return upid;
 }
 
-/** A VM has no lock of its own while it starts and stops, but one task at a time. */
+/** While a VM starts or stops it has no lock of its own. But it has only one task at a time. */
 export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean => tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);

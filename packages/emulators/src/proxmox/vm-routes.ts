@@ -36,7 +36,7 @@ function clone(world: ProxmoxWorld, account: string, call: Call, values: PathVal
       snapshots: [],
     },
     ...{ name: order.name ?? `Copy-of-VM-${source.name}`, description: order.description ?? '', status: 'stopped', qmpstatus: 'stopped' },
-    // 192.0.2.0/24 and 2001:db8::/32 are for documentation.
+    // 192.0.2.0/24 and 2001:db8::/32 are reserved for documentation.
     addresses: [`192.0.2.${1 + (order.newid % 254)}`, `2001:db8::${(order.newid % 65_535).toString(16)}`],
     disk: { ...source.disk },
   };

@@ -7,9 +7,9 @@ import { type SignatureScope, signRequest } from './signature-v4';
 export interface S3Account {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Names of the buckets that it sees; '*' for all. */
+  /** Names of the buckets that the account sees, or '*' for all. */
   buckets: readonly string[];
-  /** Default true. Without it every object's content is AccessDenied; what lists them is not. */
+  /** Default true. Without it, the content of every object is AccessDenied, but objects can still be listed. */
   mayRead?: boolean | undefined;
   /** Default true. Without it every write is AccessDenied. */
   mayWrite?: boolean | undefined;
@@ -81,7 +81,7 @@ function presignedClaim({ query }: S3Call, nowMs: number): Claim {
   };
 }
 
-/** Milliseconds since 1970; NaN when it is no time, which every comparison above refuses. */
+/** Milliseconds since 1970. NaN when the text is not a time: every comparison above refuses that. */
 function timeOf(at: string): number {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(at);
   if (match === null) refuse('AccessDenied', 'AWS authentication requires a valid Date or x-amz-date header');

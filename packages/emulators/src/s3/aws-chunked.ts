@@ -7,14 +7,14 @@ import { scopeText, sha256Hex, signText } from './signature-v4';
 /** Content-Encoding aws-chunked: `<hex size>[;chunk-signature=…]\r\n<data>\r\n … 0\r\n<trailers>\r\n`. */
 export interface ChunkedBody {
   caller: Caller;
-  /** Filled as the trailers come. Lower-case names. */
+  /** Filled when the trailers come. Names are in lower case. */
   trailers: Record<string, string>;
 }
 
 const lineBytesMax = 8 * 1024;
 const emptyHash = sha256Hex('');
 
-/** The data within the chunks, each signature checked when the chunks are signed. @throws S3Refusal */
+/** The data in the chunks. When the chunks are signed, each signature is checked. @throws S3Refusal */
 export async function* readChunks(source: AsyncIterable<Buffer>, { caller, trailers }: ChunkedBody): AsyncGenerator<Buffer> {
   const signatures = caller.payloadHash.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD') ? chainOf(caller) : null;
   const input = openInput(source);
@@ -45,7 +45,7 @@ async function readTrailers(input: Input, trailers: Record<string, string>): Pro
   }
 }
 
-/** Each chunk's signature is over the one before it. */
+/** The signature of each chunk includes the signature of the chunk before it. */
 function chainOf({ scope, signature }: Caller): {
   check(hash: Hash, extension: string): void;
   checkTrailers(trailers: Record<string, string>): void;
@@ -72,9 +72,9 @@ function chainOf({ scope, signature }: Caller): {
 }
 
 interface Input {
-  /** Up to CRLF, without it; '' at the end of the body. */
+  /** The text up to CRLF, without CRLF. '' at the end of the body. */
   line(): Promise<string>;
-  /** At least one byte, at most `bytes`. @throws S3Refusal at the end of the body */
+  /** At least one byte and at most `bytes`. @throws S3Refusal at the end of the body */
   take(bytes: number): Promise<Buffer>;
 }
 

@@ -3,17 +3,19 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import path from 'node:path';
 import { type BucketSettings, bucketSettingsSchema, type Piece, type StoredVersion, storedVersionSchema } from './stored-version';
 
-/** A bucket on disk: a record per version beside the files of its content, all of the records in memory. */
+/** A bucket on disk: one record for each version, beside the files with its content. All records are in memory. */
 export interface BucketStore {
   readonly settings: BucketSettings;
   change(settings: BucketSettings): void;
-  /** Where bodies are written before they become an object's pieces. */
+  /** The folder in which bodies are written before they become parts of an object. */
   readonly incoming: string;
-  /** Newest first; empty when the key was never written. */
+  /** The newest first. Empty when the key was never written. */
   versionsOf(key: string): readonly StoredVersion[];
   /** All keys with this prefix, in the order of their bytes. */
   keys(prefix: string): string[];
-  /** Adds a version; in a bucket without versions it takes the place of the one before. Files become its own. */
+  /**
+   * Adds a version. In a bucket without versioning it replaces the previous one. The files then belong to the version.
+   */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
   replace(version: StoredVersion): void;
   remove(version: StoredVersion): void;

@@ -6,7 +6,7 @@ export type ChecksumAlgorithm = (typeof checksumAlgorithms)[number];
 
 export interface Checksum {
   algorithm: ChecksumAlgorithm;
-  /** Base64, as it stands in headers; `-<parts>` behind it for a checksum of checksums. */
+  /** Base64, as it is in headers. For a checksum of checksums it ends with `-<parts>`. */
   value: string;
 }
 

@@ -10,11 +10,11 @@ interface Page<Item> {
   items: Item[];
   /** Keys up to the delimiter, in their order. */
   commonPrefixes: string[];
-  /** Behind which the next page goes on; null: this was the last. */
+  /** The next page continues after this. Null when this was the last page. */
   next: { key: string; item: Item | null } | null;
 }
 
-/** One page of what `itemsOf` gives for every key, keys with one common prefix counted as one. */
+/** One page of the items that `itemsOf` returns for every key. Keys with the same common prefix count as one item. */
 function pageOf<Item>(
   { call, bucket }: BucketCall,
   isBehind: (key: string, item: Item | null) => boolean,
@@ -69,7 +69,7 @@ const itemFields = (bucketCall: BucketCall, version: StoredVersion): Xml[] => [
     : [element('ETag', `"${version.etag}"`), element('Size', version.bytes), element('StorageClass', 'STANDARD')]),
 ];
 
-/** ListObjectsV2, and the first version of it for clients that ask by marker. */
+/** ListObjectsV2, and ListObjects (the first version) for clients that send a marker. */
 export function listObjects(bucketCall: BucketCall): S3Reply {
   const { query } = bucketCall.call;
   const isV2 = query.get('list-type') === '2';

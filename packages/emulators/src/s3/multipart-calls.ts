@@ -68,7 +68,7 @@ export async function completeUpload(bucketCall: BucketCall): Promise<S3Reply> {
   return xmlAnswer(xmlDocument(element('CompleteMultipartUploadResult', [...fields, ...sum])), versionHeader(version));
 }
 
-/** The parts that the client names. @throws S3Refusal when one of them was not uploaded as named */
+/** The parts that the client names. @throws S3Refusal when one of them was not uploaded as it is named */
 function chosenParts(text: string, stored: readonly Part[]): Part[] {
   const wanted = elementsOf(text, 'Part');
   if (wanted.length === 0) refuse('MalformedXML', 'You must specify at least one part');

@@ -13,7 +13,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** Whether its starter asked for checksums: then the object gets one. */
+  /** Whether the client that started it asked for checksums. Then the object gets one. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),
@@ -29,7 +29,7 @@ const partSchema = z.strictObject({
 });
 export type Part = z.infer<typeof partSchema> & { file: string };
 
-/** Unfinished uploads of one bucket, on disk only: they outlive the process. */
+/** The unfinished uploads of one bucket. They are only on disk, and so they outlive the process. */
 export interface Uploads {
   start(upload: Omit<Upload, 'id'>): Upload;
   /** @throws S3Refusal NoSuchUpload */
@@ -38,7 +38,7 @@ export interface Uploads {
   /** By number. */
   parts(upload: Upload): Part[];
   list(): Upload[];
-  /** Removes it with whatever parts it still has. */
+  /** Removes the upload, with any parts that it still has. */
   end(upload: Upload): void;
 }
 

@@ -49,7 +49,10 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
   return emptyAnswer(200, { etag: `"${version.etag}"`, ...versionHeader(version), ...checksumHeader(body.checksum) });
 }
 
-/** As AWS wants it of everything that is written under a lock, by the bucket's own rule too: signing the body is not enough. @throws S3Refusal */
+/**
+ * AWS requires this for everything that is written under a lock, also when the lock comes from the bucket's own rule. A
+ * signed body is not enough. @throws S3Refusal
+ */
 function assertHasDigest({ headers }: S3Call): void {
   const names = [...Object.keys(headers), headers['x-amz-trailer'] ?? ''];
   if (!names.some((name) => name === 'content-md5' || /^x-amz-checksum-(?:crc|sha)/.test(name)))
@@ -61,7 +64,7 @@ const isThere = (version: StoredVersion | undefined): boolean => version !== und
 export const versionHeader = ({ versionId }: StoredVersion): Record<string, string> =>
   versionId === 'null' ? {} : { 'x-amz-version-id': versionId };
 
-/** The version that is named, or else the newest. @throws S3Refusal */
+/** The version that the call names, or else the newest. @throws S3Refusal */
 export function findVersion({ call, bucket }: BucketCall): StoredVersion {
   const id = call.query.get('versionId');
   const versions = bucket.versionsOf(call.key);
@@ -110,7 +113,7 @@ const headersOf = (version: StoredVersion): Record<string, string> => ({
 const checksumHeaderOf = ({ checksum }: StoredVersion, { headers }: S3Call): Record<string, string> =>
   headers['x-amz-checksum-mode']?.toUpperCase() === 'ENABLED' && checksum !== null ? checksumHeader(checksum) : {};
 
-/** Null: everything. A header that S3 cannot read is as none. @throws S3Refusal */
+/** Null for the whole object. A header that S3 cannot read is ignored. @throws S3Refusal */
 function rangeOf(header: string | undefined, bytes: number): { start: number; end: number } | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
   if (match === null) return null;

@@ -2,14 +2,17 @@ import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
 import { type BucketSettings, type Retention, retentionModes, type StoredVersion } from './stored-version';
 
-/** How a delete of a locked version ends: as AWS and Ceph say it, as MinIO does, or (as s3rver does) not at all. */
+/**
+ * The answer to a delete of a locked version: that of AWS and Ceph, that of MinIO, or (as in s3rver) the delete just
+ * happens.
+ */
 export const lockAnswers = ['access_denied', 'invalid_request', 'ignored'] as const;
 export type LockAnswer = (typeof lockAnswers)[number];
 
 const dayMs = 24 * 3_600_000;
 const protectedMessage = 'Access Denied because object protected by object lock.';
 
-/** A bypass counts for GOVERNANCE only: COMPLIANCE yields to nobody. @throws S3Refusal */
+/** A bypass works only for GOVERNANCE. Nobody can bypass COMPLIANCE. @throws S3Refusal */
 export function assertMayDestroy(version: StoredVersion, call: Pick<S3Call, 'headers'>, answer: LockAnswer, nowMs: number): void {
   if (answer === 'ignored' || !isLocked(version, call, nowMs)) return;
   if (answer === 'access_denied') refuse('AccessDenied', protectedMessage);
@@ -54,7 +57,7 @@ export function parseRetention(mode: string | undefined, until: string | undefin
   return { mode: known, until: new Date(at).toISOString() };
 }
 
-/** COMPLIANCE is only ever prolonged; GOVERNANCE is weakened with the bypass. @throws S3Refusal */
+/** COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass. @throws S3Refusal */
 export function assertMayRetain(version: StoredVersion, wanted: Retention, call: Pick<S3Call, 'headers'>, nowMs: number): void {
   const { retention } = version;
   if (retention === null || !isLocked({ ...version, isOnLegalHold: false }, call, nowMs)) return;

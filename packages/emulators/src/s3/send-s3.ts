@@ -15,7 +15,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', go).on('close', go);
   });
 
-/** A file is streamed at the client's pace; one that goes away ends the reading. */
+/** A file is sent as fast as the client reads. When the client goes away, the reading ends. */
 export async function sendS3(response: ServerResponse, reply: S3Reply, change: Change = unchanged): Promise<void> {
   const { status, headers, body } = reply;
   if (body.kind === 'text') {
@@ -43,7 +43,7 @@ export async function sendS3(response: ServerResponse, reply: S3Reply, change: C
   response.end();
 }
 
-/** Only what makes sense for bytes: `edited` sets single bytes by their offset, `{"17": 0}`. */
+/** Only the faults that make sense for bytes. `edited` sets single bytes by their offset, `{"17": 0}`. */
 export async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':

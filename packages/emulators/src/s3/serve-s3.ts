@@ -15,7 +15,7 @@ export interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Requests under /emulator, which no bucket's name can be. */
+  /** Requests under /emulator, which cannot be the name of a bucket. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -49,7 +49,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // Signatures are made by the caller's clock: the emulator's own may be days ahead.
+    // Signatures use the caller's clock. The emulator's own clock may be days ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import path from 'node:path';
 import type { Item } from './vendor-state';
 
-/** Path to text: pages of a document root, one JSON file a table, one file a message. */
+/** Text by path: pages of a document root, one JSON file for each table, one file for each message. */
 export type Files = Readonly<Record<string, string>>;
 type Which = Pick<Item, 'scope' | 'id'>;
 
@@ -14,11 +14,11 @@ export interface PackageContent {
   read(packageId: number, item: Which): Files;
   /** Replaces the whole of it. */
   write(packageId: number, item: Which, files: Files): void;
-  /** Copies what is live to a point. The same point again is the same point. */
+  /** Copies the live content to a point. Doing it again for the same point changes nothing. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
-  /** Makes the point live: at its own place, or at another item's. */
+  /** Makes the content of the point live: in its own place, or in the place of another item. */
   bringBack(packageId: number, item: Which, restoreAsOf: number, into: Which): void;
-  /** One file of the document root; null when there is none. */
+  /** One file of the document root, or null when it does not exist. */
   readPage(packageId: number, file: string): Buffer | null;
   removeItem(packageId: number, item: Which): void;
   removePackage(packageId: number): void;
@@ -34,7 +34,10 @@ function inside(folder: string, file: string): string {
   return full;
 }
 
-/** Whole: beside it first, then by two renames. A crash in between is mended by doing it again. */
+/**
+ * Replaces the whole folder. The new one is first written beside it, and then two renames follow. After a crash in
+ * between, doing it again repairs it.
+ */
 function replaceFolder(folder: string, fill: (fresh: string) => void): void {
   const [fresh, old] = [`${folder}.fresh`, `${folder}.old`];
   for (const leftover of [fresh, old]) rmSync(leftover, { recursive: true, force: true });

@@ -41,7 +41,7 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    // A website without a point is not listed, unless its first one is being taken.
+    // A website without a point is not listed, unless its first point is being taken.
     web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),

@@ -9,7 +9,10 @@ import type { VendorWorld } from './vendor-world';
 /** Below its own folder. */
 const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
 const filesSchema = z.record(fileNameSchema, z.string());
-/** By the names of the databases and the mailboxes; a database's files are its tables as JSON, a mailbox's are its messages. */
+/**
+ * By the names of the databases and the mailboxes. A database's files are its tables as JSON, and a mailbox's files are
+ * its messages.
+ */
 const contentSchema = z.strictObject({
   web: filesSchema,
   databases: z.record(z.string(), filesSchema),
@@ -20,7 +23,7 @@ const changeSchema = z
     flags: packageFlagsSchema.partial(),
     failsNextJob: z.boolean(),
     item: z.strictObject({ scope: scopeSchema, id: z.string(), isDead: z.boolean().optional(), isRestorable: z.boolean().optional() }),
-    /** Forgets a point, as the vendor does when it grows too old. */
+    /** Forgets a point, as the vendor does when a point becomes too old. */
     forget: z.strictObject({ scope: scopeSchema, id: z.string(), restoreAsOf: z.int() }),
   })
   .partial();
@@ -46,7 +49,9 @@ function readContent({ content }: VendorWorld, found: Package): z.infer<typeof c
   return { web: web === undefined ? {} : { ...content.read(found.id, web) }, databases: of('database'), mailboxes: of('mailbox') };
 }
 
-/** Databases and mailboxes that are not named go, with their timelines; those that stay keep theirs. */
+/**
+ * Databases and mailboxes that are not named are removed, with their timelines. Those that stay keep their timelines.
+ */
 function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof contentSchema>): void {
   const kept: Array<[Item, Record<string, string>]> = [
     [found.items.find(({ scope }) => scope === 'web') ?? newItem('web', '', found.domain), wanted.web],

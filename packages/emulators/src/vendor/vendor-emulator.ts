@@ -32,7 +32,7 @@ export interface VendorEmulatorOptions {
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 const accountRoutes = [...packageRoutes, ...timelineRoutes];
 
-/** One account's call, on a world that is up to date. */
+/** A call by one account, on a world that is up to date. */
 function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
   world.settle();
   const routes = accountRoutes.map(
@@ -43,7 +43,7 @@ function answerAccount(world: VendorWorld, account: string, call: Call): Reply |
   throw new Refusal(jsonReply(match.kind === 'unknown' ? 404 : 405, { error: { message: 'no such route' }, type: 'error' }));
 }
 
-/** The vendor's packages and timelines over HTTP. Everything it knows survives it in `stateDir`. */
+/** The vendor's packages and timelines over HTTP. Its whole state is in `stateDir`, and outlives it. */
 export function createVendorEmulator({
   stateDir,
   keys,
