@@ -37,7 +37,7 @@ export class Canaries {
     fs.writeFileSync(this.file, this.secret, { mode: 0o600 });
   }
 
-  /** `neighbour`: another customer's server. `account`: the one that the customer's own servers run under. */
+  /** `neighbour` is another customer's server. `account` is the account under which the customer's own servers run. */
   static async start(neighbour: MysqlServer, account: number): Promise<Canaries> {
     const canaries = new Canaries(neighbour);
     await handOver(canaries.folder, account);
@@ -47,7 +47,7 @@ export class Canaries {
     return canaries;
   }
 
-  /** Watches a server from now on: the accounts that it has are those that it may have. Gives the number of our session. */
+  /** Watches a server from now on: it may have only the accounts that it has now. Returns the number of our session. */
   async watch(server: MysqlServer): Promise<number> {
     const session = await mysql.createConnection(server.admin);
     session.on('error', () => undefined);
@@ -59,7 +59,7 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** The canaries that have changed; empty when all is well. */
+  /** The canaries that have changed. Empty when nothing was harmed. */
   async harm(): Promise<string[]> {
     const found: string[] = [];
     if (fs.readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
@@ -86,7 +86,7 @@ export class Canaries {
   }
 }
 
-/** Accounts with their rights, settings, plugins and functions of libraries. */
+/** Accounts with their rights, settings, plugins, and functions from libraries. */
 async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<string> {
   const privileges = flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';
   const settings = (await ask(admin, 'SHOW GLOBAL VARIABLES')) as { Variable_name: string; Value: string }[];

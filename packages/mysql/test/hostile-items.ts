@@ -7,7 +7,7 @@ const both = (how: string): string => `${spring(how)} + take()`;
 
 type Items = Record<string, (room: Room) => string[]>;
 
-/** Each kind of item is the statements of one object and of what it needs. The server may refuse some. */
+/** Each kind of item is the statements of one object and of what it needs. The server may refuse some of them. */
 const items: Items = {
   'odd table'(room) {
     const [table, a, b, c] = [room.name(), room.name(), room.name(), room.name()];
@@ -21,7 +21,7 @@ const items: Items = {
   },
   'table in the character set of its client'(room) {
     const [table, a, b] = [room.name(), room.name(), room.name()];
-    // A backslash in an ENUM of sjis is not restored: U+005C is another letter there than the byte 5C.
+    // A backslash in an ENUM in sjis is not restored, because U+005C is a different letter there than the byte 5C.
     const value = room.text().replaceAll('\\', '/');
     return [
       `CREATE TABLE ${table} (${a} VARCHAR(100) DEFAULT ${value}, ${b} ENUM(${value}, 'b') DEFAULT ${value}, c TEXT, d BLOB) CHARACTER SET ${room.charset}`,

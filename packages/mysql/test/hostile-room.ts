@@ -2,7 +2,10 @@ import type { SeededRandom } from '@drydock/testing/seeded-random';
 import type { Flavour } from '../src/engines/version';
 import { quoteName } from '../src/session/session';
 
-/** Character sets of clients, by the names that a TextDecoder knows. In the last three a quote or a backslash may be the second byte of a letter. */
+/**
+ * Character sets of clients, by the names that a TextDecoder knows. In the last three, a quote or a backslash may be
+ * the second byte of a letter.
+ */
 const decoders = { utf8mb4: 'utf-8', latin1: 'latin1', cp1251: 'windows-1251', gbk: 'gbk', sjis: 'shift_jis', big5: 'big5' } as const;
 export type Charset = keyof typeof decoders;
 export const charsets = Object.keys(decoders) as Charset[];
@@ -16,7 +19,7 @@ export const sqlModes = [
   'ANSI',
 ];
 
-/** A letter that is sent as this one byte, whatever the character set. */
+/** A letter that is sent as this one byte, whatever the character set is. */
 export const rawByte = (byte: number): string => String.fromCharCode(0xf700 + byte);
 
 const tables = new Map<Charset, Map<string, number[]>>();
@@ -37,7 +40,10 @@ function tableOf(charset: Charset): Map<string, number[]> {
   return table;
 }
 
-/** A statement as a client of this character set sends it. A letter that the set does not have is a question mark. */
+/**
+ * A statement as a client with this character set sends it. A letter that the set does not have becomes a question
+ * mark.
+ */
 export function encode(text: string, charset: Charset): Buffer {
   const bytes = Array.from(text).map((letter) => {
     const code = letter.codePointAt(0) ?? 0;
@@ -48,7 +54,10 @@ export function encode(text: string, charset: Charset): Buffer {
   return Buffer.concat(bytes);
 }
 
-/** In gbk 縗 ends like a backslash and 乣 like a backtick; in sjis 表, ソ and 十, in big5 功 and 許 do like a backslash. */
+/**
+ * In gbk, 縗 ends with the byte of a backslash, and 乣 with that of a backtick. In sjis 表, ソ and 十, and in big5 功 and 許,
+ * end with that of a backslash.
+ */
 const letters = ['größe', 'Ж', '縗', '乣', '縗乣', '表ソ十', '功許', 'ä', 'é`', '表\\', "縗'", '乣`'];
 const oddTexts = [
   ...letters,
@@ -79,7 +88,7 @@ export class Room {
   readonly random: SeededRandom;
   readonly flavour: Flavour;
   readonly owner: string;
-  /** The settings of the session that makes an item: they become part of it. */
+  /** The settings of the session that creates an item. They become part of it. */
   charset: Charset = 'utf8mb4';
   mode = '';
   private readonly used = new Set<string>();
@@ -120,7 +129,7 @@ export class Room {
     return `'${this.mode.includes('NO_BACKSLASH_ESCAPES') ? text : text.replaceAll('\\', '\\\\')}'`;
   }
 
-  /** A definer that the owner may name, or would like to. */
+  /** A definer that the owner may name, or would like to name. */
   definer(): string {
     const account = `${quoteName(this.owner)}@\`%\``;
     const [wanted, own] = [
@@ -135,7 +144,7 @@ export class Room {
     return this.random.pick(['', 'SQL SECURITY DEFINER', 'SQL SECURITY INVOKER']);
   }
 
-  /** A comment that one flavour, or one version, reads as code. */
+  /** A comment that one flavour or one version reads as code. */
   versioned(code: string): string {
     const comment = this.random.pick(['/*!', '/*!50003', '/*!50701', '/*M!', '/*M!100100', '/*!99999', '/*!999999']);
     return `${comment} ${code} */`;

@@ -50,7 +50,7 @@ export function oddContent(flavour: Flavour): string[] {
   ];
 }
 
-/** Run by the platform before the customer comes. */
+/** Run by the platform, before the customer gets access. */
 export const customerAccounts = [
   'CREATE DATABASE shop CHARACTER SET latin1',
   'CREATE DATABASE other CHARACTER SET utf8mb4 COLLATE utf8mb4_bin',

@@ -6,10 +6,10 @@ import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
-/** As root a server under an account, for an ordinary user one in a box. */
+/** As root the server runs under an account, and for an ordinary user in a box. */
 const account = 300_905;
 
-/** The one promise that the gate asks of a server. */
+/** The only promise of a server that the gate checks. */
 export function durabilityCases(engine: Engine): void {
   const servers = new Servers();
   afterEach(() => servers.close());

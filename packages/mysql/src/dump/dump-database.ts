@@ -8,11 +8,11 @@ import { encodeRows, RowSum } from './row-format';
 import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
 
 export interface DumpOptions {
-  /** `root@localhost` of the instance: makes the reader, reads accounts and rights, and sees no content. */
+  /** `root@localhost` of the instance. It creates the reader, and reads accounts and rights, but no content. */
   admin: Login;
   flavour: Flavour;
   release: string;
-  /** Whether the definitions come alone, for a trial: every table is empty. */
+  /** Whether only the definitions are dumped, for a trial. Every table is then empty. */
   isSchemaOnly?: boolean;
   signal?: AbortSignal;
 }
@@ -20,8 +20,9 @@ export interface DumpOptions {
 const chunkBytes = 64 * 1024;
 
 /**
- * Dumps all schemas of an instance's customer, with accounts and rights, as a stream of sections that are taken in their order. All InnoDB tables are of one moment. Rows are
- * read by an account that can only read, and no code of the customer runs. A definition that changes meanwhile ends the dump, and another try may pass.
+ * Dumps all schemas of an instance's customer, with accounts and rights, as a stream of sections, which are read in
+ * order. All InnoDB tables are from the same moment. Rows are read with an account that can only read, and no code of
+ * the customer runs. When a definition changes during the dump, the dump fails, and another attempt may succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {

@@ -2,15 +2,16 @@ import type { Session } from '../session/session';
 import type { Content, DumpedAccount, DumpedGrant } from './manifest';
 import { reachesSystem, transferPrefix } from './transfer-account';
 
-/** Accounts of the servers themselves and of the platform. */
+/** Accounts of the servers themselves, and of the platform. */
 const ownUsers = new Set(['root', 'mariadb.sys', 'mysql.sys', 'mysql.session', 'mysql.infoschema', 'PUBLIC', '']);
 export const isOwnUser = (user: string): boolean => ownUsers.has(user) || user.startsWith(transferPrefix);
 
 type Row = Map<string, Buffer | null>;
 
 /**
- * Reads the customer's accounts and their rights out of the server's tables, as the platform: no code of a customer stands there. Rights on a schema that is not there count
- * too: who has dropped it may make it again.
+ * Reads the customer's accounts and their rights out of the server's tables, as the platform. These tables hold no code
+ * of a customer. Rights on a schema that does not exist are read, too: the customer may have dropped the schema and may
+ * create it again.
  */
 export async function listAccounts(admin: Session): Promise<Pick<Content, 'accounts' | 'grants'>> {
   const isMariadb = admin.flavour === 'mariadb';
@@ -49,7 +50,7 @@ async function readLocked(admin: Session): Promise<Set<string>> {
   return new Set(rows.map(([user, host]) => `${user}@${host}`));
 }
 
-/** Columns of mysql.db whose names are not those of the right. */
+/** Columns of mysql.db whose names differ from the name of the right. */
 const rightNames: Record<string, string> = {
   Create_tmp_table_priv: 'CREATE TEMPORARY TABLES',
   Lock_tables_priv: 'LOCK TABLES',
@@ -108,7 +109,7 @@ async function readRoutineRights(admin: Session): Promise<DumpedGrant[]> {
   }));
 }
 
-/** Roles of roles and of accounts. MySQL's roles are accounts with a host. */
+/** Roles that are granted to roles and to accounts. In MySQL, roles are accounts with a host. */
 async function readRoles(admin: Session): Promise<DumpedGrant[]> {
   const of = (user: string, host: string, role: string, roleHost: string | null, isAdmin: boolean): DumpedGrant => ({
     ...{ user, host, on: 'role', schema: role, name: roleHost, columns: [], privileges: [], isGrantable: isAdmin },

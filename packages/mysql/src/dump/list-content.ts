@@ -18,10 +18,10 @@ export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
   return dataType === 'json' && !isMariadb ? 'json' : 'bytes';
 }
 
-/** The expression that gives a value without a loss: a float as text has six digits. */
+/** The expression that reads a value without loss. A float as text has only six digits. */
 export const selectOf = (name: string, dataType: string): string => (dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name));
 
-/** A table of MERGE shows the rows of others. MySQL writes the engine in capitals. */
+/** A MERGE table shows the rows of other tables. MySQL writes the engine in capitals. */
 export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
 
 export interface ListedTable extends DumpedTable {
@@ -61,7 +61,9 @@ export async function listContent(reader: Session, rows: Session, schema: string
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
-/** Reads one thing. What the server itself cannot show is told, and the dump goes on without it. */
+/**
+ * Reads one thing. When the server itself cannot show it, that becomes a finding, and the dump continues without it.
+ */
 async function unlessBroken({ findings }: Definitions, object: string, read: () => Promise<unknown>): Promise<void> {
   try {
     await read();
@@ -86,7 +88,7 @@ async function readTable(reader: Session, schema: string, name: string, engine: 
   return { schema, name, engine, columns, definition: await withQuotedKeys(reader, schema, name, definition), selects };
 }
 
-/** MariaDB before 11 writes the names in a foreign key as they are, whatever quotes they hold. */
+/** MariaDB before 11 does not quote the names in a foreign key, even when they contain quotes. */
 async function withQuotedKeys(reader: Session, schema: string, table: string, definition: string): Promise<string> {
   if (reader.flavour !== 'mariadb' || !definition.includes('` FOREIGN KEY (`')) return definition;
   const keys = new Map<string, { columns: string[]; of: string[] }>();
@@ -108,7 +110,7 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
     ];
     return { plain: text(plain), meant: text(quoteName) };
   });
-  // The name of a key may hold the whole text of a shorter one.
+  // The name of one key may contain the whole text of a shorter one.
   written.sort((a, b) => b.plain[0].length - a.plain[0].length);
   const patterns = written.map(
     ({ plain: [begins, ends] }, at) => `${exactly(begins)}(?<table${at}>${quotedName}(?:\\.${quotedName})?)${exactly(ends)}`,
@@ -178,7 +180,10 @@ async function readEvents(reader: Session, schema: string, found: Definitions): 
 type Named = Pick<DumpedProgram, 'kind' | 'schema' | 'name'>;
 
 interface Place {
-  /** Where SHOW CREATE says the sql_mode, the definition, the character set of the client and the collation of the connection. */
+  /**
+   * Where SHOW CREATE has the sql_mode, the definition, the character set of the client, and the collation of the
+   * connection.
+   */
   at: readonly [number, number, number, number];
   routine?: Routine;
 }
@@ -196,7 +201,10 @@ async function programOf(reader: Session, named: Named, row: RawRow | undefined,
  */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
-/** Begins the moment of a dump, and says which transactions are in it. Writers wait for some milliseconds on MySQL, and not at all on MariaDB. */
+/**
+ * Starts the moment of a dump, and says which transactions it contains. Writers wait for some milliseconds on MySQL,
+ * and not at all on MariaDB.
+ */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   if (reader.flavour === 'mariadb') {

@@ -21,7 +21,7 @@ const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegE
 };
 const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${text},?)+\\)`);
 
-/** How the server writes a text into a definition, whatever the program's sql_mode is. */
+/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
 const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
 const escaped = (value: string): string =>
   value.replaceAll(/[\0\n\r\\']/g, (letter) =>
@@ -29,7 +29,7 @@ const escaped = (value: string): string =>
   );
 
 const unescaped = (literal: string): string => literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
-/** A comment, or the values of an ENUM: names before it have no escapes. */
+/** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
 const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
 
 /** The fields of a routine in the server's catalogue; empty for any other program. */
@@ -39,8 +39,9 @@ export interface Routine {
 }
 
 /**
- * Puts right what SHOW CREATE mixes up. A program's own text is in the character set of the session that made it; what the server writes around it is UTF-8, with backslashes
- * that a program with NO_BACKSLASH_ESCAPES does not read as such. Gives a definition that is read as it was meant, in the program's own settings.
+ * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
+ * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
+ * Returns a definition that is read as it was meant, in the program's own settings.
  */
 export async function readableDefinition(reader: Session, program: DumpedProgram, { comment, returns }: Routine): Promise<string> {
   const { definition, charset, sqlMode, kind } = program;
@@ -57,7 +58,10 @@ export async function readableDefinition(reader: Session, program: DumpedProgram
   return whole;
 }
 
-/** From UTF-8 into a character set; both as bytes, one for each character. ASCII stays as it is: sjis has another backslash for U+005C. */
+/**
+ * From UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has another
+ * backslash for U+005C.
+ */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
   const pieces = part.split(/([^\0-\x7f]+)/);
   if (pieces.length === 1 || !/^\w+$/.test(charset) || charset.startsWith('utf8')) return part;

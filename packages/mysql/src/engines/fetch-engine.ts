@@ -17,7 +17,7 @@ interface Source {
   packages: readonly string[];
 }
 
-/** Debian has one version of each in each suite. */
+/** Each suite of Debian has one version of each. */
 const sources: readonly Source[] = [
   { flavour: 'mariadb', version: '10.5', suite: 'bullseye', packages: ['mariadb-server-core-10.5', 'mariadb-client-core-10.5'] },
   { flavour: 'mariadb', version: '10.11', suite: 'bookworm', packages: ['mariadb-server-core', 'mariadb-client-core'] },
@@ -35,9 +35,9 @@ const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
- * Brings the programs of `mariadb@10.11` into `<folder>/mariadb-10.11`, unless they are there. Several may do so at once: each works in a folder of its own, and the first one
- * that is complete stays.
- * @throws FetchError that says what to do next
+ * Brings the programs of `mariadb@10.11` into `<folder>/mariadb-10.11`, unless they are already there. Several
+ * processes may do this at the same time: each works in a folder of its own, and the first complete one stays. @throws
+ * FetchError that says what to do next
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);

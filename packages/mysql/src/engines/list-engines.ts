@@ -14,17 +14,20 @@ export interface Engine {
   flavour: Flavour;
   /** Two parts: `10.11`. */
   version: string;
-  /** Three parts, as the server says it: `10.11.18`. */
+  /** Three parts, as the server reports it: `10.11.18`. */
   release: string;
   /** `MariaDB 10.11` */
   label: string;
-  /** The folder that holds all of its files; `/` for one that is installed. */
+  /** The folder that holds all of its files, or `/` for an installed engine. */
   root: string;
-  /** Each a program with its first arguments. A fetched program is started by the loader of its own folder, with the libraries of that folder. */
+  /**
+   * Each is a program with its first arguments. A fetched program is started with the loader and the libraries of its
+   * own folder.
+   */
   programs: { server: readonly string[]; client: readonly string[] | null };
-  /** Where its messages, character sets and system tables are. */
+  /** The folder of its messages, character sets and system tables. */
   share: string;
-  /** Where its plugins are; null when it has none. */
+  /** The folder of its plugins, or null when it has none. */
   plugins: string | null;
 }
 
@@ -33,8 +36,9 @@ const noteSchema = z.object({ flavour: z.enum(['mariadb', 'mysql']), version: z.
 export type EngineNote = z.infer<typeof noteSchema>;
 
 /**
- * Lists what is there, oldest version first within each flavour: what `npm run engines` has fetched, and an installed server whose version was not fetched.
- * @param folders where to look; see {@link engineFolders}
+ * Lists the engines of this machine, within each flavour the oldest version first: those that `npm run engines` has
+ * fetched, and an installed server when its version was not fetched. @param folders where to look; see {@link
+ * engineFolders}
  */
 export async function listEngines(folders: readonly string[] = engineFolders()): Promise<Engine[]> {
   const fetched = listFetched(folders);
@@ -53,7 +57,7 @@ export async function findEngine(flavour: Flavour, version: string, folders?: re
   return found;
 }
 
-/** The same of those that were fetched. Only a folder that is complete has a note. */
+/** The same, but only the fetched ones. Only a complete folder has a note. */
 export function listFetched(folders: readonly string[] = engineFolders()): Engine[] {
   const places = folders
     .filter((folder) => fs.existsSync(folder))
@@ -72,7 +76,7 @@ const libraryFolders = [
   'usr/lib/mysql/private',
 ];
 
-/** Says how to run the programs of a tree of unpacked packages. */
+/** Describes how to run the programs in a tree of unpacked packages. */
 export function describeTree(root: string, { flavour, version, release }: EngineNote): Engine {
   const libraries = libraryFolders.map((folder) => path.join(root, folder)).filter((folder) => fs.existsSync(folder));
   const loader = libraries
@@ -97,7 +101,10 @@ function foldersBelow(usr: string): Pick<Engine, 'share' | 'plugins'> {
   return { share: path.join(usr, withMessages ?? 'share/mysql'), plugins: firstOf(['lib/mysql/plugin', 'lib/mariadb/plugin']) };
 }
 
-/** The server of this machine, by its name on the PATH or where packages put it; ordinary users have no sbin on their PATH. */
+/**
+ * The installed server of this machine, found by its name on the PATH or where packages put it. Ordinary users have no
+ * sbin on their PATH.
+ */
 async function findInstalled(): Promise<Engine | null> {
   const places = ['mariadbd', 'mysqld'].map((name) => `/usr/sbin/${name}`);
   const server = findProgram(['mariadbd', 'mysqld']) ?? places.find((file) => fs.existsSync(file));

@@ -4,10 +4,15 @@ import { reachesSystem } from '../dump/transfer-account';
 import { compareVersions } from '../engines/version';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
-/** Ways to prove a password that both sides keep as a verifier. What asks the machine who somebody is (a socket, PAM) is not the customer's to choose. */
+/**
+ * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way that asks the machine
+ * who somebody is (a socket, PAM).
+ */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
-/** Rights that end at the schema they are on, as 10.5 has them. Every other one is the platform's. */
+/**
+ * Rights that end at the schema on which they are, by their names in 10.5. Every other right belongs to the platform.
+ */
 const everyRight = new Set([
   ...[
     'SELECT',
@@ -25,7 +30,7 @@ const everyRight = new Set([
   ],
   ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
-/** Not known to MariaDB before 11.3, and the only one that 10.5 does not have. */
+/** MariaDB before 11.3 does not have this right. It is the only one that 10.5 does not have. */
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
@@ -37,7 +42,10 @@ const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
 
 const nameOf = ({ user, host }: { user: string; host: string }): string => (host === '' ? quoteName(user) : quoteAccount({ user, host }));
 
-/** Makes the customer's accounts with the verifiers of their passwords. The statements are built here: none of them is a text of the dump. */
+/**
+ * Creates the customer's accounts with the verifiers of their passwords. The statements are built here, and none of
+ * them is a text of the dump.
+ */
 export async function loadAccounts(admin: Session, accounts: Content['accounts'], findings: Finding[]): Promise<void> {
   for (const account of accounts.filter(({ user }) => !isOwnUser(user))) {
     const tell = (error: unknown): void =>
@@ -48,7 +56,7 @@ export async function loadAccounts(admin: Session, accounts: Content['accounts']
       });
     await makeAccount(admin, account).catch(async (error: unknown) => {
       tell(error);
-      // It stays as the definer of what is there, and nobody enters by it.
+      // The account stays as the definer of what exists, but nobody can log in with it.
       await admin.run(`CREATE USER IF NOT EXISTS ${quoteAccount(account)} ACCOUNT LOCK`).catch(() => undefined);
     });
   }
@@ -73,13 +81,15 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be given, since what it is on is not there yet. */
+/** A right that could not be granted, because the thing that it is on does not exist yet. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;
 }
 
-/** Gives the rights that end at the customer's schemas, as far as what they are on is there; gives back the others. */
+/**
+ * Grants the rights that end at the customer's schemas, where the thing that they are on exists. Returns the others.
+ */
 export async function loadGrants(admin: Session, grants: readonly DumpedGrant[], release: string): Promise<LeftGrant[]> {
   const left: LeftGrant[] = [];
   for (const grant of grants) {
@@ -108,7 +118,7 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/** By `account 'user'@'host'`: the statements that give its rights, in which two versions tell the same alike. */
+/** By `account 'user'@'host'`: the statements that grant its rights, in a form that is the same in two versions. */
 export function tellRights({ accounts, grants }: Pick<Content, 'accounts' | 'grants'>, release: string): Map<string, string> {
   const told = new Map<string, string>();
   for (const account of accounts) {
@@ -119,7 +129,7 @@ export function tellRights({ accounts, grants }: Pick<Content, 'accounts' | 'gra
   return told;
 }
 
-/** Built here: no text of the dump. Null where nothing is left to give. */
+/** Built here, and not a text of the dump. Null when nothing is left to grant. */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;

@@ -10,10 +10,10 @@ import { ownFolders, settingsArguments } from './server-settings';
 
 export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
-/** A server that makes its data folder has been seen to take seconds on a busy machine. */
+/** On a busy machine, creating a data folder has been seen to take seconds. */
 const initTimeoutMs = 120_000;
 
-/** Where one server keeps its things, `<home>/<flavour>-<version>`, so that versions can stand side by side. */
+/** Where one server keeps its files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
 export interface ServerPlace {
   data: string;
   tmp: string;
@@ -25,14 +25,15 @@ export function placeOf(home: string, { flavour, version }: Engine): ServerPlace
 }
 
 /**
- * Makes the data folder of a server whose only account is `root@localhost` with this password: no anonymous one, no database `test`. One that was interrupted leaves only
- * `<place>.unfinished`, which the next call clears.
+ * Creates the data folder of a server whose only account is `root@localhost` with this password: without an anonymous
+ * account, and without the database `test`. A creation that was interrupted leaves only `<place>.unfinished`, which the
+ * next call removes.
  */
 export async function initDataFolder(engine: Engine, { data }: ServerPlace, password: string): Promise<void> {
   const place = path.dirname(data);
   const unfinished = `${place}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
-  // Below it everything is the server's account's.
+  // Everything below it belongs to the server's account.
   makePrivateFolder(unfinished);
   for (const name of ['data', 'tmp']) makePrivateFolder(path.join(unfinished, name));
   if (engine.flavour === 'mariadb') await bootstrapMariadb(engine, unfinished, password);
@@ -65,7 +66,10 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
   );
 }
 
-/** While a data folder is made, no account counts yet: the tables themselves are written. Each statement stands on a line of its own, as a bootstrap wants it. */
+/**
+ * While a data folder is being created, accounts have no effect yet, so the tables themselves are written. Each
+ * statement is on a line of its own, as a bootstrap requires.
+ */
 function accountStatements(password: string): string[] {
   return [
     "DELETE FROM global_priv WHERE User = '' OR (User = 'root' AND Host <> 'localhost');",
@@ -124,7 +128,7 @@ async function runServer(
   });
   const timer = setTimeout(() => void child.stop('SIGTERM', 1_000), initTimeoutMs);
   try {
-    // A server that has ended early takes no more; its last words say why.
+    // A server that has ended early accepts no more input. The end of its output says why.
     if (input !== null && child.process.stdin) await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
     else child.process.stdin?.end();
     const { code, signal } = await child.exited;

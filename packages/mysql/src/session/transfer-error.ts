@@ -10,7 +10,10 @@ export const transferCodes = [
 ] as const;
 export type TransferErrorCode = (typeof transferCodes)[number];
 
-/** Codes of a content that no repetition makes better. The others are as permanent as the error of the server that caused them. */
+/**
+ * Codes for content that fails again at every attempt. The other codes are as permanent as the error of the server that
+ * caused them.
+ */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'refused',
   'statement_refused',
@@ -28,7 +31,10 @@ const refusedCodes = new Set([
   'ER_NOT_SUPPORTED_AUTH_MODE',
   'ER_ACCOUNT_HAS_BEEN_LOCKED',
 ]);
-/** The definition is newer than the snapshot, a lock was not had in time, a deadlock, a statement that was ended: another try may pass. */
+/**
+ * The definition is newer than the snapshot, a lock was not available in time, a deadlock happened, or a statement was
+ * ended. Another attempt may succeed.
+ */
 const passingCodes = new Set([
   ...[
     'ER_TABLE_DEF_CHANGED',
@@ -46,8 +52,8 @@ const passingCodes = new Set([
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
 
 /**
- * Why a session, a dump or a load stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log only; `object` and `reason` are for the
- * customer whose content it is.
+ * Why a session, a dump or a load stopped. `code` is stable. `message` may quote the customer's SQL, so it belongs only
+ * in the log. `object` and `reason` are for the customer whose content it is.
  */
 export class TransferError extends Error {
   override readonly name = 'TransferError';
@@ -56,7 +62,7 @@ export class TransferError extends Error {
   readonly object: string | null;
   /** The server's own words. */
   readonly reason: string;
-  /** The same content fails again however often it is tried. */
+  /** The same content fails again, however often it is tried. */
   readonly isPermanent: boolean;
 
   constructor(code: TransferErrorCode, message: string, options: ErrorOptions & { object?: string | undefined } = {}) {
@@ -70,7 +76,10 @@ export class TransferError extends Error {
   }
 }
 
-/** Wraps an error of the server under a code, unless it says by itself that the server is not there or refuses us. One that is a TransferError stays. */
+/**
+ * Wraps an error of the server under a code, unless it says that the server cannot be reached or refuses us. A
+ * TransferError stays unchanged.
+ */
 export function asTransferError(code: TransferErrorCode, error: unknown, object?: string): TransferError {
   if (error instanceof TransferError) return error;
   const said = codeOf(error);

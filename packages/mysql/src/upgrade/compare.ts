@@ -14,12 +14,16 @@ export interface Comparison {
   names: string[];
 }
 
-/** All that a server holds of a customer's: by kind and name, a digest of its definition that every version writes alike. */
+/**
+ * Everything of a customer's that a server holds: by kind and name, a digest of its definition in a form that every
+ * version writes in the same way.
+ */
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * One moment of a server, read by an account that may only read. It is taken at the switch and compared later, while customers write. The sums of its rows are made by the
- * server: a process that carries customers' connections may hold it.
+ * The state of a server at one moment, read by an account that may only read. It is taken at the switch and compared
+ * later, while customers write. The server computes the sums of its rows, so a process that carries customers'
+ * connections may hold it.
  */
 export class Moment {
   private readonly admin: Session;
@@ -64,7 +68,7 @@ export class Moment {
     );
   }
 
-  /** The columns that are written, by the table of the moment. */
+  /** The columns that are written, by the tables of this moment. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
     for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) => row.map((value) => value ?? ''))) {
@@ -75,7 +79,10 @@ export class Moment {
     return tables;
   }
 
-  /** A number of rows and two sums of 60 bits each over the hashes of all rows, in whatever order they lie. Null: the table is another one by now. */
+  /**
+   * A number of rows, and two sums of 60 bits each over the hashes of all rows, independent of their order. Null when
+   * the table has been replaced.
+   */
   async sum(columns: readonly Column[]): Promise<string | null> {
     const [{ schema, table }] = columns as [Column];
     const values = columns.map(({ name, type }) => `IFNULL(MD5(${bytesOf(name, type)}), '-')`);
@@ -122,12 +129,13 @@ const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_',
 /** MariaDB writes parts that only it knows into a comment, which its newer versions mark with an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
-/** information_schema takes `Users` for `users`, unless it is asked by bytes. */
+/** information_schema treats `Users` as `users`, unless names are compared by bytes. */
 const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema}, BINARY TABLE_NAME`;
 
-// 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
+// 11.8 writes the defaults of binary strings in hexadecimal digits. Earlier versions lose their bytes above 127. So the
+// server is asked for the value of the default, which needs no row.
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
-/** 10.5 writes a question mark for a letter beyond ASCII in the name of a sequence. */
+/** In the name of a sequence, 10.5 writes a question mark for a letter that is not ASCII. */
 const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
   SELECT CONCAT(${tableName}), CONCAT(
@@ -157,7 +165,7 @@ const partsSql = [
      FROM information_schema.CHECK_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')} ${byTable('CONSTRAINT_SCHEMA')}`,
   `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
 ];
-/** The texts of views are left out: each version writes them anew. */
+/** The texts of views are left out, because each version writes them in its own way. */
 const programsSql = [
   `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
@@ -177,7 +185,7 @@ const programsSql = [
 const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS
   WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = '' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
-/** Tables whose defaults one statement asks for: it opens all of them. */
+/** How many tables one statement asks for their defaults. It opens all of them. */
 const askedAtOnce = 50;
 
 async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {
@@ -216,7 +224,7 @@ const geometries = new Set([
   'geometrycollection',
 ]);
 
-/** A value as bytes, the same in every version. */
+/** A value as bytes, which are the same in every version. */
 function bytesOf(name: string, type: string): string {
   const column = quoteName(name);
   if (geometries.has(type)) return `ST_AsWKB(${column})`;
@@ -224,8 +232,9 @@ function bytesOf(name: string, type: string): string {
 }
 
 /**
- * Compares the frozen old server with a moment of the new one: every row of every table, the definition of all else, and that no sequence has gone back. `moment` is null when it was
- * lost; what was written since then cannot be decided.
+ * Compares the frozen old server with a moment of the new one: every row of every table, the definition of everything
+ * else, and that no sequence has gone back. `moment` is null when it was lost. Then it cannot be decided whether what
+ * was written since then is the same.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },
@@ -243,7 +252,7 @@ export async function compareServers(
   }
 }
 
-/** A table whose sum was made has the definition of its moment. */
+/** When a table's sum exists, its definition is still that of the moment. */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 
 async function compareMoments(

@@ -21,7 +21,7 @@ export interface UpgradeJudgement {
   pauseSeconds: number;
 }
 
-/** The data, its copy's binary log for as long as it is filled, and room to sort. */
+/** The data, the binary log of its copy while that is filled, and room to sort. */
 const spaceFactor = 2.2;
 const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
@@ -31,10 +31,13 @@ const namesOf = async (admin: Session, sql: string): Promise<string[]> => (await
 const listed = (names: readonly string[]): string =>
   `${names.slice(0, toldMax).join(', ')}${names.length > toldMax ? ` and ${names.length - toldMax} more` : ''}`;
 
-/** A name by its bytes, also where the server remembers the answer of a subquery for it: information_schema takes `Users` for `users`. */
+/**
+ * Compares a name by its bytes, also where the server caches the answer of a subquery for it: information_schema treats
+ * `Users` as `users`.
+ */
 const bytesOf = (...names: string[]): string => names.map((name) => `CAST(${name} AS BINARY)`).join(', ');
 
-/** Each question to the old server, and the finding that an answer makes. */
+/** Each question to the old server, and the finding for each answer. */
 const questions: { level: UpgradeFinding['level']; code: string; sql: string; tell: (names: string) => string }[] = [
   {
     level: 'ERROR',
@@ -58,7 +61,7 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
   {
     level: 'WARNING',
     code: 'definer_missing',
-    // A view says of a role `helper@`, a routine `helper`.
+    // A view names a role as `helper@`, and a routine names it as `helper`.
     sql: `SELECT CONCAT(o.kind, ' ', o.s), o.n FROM (
         SELECT 'view' AS kind, TABLE_SCHEMA AS s, TABLE_NAME AS n, DEFINER AS d FROM information_schema.VIEWS
         UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES
@@ -79,8 +82,8 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
 ];
 
 /**
- * Says what an upgrade would meet, and changes nothing of the customer's. `trial`: an empty server of the newer version, in which everything but the rows is made.
- * @throws TransferError where a server does not answer
+ * Says what an upgrade would meet, and changes nothing of the customer's. `trial` is an empty server of the newer
+ * version, in which everything except the rows is created. @throws TransferError when a server does not answer
  */
 export async function checkServer(old: Side, trial: Side | null, freeBytes: number): Promise<UpgradeJudgement> {
   const admin = await openAdmin(old.admin, 'mariadb');

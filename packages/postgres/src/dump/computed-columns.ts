@@ -10,7 +10,10 @@ const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as 
   order by a.attrelid, a.attnum`;
 const columnSchema = z.array(z.object({ schema: z.string(), name: z.string(), column: z.string() }));
 
-/** Stored generated columns by their table, qualified. A dump holds what they are computed from, and not their values. */
+/**
+ * Stored generated columns by their table, qualified. A dump contains what they are computed from, but not their
+ * values.
+ */
 export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>();
   for (const row of columnSchema.parse((await client.query(columnsSql)).rows))
@@ -22,7 +25,8 @@ const hashOf = (values: string): string => `pg_catalog.hashtextextended(pg_catal
 const sumOf = (values: string): string => `coalesce(sum(${hashOf(values)}), 0)::text`;
 
 /**
- * Sums of hashes over the rows of one table: of what was written, and of each generated value together with what was written into its row. Calls nothing of the customer's.
+ * Sums of hashes over the rows of one table: of what was written, and of each generated value together with what was
+ * written in its row. Calls none of the customer's code.
  */
 export async function hashComputed(client: pg.ClientBase, table: TableEntry, columns: readonly string[]): Promise<ComputedColumns> {
   const written = hashOf(table.columns.map((column) => `t.${quoteName(column)}`).join(', '));
@@ -42,13 +46,19 @@ const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d join pg_c
     join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]) and a.attname = $2 order by b.attnum limit 1`;
 const baseSchema = z.array(z.object({ name: z.string() }));
 
-/** A column that the generated one is computed from: Postgres computes it again where that one is written. Null where it is computed from none. */
+/**
+ * A column from which the generated one is computed: Postgres computes the generated one again when that column is
+ * written. Null when it is computed from no column.
+ */
 export async function baseColumn(client: pg.ClientBase, table: string, column: string): Promise<string | null> {
   const [base] = baseSchema.parse((await client.query(baseSql, [table, column])).rows);
   return base?.name ?? null;
 }
 
-/** {@link hashComputed} within the transaction of a dump, which goes on where a row is too large to be written as text. */
+/**
+ * Like {@link hashComputed}, inside the transaction of a dump, which can continue when a row is too large to be written
+ * as text.
+ */
 export async function hashIfPossible(
   client: pg.ClientBase,
   table: TableEntry,

@@ -14,9 +14,9 @@ const grantSchema = z.strictObject({ grantee: role.nullable(), privilege: z.stri
 export const propertiesSchema = z.strictObject({
   owner: role,
   comment: z.string().nullable(),
-  /** As the owner's sessions have it without saying so: bodies of functions rely on it. */
+  /** The path that the owner's sessions have by default. The bodies of functions rely on it. */
   search_path: z.string(),
-  /** The schema that every new database has; its owner may drop it. */
+  /** The schema that every new database has. Its owner may drop it. */
   has_public: z.boolean(),
   grants: z.array(grantSchema),
   /** The settings of the database, and those of its owner in it. */
@@ -24,7 +24,7 @@ export const propertiesSchema = z.strictObject({
   large_objects: z.array(
     z.strictObject({
       oid: z.int(),
-      /** Left out where it is the database's owner, and in dumps that do not say. */
+      /** Left out when it is the database's owner, and in dumps that do not record owners. */
       owner: role.optional(),
       comment: z.string().nullable(),
       grants: z.array(grantSchema).nullable(),
@@ -60,8 +60,9 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 }
 
 /**
- * Settings by which functions of the customer's compute, and how a value is written does not depend on: those of extensions and of nobody's, which have a point in
- * their names, and the configuration of text search. They hold from the first row on, as in the database that the rows come from.
+ * Settings that the customer's functions may compute with, but which do not change how a value is written: those of
+ * extensions and custom ones, which have a point in their names, and the configuration of text search. They apply from
+ * the first row on, as in the database that the rows come from.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 
@@ -72,7 +73,10 @@ export interface Target {
   database: string;
   owner: string;
   existing: ReadonlySet<string>;
-  /** The role of another owner in the dump that owns its objects here too; null: they are the database's owner's. */
+  /**
+   * The role that owns, in this database, the objects of another owner in the dump. Null when they belong to the
+   * database's owner.
+   */
   ownerOf?: (dumped: string | null) => string | null;
 }
 
@@ -80,7 +84,7 @@ interface PropertyStatement {
   text: string;
   /** The object that the statement restores. */
   object: string;
-  /** The role that runs it. Left out: the database's owner. */
+  /** The role that runs it. When left out, the database's owner. */
   owner?: string | null;
 }
 

@@ -12,9 +12,11 @@ import type { ComputedColumns, DumpManifest, TableEntry, TablesFile } from './ma
 import { dataPath, type Section, sectionPaths, textSection } from './section';
 
 export interface DumpRequest {
-  /** A reader's, which may read everything, or the owner's where no table forces row security. No TLS. */
+  /**
+   * The login of a reader, which may read everything, or of the owner where no table forces row security. Without TLS.
+   */
   url: string;
-  /** The dump says who owns what. Without it all belongs to whoever loads it. */
+  /** The dump records who owns what. Without it, everything belongs to whoever loads it. */
   withOwners?: boolean;
   signal?: AbortSignal | undefined;
 }
@@ -31,12 +33,15 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** How often a moment is looked for in which nobody drops or alters what is about to be read. */
+/** The most attempts to find a moment in which nobody drops or alters what is about to be read. */
 const attemptsMax = 20;
-/** A lock timeout, and what Postgres says of a number that stands for nothing any more. */
+/** A lock timeout, and the code with which Postgres refuses a number that no longer stands for anything. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
-/** A table or a view that was dropped after it was listed, or that somebody waits to alter, is as it is in the next moment. */
+/**
+ * A table or a view that was dropped after it was listed, or that somebody waits to alter, can be read at the next
+ * attempt.
+ */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);
   if (code === 'dump_failed') return error instanceof TransferError && !error.isPermanent;
@@ -51,8 +56,9 @@ interface Moment {
 }
 
 /**
- * A moment of the database: its snapshot is open and its tables are locked in `client`, which is the one session that reads them. Another of ours would queue up behind
- * whoever waits for these locks to go, such as a TRUNCATE, and wait for ever. pg_dump takes none, but for those of views.
+ * A moment of the database: its snapshot is open, and its tables are locked in `client`. Only that session reads them.
+ * Another of our sessions would queue up behind a client that waits for these locks, such as a TRUNCATE, and would wait
+ * for ever. pg_dump takes no locks, except those of views.
  */
 async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1): Promise<Moment> {
   const { url, signal, withOwners = false } = request;
@@ -77,7 +83,7 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
   }
 }
 
-/** Contents of one session: each waits until the one before was read. */
+/** Contents that share one session: each waits until the one before it was read. */
 function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   let turn: Promise<void> = Promise.resolve();
   return async function* (content) {
@@ -117,9 +123,10 @@ function manifestOf(head: TablesFile, copied: (Read | undefined)[], largeObjects
 }
 
 /**
- * One database as a stream of sections, all of one repeatable-read snapshot: tables.json, schema-pre.sql, schema-post.sql, database.json,
- * data/<n>.copy, sequences.json, large-objects.bin, manifest.json. One content is read after the other, each before the manifest's.
- * Writers are not disturbed, DDL waits until the dump has ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
+ * One database as a stream of sections, all from one repeatable-read snapshot: tables.json, schema-pre.sql,
+ * schema-post.sql, database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Contents are read
+ * one after the other, and all of them before the manifest's. Writers are not disturbed. DDL waits until the dump has
+ * ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
   const session = await openSession(request.url, { purpose: 'read', signal: request.signal });

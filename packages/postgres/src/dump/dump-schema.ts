@@ -11,38 +11,42 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** A catalogue of 50,000 tables takes 41 s on a machine that has time for it. */
+/** A catalogue of 50,000 tables takes 41 s on a machine that is not busy. */
 const deadlineMs = { base: 180_000, perTable: 20 };
-/** Beyond so many tables pg_dump runs once at a time: it holds some kB for each of them. */
+/** With more tables than this, pg_dump runs only once at a time, because it holds some kB for each table. */
 const tablesAtOnceMax = 1_000;
-/** Where the tables are locked already, whoever keeps us from a view waits for the locks to go. */
+/** When the tables are already locked, a client that blocks a view waits for those locks to be released. */
 const viewLockMs = 3_000;
-/** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
+/** Workers are loaded from the build output, also when jest runs this file from its source. */
 const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** How many tables the database has, where they may be many: pg_dump gets time for each. */
+  /** How many tables the database has, where that may be many: pg_dump gets time for each table. */
   tables?: number;
   /** Exported by a transaction that stays open until this returns. */
   snapshotId?: string;
   /**
-   * That transaction holds the locks that pg_dump would take. Its own would queue up behind whoever waits for one of ours to go, such as a DROP TABLE, and wait for ever.
+   * That transaction holds the locks that pg_dump would take. A lock of pg_dump's own would queue up behind a client
+   * that waits for one of these, such as a DROP TABLE, and would wait for ever.
    */
   areTablesLocked?: boolean;
-  /** With owners, for a superuser who makes the same database again; without them by default. */
+  /** With owners, for a superuser who creates the same database again. By default without them. */
   isComplete?: boolean;
   /** Without privileges and publications. */
   omitPrivileges?: boolean;
-  /** Each object is made by its owner (SET SESSION AUTHORIZATION), and not given to it afterwards (OWNER TO). */
+  /**
+   * Each object is created by its owner (SET SESSION AUTHORIZATION), and is not given to the owner afterwards (OWNER
+   * TO).
+   */
   isMadeByOwners?: boolean;
   /** Schemas that are left out. */
   excludeSchemas?: readonly string[];
   signal?: AbortSignal | undefined;
 }
 
-/** Fields of a conninfo string win over the `-U postgres` that the wrapper adds. */
+/** Fields of a conninfo string override the `-U postgres` that the wrapper adds. */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
   const fields: Record<string, string> = {
@@ -70,12 +74,16 @@ function argumentsOf(request: SchemaRequest): string[] {
 }
 
 /**
- * The schema as SQL, by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or newer without TLS.
- * Throws `dump_failed`, also after 180 s and 20 ms for each table; aborts with the signal's reason.
+ * The schema as SQL, written by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or
+ * newer, without TLS. Throws `dump_failed`, also after 180 s and 20 ms for each table. An abort throws the signal's
+ * reason.
  */
 export const dumpSchema = (request: SchemaRequest): Promise<string> => forEitherServer((isBefore17) => runPgDump(request, isBefore17));
 
-/** Both sections of the schema, as {@link dumpSchema} gives them: at once, or one after the other where there are many tables. */
+/**
+ * Both sections of the schema, as {@link dumpSchema} returns them: at the same time, or one after the other when there
+ * are many tables.
+ */
 export async function dumpBothSections(
   request: Omit<SchemaRequest, 'section'> & { tables: number },
 ): Promise<{ pre: string; post: string }> {

@@ -12,7 +12,10 @@ export interface DatabaseFingerprint {
   tables: Record<string, { rows: number; hash: string }>;
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
-  /** SHA-256 over the statements of pg_dump, without its comments and settings; comparable between servers of one major version. */
+  /**
+   * SHA-256 over the statements of pg_dump, without its comments and settings. Comparable between servers of one major
+   * version.
+   */
   schemaHash: string;
   /** SHA-256 over all of the above. */
   digest: string;
@@ -27,7 +30,7 @@ export interface TableToHash {
   isRoot?: boolean;
 }
 
-/** Rows of one table and a hash over them, whatever their order. */
+/** The rows of one table, and a hash over them that does not depend on their order. */
 export async function hashTable(
   client: pg.ClientBase,
   { name, columns, isRoot = false }: TableToHash,
@@ -40,8 +43,9 @@ const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * Two sums of independent 64-bit hashes over each row as text: twins count twice, unlike under xor. record_out is the type's output function; a cast to text could be the
- * customer's own function. `t.*` is the row, also where a column is called t.
+ * Two sums of independent 64-bit hashes over each row as text. Equal rows count twice, unlike with xor. record_out is
+ * the type's output function, while a cast to text could be the customer's own function. `t.*` is the row, also when a
+ * column has the name t.
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash

@@ -42,7 +42,7 @@ class ComputedComparison {
     this.of(name, dumped).unknown = error instanceof Error ? error.message : String(error);
   }
 
-  /** `baseOf`: a column that the generated one of a table is computed from. */
+  /** `baseOf` returns a column from which the generated column of a table is computed. */
   async findings(baseOf: (table: string, column: string) => Promise<string | null>): Promise<LoadFinding[]> {
     const findings: LoadFinding[] = [];
     for (const [name, { written, columns, unknown }] of this.tables) {

@@ -29,8 +29,9 @@ const listedSchema = z.array(z.object({ oid: z.string(), object: z.string() }));
 const isSame = (error: unknown, code: string): boolean => error instanceof Error && 'code' in error && error.code === code;
 
 /**
- * Which object it was whose definition Postgres would not write down: `view reports.monthly`. pg_dump asks for many at once and knows numbers only, so each is asked for
- * again, by itself, until one fails in the same way. Null when none does. `code`: a SQLSTATE, or the code of a TransferError.
+ * The object whose definition Postgres could not write: `view reports.monthly`. pg_dump asks for many at once and knows
+ * only numbers. So each is asked for again, on its own, until one fails in the same way. Null when none does. `code` is
+ * a SQLSTATE, or the code of a TransferError.
  */
 export async function findFailingDefinition(url: string, code: string, signal: AbortSignal | undefined): Promise<string | null> {
   const { client, close } = await openSession(url, { purpose: 'read', signal });

@@ -13,13 +13,13 @@ export interface LoadProgress {
 }
 
 /**
- * Fills the tables over as many connections as `lanes`. The next section is asked for while earlier ones are still read: a source that
- * can only give one at a time simply answers later, and the copies then run one after the other. The first error is
- * thrown at once; copies that still run end when the caller closes the sessions.
+ * Fills the tables over as many connections as `lanes`. The next section is requested while earlier ones are still
+ * being read. A source that can only deliver one at a time just answers later, and the copies then run one after the
+ * other. The first error is thrown at once. Copies that still run end when the caller closes the sessions.
  */
 export async function loadTables(options: {
   tables: TableEntry[];
-  /** Where the rows of a table go that is below a hash: see `hashRoots`. */
+  /** Where the rows of a table go that is below a hash partitioning (see `hashRoots`). */
   roots: ReadonlyMap<string, string>;
   lanes: readonly number[];
   /** The client that fills a table in a lane. */
@@ -61,7 +61,7 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // First in the list: a task that failed has rejected it before it settled itself.
+  // It comes first in the list, because a failed task rejects it before the task itself settles.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }
