@@ -16,6 +16,7 @@ const commands = {
   test: { program: 'infra/dev/dist/run-tests.js', needs: ['install', 'build'] },
   'test:all': { program: 'infra/dev/dist/run-tests.js', args: ['--all'], needs: ['install', 'build'] },
   check: { program: 'infra/dev/dist/run-tests.js', args: ['--checks-only'], needs: ['install', 'build'] },
+  house: { program: 'packages/testing/dist/conventions/house.js', needs: ['install', 'build'] },
   build: { needs: ['install', 'build'] },
   mutants: { program: 'infra/dev/dist/mutants.js', needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },
@@ -65,7 +66,7 @@ for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[
 const say = (line) => process.stderr.write(`${line}\n`);
 const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed(1);
 
-/** What runs right now, to be ended with us. */
+/** The program that runs now. It is ended with us. */
 let running = null;
 let stoppedBy = null;
 

@@ -56,7 +56,7 @@ const deriveFrom = (master, label) => Buffer.from(hkdfSync('sha256', Buffer.from
 /** `<label>` is one value, `<rotated label>` one of each master key. */
 const derive = (label, isRotated) => (isRotated ? masters : [ofStores]).map((master) => deriveFrom(master, label)).join(',');
 
-/** What takes the place of what would be derived. */
+/** Values that an operator brings, instead of derived ones. */
 const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
 /** Addresses that stand in URLs, by what stands in their place in secrets.json. */
 const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };

@@ -5,7 +5,7 @@ import { startBenchStack } from './stack';
 
 const settleSeconds = 90;
 const measuredSeconds = 60;
-/** What all processes together may take while nobody asks anything. */
+/** The most that all processes together may take while nobody asks anything. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {
@@ -53,7 +53,7 @@ function readFamily(supervisor: number): Map<number, Member> {
   return new Map(members.filter(({ pid }) => family.has(pid)).map((member) => [member.pid, member]));
 }
 
-/** What `npm start` costs while nothing happens: memory and processor time, by process. */
+/** Measures `npm start` while nothing happens: memory and processor time, by process. */
 export async function benchIdle(): Promise<void> {
   const stack = await startBenchStack({ environment: { WORKFLOW_SWEEP_MS: '', WORKFLOW_LEASE_SECONDS: '' } });
   try {

@@ -10,7 +10,9 @@ export interface Load {
 
 export interface LoadResult {
   requestsPerSecond: number;
-  /** What one request cost the process under load, all its threads; undefined where nobody could say. */
+  /**
+   * Processor time of the process under load for one request, over all its threads; undefined if it could not be read.
+   */
   cpuMicroseconds: number | undefined;
   /** How long a request took, of those that were sent. */
   p50Ms: number;

@@ -21,13 +21,16 @@ import { createRecorder, middle, type Recorder } from './scale-statements';
 import { withWorkspace } from './workspace';
 
 const root = path.resolve(__dirname, '../../..');
-/** What each statement may take, however much history there is. */
+/** The limit for each statement, in milliseconds, however much history there is. */
 const barMs = 10;
 const log = { debug() {}, info() {}, warn: (fields: object, text: string) => say(`${text} ${JSON.stringify(fields)}`), error() {} };
 
 type Measure = (what: string, work: () => Promise<unknown>) => Promise<void>;
 
-/** What a service does every second, minute and hour, over years of history: what each statement costs, and by which index it finds its rows. */
+/**
+ * Measures the statements that a service runs every second, minute and hour, over years of history: how long each one
+ * takes, and by which index it finds its rows.
+ */
 export const benchScale = (): Promise<void> =>
   withWorkspace('scale', async (folder) => {
     const settings = { shared_buffers: '256MB', max_wal_size: '4GB', autovacuum: 'off' };

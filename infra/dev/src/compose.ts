@@ -103,7 +103,7 @@ const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites'
 /** Customers' things yield to the control plane when the machine is busy. */
 const customersLimits = { cpus: 2, cpu_shares: 256, pids_limit: 8_192 };
 
-/** What a container has instead. With a gigabyte or more it may take two cores. */
+/** The limits of a container that differ from the usual ones. With a gigabyte or more it may take two cores. */
 function limitsOf(plan: ProcessPlan, base: 'program' | 'store') {
   const { memoryMb } = plan;
   return {
@@ -145,7 +145,7 @@ const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvir
 
 /** An environment without what it has from its group. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
-  // What sends webhooks has a database, and no part in the calls between services.
+  // The process that sends webhooks has a database, but no part in the calls between services.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
   if (!needs.includes('redis')) return { '<<': '*service', ...without(ofService, variables, name) };
   const queued = { ...ofService, ...ofQueued };
@@ -334,7 +334,7 @@ export const renderSecrets = (): string =>
 
 const widthMax = 155;
 
-/** What stands behind `key:`, as YAML: on the same line where it is short and its parts are plain, otherwise each part on a line of its own. */
+/** The value behind `key:` as YAML: on the same line if it is short and plain, otherwise each part on its own line. */
 function yaml(value: unknown, depth: number): string {
   const line = flow(value);
   const isMerged = isMap(value) && '<<' in value && depth < 4 && !('test' in value);

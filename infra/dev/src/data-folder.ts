@@ -86,7 +86,7 @@ export function openMasterKey(dataDir: string): Secrets {
 
 const proofsSchema = z.record(z.string(), z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }));
 
-/** What identifies a process of an earlier run: its pid, its start time, and a text that its command line holds. */
+/** The identity of a process of an earlier run: its pid, its start time, and a text in its command line. */
 type NotedProcess = ProcessProof & { program: string };
 
 export interface ProcessTable {

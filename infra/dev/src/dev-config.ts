@@ -58,7 +58,7 @@ export interface DevConfig {
   demo: 'whole' | 'sites';
   queueBackend: 'redis' | 'postgres' | undefined;
   redisUrl: string | undefined;
-  /** What every process of ours gets beside its own settings. */
+  /** The environment of every process of ours, besides its own settings. */
   commonEnvironment: Record<string, string>;
 }
 

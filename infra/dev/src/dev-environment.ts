@@ -12,7 +12,7 @@ const devEnvironmentSchema = z.object({
   down: z.string().nullable().default(null),
 });
 
-/** What a service that is developed alone runs in; `npm run dev:call` reads it. */
+/** The environment of a service that is developed alone; `npm run dev:call` reads it. */
 export interface DevEnvironment {
   /** The launcher that holds the databases; without it nothing of this is up. */
   owner: ProcessProof;

@@ -16,7 +16,7 @@ export interface DevProgramOptions {
   start: () => Promise<GuardedChild>;
   /** Where it answers HTTP; undefined for a program that nobody calls. */
   url: string | undefined;
-  /** What asks it, for the line that says that it listens. */
+  /** The command that asks it, for the line that says that it listens. */
   how?: string;
   /** Called with why it is down, and with null when it answers. */
   onState?: (reason: string | null) => void;

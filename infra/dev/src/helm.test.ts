@@ -83,7 +83,7 @@ test('no process is reached by one that the topology does not let call it, and o
   expect(processes['gateway']?.callsOutside).toEqual(['redis']);
 });
 
-/** What the schema has against these values, given over those of the chart. */
+/** The fields of these values, given over those of the chart, that the schema refuses. */
 function refusalsOf(given: Record<string, unknown>): string[] {
   const schema = z.fromJSONSchema(JSON.parse(fs.readFileSync(path.join(chart, 'values.schema.json'), 'utf8')));
   const result = schema.safeParse({ ...values, ...given });

@@ -44,7 +44,7 @@ export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | '
   return `postgresql://${service}:${place.derive(`postgres:${service}`)}@${place.addressOf('postgres')}/${service}`;
 }
 
-/** What a service and its worker share. */
+/** The secrets that a service and its worker share. */
 export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   DATABASE_URL: databaseUrl(place, service),
   SERVICE_SECRET: place.rotated(`service:${service}`),
@@ -79,7 +79,7 @@ export const webhookReceivers = (place: Place): Variables => {
 /** The demo's buckets at the S3 emulator, by owner. That of Drydock's backups has Object Lock. */
 export const buckets = { backups: 'drydock-backups', customer: 'demo-customer', sandboxCustomer: 'demo-sandbox-customer' } as const;
 
-/** What the owner of a bucket needs to use the S3 emulator. The bucket's name is its access key's too. */
+/** The settings for the owner of a bucket of the S3 emulator. The access key has the bucket's name. */
 export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
   endpoint: urlOf(place, 's3-stand-in'),
   region: 'us-east-1',
@@ -117,7 +117,7 @@ const vendorUrls = (place: Place): Variables =>
     ? { VENDOR_URL: urlOf(place, 'vendor-stand-in'), VENDOR_SANDBOX_URL: urlOf(place, 'vendor-stand-in') }
     : { VENDOR_URL: place.setting('VENDOR_URL') };
 
-/** What both hosting processes get. */
+/** The environment that both hosting processes have in common. */
 export const hostingEnvironment = (place: Place): Variables => ({
   ...keysUrl(place),
   ...backupsBucket(place),
@@ -131,7 +131,7 @@ export const hostingEnvironment = (place: Place): Variables => ({
 /** Only embedded values are known here; for containers the operator brings them, which '' says. */
 export const embeddedOr = (place: SecretPlace, value: string): string => (place.isEmbedded ? value : '');
 
-/** What Hetzner's emulator sells, at the prices of a small provider. */
+/** The offer of Hetzner's emulator, at the prices of a small provider. */
 const hetznerOffer = {
   currency: 'EUR',
   specs: {
@@ -142,7 +142,7 @@ const hetznerOffer = {
   plans: { small: 'cpx11', medium: 'cpx21' },
 };
 
-/** What machines of the Proxmox emulator's cluster are made into. */
+/** The offer of the Proxmox emulator: its sizes, and the templates that machines are made from. */
 const proxmoxOffer = {
   currency: 'EUR',
   specs: { 'vm-small': { hour_minor: 1, month_minor: 390 }, 'vm-medium': { hour_minor: 2, month_minor: 790 } },

@@ -32,7 +32,7 @@ export interface Stack {
   /** A process of ours as it is run here. */
   programOf(name: string): NodeProgram;
   processesFile: string;
-  /** What the user should know, once it is up. */
+  /** Notes for the user, once it is up. */
   notes(): string[];
   /** Stops every process, each after those that need it; harmless at any time and more than once. */
   stop(): Promise<void>;
@@ -108,7 +108,7 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     const { run, environment, secrets, network } = findPlan(name);
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
-    // What stands in for somebody else's server sends us no spans, as that server would not.
+    // An emulator sends us no spans, because the server that it replaces would not either.
     const commonEnvironment = Object.fromEntries(
       Object.entries(config.commonEnvironment).filter(([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_')),
     );

@@ -23,7 +23,10 @@ function secretsOf(program: string): Set<string> {
   return new Set(Object.values(environment).flatMap((value) => decodeURIComponent(value).match(/<[^>]+>/g) ?? []));
 }
 
-/** What each API shares with nobody but its worker, the gateway and keys, and what it can only look by. */
+/**
+ * The secrets that each API shares only with its worker, the gateway and keys. `readersOf` has the secrets with which
+ * it can only read.
+ */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,
   `<service:${service}>`,

@@ -35,7 +35,7 @@ export interface ProcessPlan {
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
   /** These are started before it, and stopped after it. */
   needs: readonly string[];
-  /** What it calls as well, but can start and be useful without. */
+  /** Processes that it calls as well, but can start and be useful without. */
   calls?: readonly string[];
   /** The service whose database it uses; created and migrated before it starts. */
   database?: ServiceWithDatabase;

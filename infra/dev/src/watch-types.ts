@@ -24,7 +24,7 @@ export interface TypeWatchOptions {
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
-/** What the compiler reads. The files that an editor keeps beside it, such as `.port.ts.swp`, start nothing. */
+/** Files that the compiler reads. Those that an editor keeps beside them, such as `.port.ts.swp`, start nothing. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
 /** When the file was written. One that is gone counts as new: the compiler sees by itself that it is gone. */
 const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;

@@ -29,7 +29,7 @@ export const protocol: ControlProtocol<'box_is_full'> = {
   Refusal: BoxError,
 };
 
-/** What the boxes of the test do. */
+/** The work of the test's boxes. */
 export interface Levers {
   put: (text: string) => Promise<unknown>;
 }
@@ -48,7 +48,7 @@ export interface BoxHost {
 }
 
 interface BoxOptions {
-  /** What its jobs do. */
+  /** The work of its jobs. */
   kinds?: Record<string, AnyJobKind>;
   /** The folder of a host before this one. Left out, the host has a folder of its own, which goes with it. */
   folder?: string;

@@ -73,7 +73,7 @@ async function printPage(session: Session, id: OperationId, input: Input, first:
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** What the call would do, in lines; empty where nothing is said of it. */
+/** The preflight's answer in lines; empty if it is none. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander';
 import { listNames } from './contexts';
 
-/** What each shell is told. All of them ask `drydock __complete`, so that what they offer is what this version takes. */
+/** The script for each shell. All of them ask `drydock __complete`, so that they offer what this version takes. */
 const scripts = {
   bash: `_drydock() {
   local line
@@ -36,7 +36,7 @@ const shells = Object.keys(scripts);
 type Candidate = readonly [word: string, description: string];
 const bare = (words: readonly string[]): Candidate[] => words.map((word) => [word, '']);
 
-/** What may stand in place of the last of these words. */
+/** The words that could replace the last, unfinished one. */
 export function candidatesFor(program: Command, words: readonly string[]): Candidate[] {
   const unfinished = words.at(-1) ?? '';
   let command = program;

@@ -80,7 +80,10 @@ function writeContexts(config: Config, contexts: Contexts): void {
   fs.renameSync(beside, fileOf(config));
 }
 
-/** What to call and with which key: the context that is asked for, else the environment, else the current context. */
+/**
+ * Finds the installation to call and the key for it: the named context, otherwise the environment, otherwise the
+ * current context.
+ */
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {

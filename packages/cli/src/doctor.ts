@@ -8,7 +8,7 @@ interface Check {
   check: string;
   result: 'ok' | 'warning' | 'failed';
   detail: string;
-  /** What to do about it. */
+  /** Advice for the user. */
   next?: string;
   exitCode?: number;
 }

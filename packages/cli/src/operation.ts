@@ -114,7 +114,7 @@ function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   return number;
 }
 
-/** What the operation is called with. Throws a UsageError that names what is missing. */
+/** The input of the operation. Throws a UsageError that names a missing part. */
 export async function readInput(
   operation: Operation,
   given: readonly string[],

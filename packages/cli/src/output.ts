@@ -3,7 +3,10 @@ import { stripVTControlCharacters } from 'node:util';
 export const formats = ['table', 'json', 'yaml'] as const;
 export type Format = (typeof formats)[number];
 
-/** What moves a cursor, hides text or turns its direction: controls, format characters, separators, halves of a pair. */
+/**
+ * Characters that move a cursor, hide text or turn its direction: controls, format characters, separators, halves of a
+ * pair.
+ */
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** Text of a server as one harmless line. A server, or whoever named a site, must not drive the reader's terminal. */

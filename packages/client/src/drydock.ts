@@ -37,11 +37,11 @@ type Given<Member extends string, Parameters> = Parameters extends { [Name in Me
     : object;
 
 type OperationId = keyof operations & keyof Routes;
-/** What a call takes: the values of its path and query, and its body. */
+/** The input of a call: the values of its path and query, and its body. */
 type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
   Given<'query', operations[Id]['parameters']> &
   BodyOf<operations[Id]>;
-/** What a call gives. Streams are read by `watch`. */
+/** The result of a call. Streams are read by `watch`. */
 type ResultOf<Id extends OperationId> = JsonOf<Success<operations[Id]['responses']>>;
 type Arguments<Id extends OperationId, Options> =
   object extends InputOf<Id> ? [input?: InputOf<Id>, options?: Options] : [input: InputOf<Id>, options?: Options];
@@ -68,7 +68,10 @@ export type Drydock = { readonly [Id in CallableId]: (...given: Arguments<Id, Ca
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
   /** The states of a workflow as they change, to its end. A stream that breaks is taken up where it was. */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
-  /** What happens in the organisation, as it happens, until the signal is aborted. A stream that breaks is taken up where it was: no event is missed. */
+  /**
+   * The events of the organisation, as they happen, until the signal is aborted. A stream that breaks is continued
+   * where it was: no event is missed.
+   */
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
 

@@ -19,8 +19,9 @@ export interface CallOptions {
   /** Names the call, so that it is carried out once however often it is sent. Default: a new one for each call that takes one. */
   idempotencyKey?: string;
   /**
-   * What an earlier call gave of the same thing. A read gives this very value again while it is what a read would give. An update changes only what is still
-   * so, and throws the problem `precondition_failed` when somebody else has changed it.
+   * The result of an earlier call about the same resource. A read returns this very value while it is still current. An
+   * update succeeds only if it is still current, and throws the problem `precondition_failed` if somebody else has
+   * changed the resource.
    */
   known?: object;
 }
@@ -103,7 +104,10 @@ const retryAfterOf = ({ headers }: Response): number | null => {
   return Number.isFinite(seconds) ? seconds * 1_000 : null;
 };
 
-/** What did not arrive whole (408) or was not let in (429) may always be sent again. What may have been carried out is sent again where a repeat changes nothing. */
+/**
+ * Whether a failed request may be sent again. Always, if it did not arrive whole (408) or was not let in (429). If it
+ * may have been carried out, only if a repeat changes nothing.
+ */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
   const isRepeatable = method === 'GET' || method === 'PUT' || idempotencyKey !== undefined;

@@ -1,6 +1,6 @@
 import type { Flavour } from '../src/engines/version';
 
-/** What an application of many features makes of its schema, in one session. */
+/** The schema of an application with many features, made in one session. */
 const bothMake = [
   'CREATE TABLE parent (id INT PRIMARY KEY, other INT, UNIQUE (other))',
   'CREATE TABLE ring_a (id INT PRIMARY KEY, b INT)',

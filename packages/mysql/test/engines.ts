@@ -4,7 +4,7 @@ import { type Engine, listFetched } from '../src/engines/list-engines';
 
 const fetched = listFetched();
 
-/** What is there of what can be fetched, by name: `mariadb@10.11`. */
+/** The installed engine of this name, such as `mariadb@10.11`; null if it was not fetched. */
 export const engineOf = (name: string): Engine | null => fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
 
 /** Runs the body with each of these engines. One that is not there is a skipped test, which says how to get it. */

@@ -7,7 +7,7 @@ import mysql, { type Connection } from 'mysql2/promise';
 import type { MysqlServer } from '../src/server/mysql';
 import { ask, serverFolder } from './servers';
 
-/** What changes by itself, by the name of the setting. */
+/** Settings whose values change by themselves. */
 const restless =
   /gtid|binlog_pos|timestamp|last_insert_id|rand_seed|innodb_buffer_pool_(?:dump|load)|slave_(?:run_triggers|max_allowed)|server_uuid/;
 
@@ -18,8 +18,9 @@ interface Watched {
 }
 
 /**
- * What no customer may read, change or stop: a file and a folder of a server's own account, a table on a neighbour's server,
- * the neighbour's process, sessions of the platform, and on each server its accounts, rights, settings and plugins.
+ * Things that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
+ * neighbour's server, the neighbour's process, sessions of the platform, and on each server its accounts, rights,
+ * settings and plugins.
  */
 export class Canaries {
   readonly folder: string;

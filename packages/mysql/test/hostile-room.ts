@@ -74,7 +74,7 @@ const oddNames = [
   ...['n'.repeat(64), 'N'.repeat(64), '縗'.repeat(64), '../../x', '#sql-1', 'md5', 'CURRENT_USER'],
 ];
 
-/** What one schema is made of. Each name is its own, also where case is all that differs. */
+/** The means to make one schema. No two names are the same, not even without regard to case. */
 export class Room {
   readonly random: SeededRandom;
   readonly flavour: Flavour;

@@ -2,7 +2,7 @@ import type { Flavour } from '../src/engines/version';
 
 const name = '`odd ``name\n;-- x`';
 
-/** What a customer makes of two schemas, by SQL of both flavours. One statement each. */
+/** The content of two schemas as a customer makes it, in SQL of both flavours. One statement each. */
 export function oddContent(flavour: Flavour): string[] {
   return [
     `CREATE TABLE shop.kinds (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, f FLOAT, d DOUBLE, n DECIMAL(30,10), b BIT(9), raw BLOB, j JSON,

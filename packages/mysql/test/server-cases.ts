@@ -44,7 +44,7 @@ export function durabilityCases(engine: Engine): void {
   });
 }
 
-/** What else a server of each version holds to. */
+/** Further tests of a server of each version. */
 export function serverCases(engine: Engine): void {
   const servers = new Servers();
   let folder: string;

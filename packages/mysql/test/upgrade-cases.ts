@@ -94,7 +94,7 @@ export function followCases(from: Engine, to: Engine): void {
   });
 }
 
-/** What else holds between each two versions. */
+/** Further tests of an upgrade between each two versions. */
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 

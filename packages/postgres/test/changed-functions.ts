@@ -3,7 +3,7 @@ export interface ChangedFunction {
   name: string;
   /** Made with {@link define} `$1` before it. */
   made: string[];
-  /** What the function returns later. */
+  /** The value that the function returns later. */
   later: string;
   /** How the preflight tells it. */
   detail: RegExp;

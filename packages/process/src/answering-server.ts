@@ -5,19 +5,22 @@ import type { GuardedChild } from './guarded-child';
 export type Answer = 'ready' | 'not yet' | 'wrong password';
 
 export interface Awaited {
-  /** What people call it: `MariaDB 10.11`. */
+  /** The server's name for people: `MariaDB 10.11`. */
   label: string;
   timeoutMs: number;
   ask: () => Promise<Answer>;
-  /** How long another server may answer at the address of one that is about to end, because it cannot have it. Left out: no other one can. */
+  /**
+   * How long another server may still answer at this address while this one is about to end for want of the port.
+   * Absent: no other one can.
+   */
   bindTimeoutMs?: number;
   /** Gets what the server writes to its log. */
   onLog?: ((text: string) => void) | undefined;
 }
 
 /**
- * Resolves when a server that was just started answers.
- * @throws with its last words when it ends, and when it does not answer in time
+ * Resolves when a server that was just started answers. @throws with its last output if it ends, or does not answer in
+ * time
  */
 export async function waitUntilAnswering(child: GuardedChild, { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited): Promise<void> {
   let lastWords = '';

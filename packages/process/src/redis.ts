@@ -38,9 +38,9 @@ export function findRedis(): string | null {
 }
 
 /**
- * Starts a private Redis or Valkey: loopback, a generated password, append-only file, and no eviction, since a queue that forgets is
- * worse than one that refuses. Resolves when it answers, after it has loaded its file.
- * @throws when no program is on the PATH, or with the server's last words when it does not start
+ * Starts a private Redis or Valkey: loopback, a generated password, append-only file, and no eviction, because a queue
+ * that forgets is worse than one that refuses. Resolves when it answers, after it has loaded its file. @throws if no
+ * program is on the PATH, or with the server's last output if it does not start
  */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const program = findRedis();
@@ -100,7 +100,7 @@ function settlePassword(folder: string): string {
   return fs.readFileSync(file, 'utf8').trim();
 }
 
-/** Ends the server of an earlier run on this folder: recognised by pid and start time. */
+/** Ends the server of an earlier run on this folder, recognised by pid and start time. */
 async function clearLeftoverRedis(folder: string): Promise<void> {
   const note = path.join(folder, 'running.json');
   if (!fs.existsSync(note)) return;

@@ -19,7 +19,7 @@ export const removeCompiled = (): void => rmSync(compiled, { recursive: true, fo
 
 /** The user id that runs the scripts of a kind and may own files in a box of that kind. */
 export const ownerOf = (kind: Kind): number => (kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody);
-/** Whose files the box's own processes can have. */
+/** The user id inside the box, whose files the box's own processes can have. */
 export const accountIn = (kind: Kind): number => (kind === 'accounts' ? 200_001 : ownerOf(kind));
 
 const prelude = `
@@ -55,7 +55,7 @@ export function startAs(
   return spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit', ...more], env: { PATH: process.env['PATH'], ...env } });
 }
 
-/** What the script has printed, as JSON. */
+/** The output of the script, parsed as JSON. */
 export async function runAs(...[kind, script, env, inherited]: Parameters<typeof startAs>): Promise<unknown> {
   const child = startAs(kind, script, env, inherited);
   let text = '';

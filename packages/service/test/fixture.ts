@@ -99,7 +99,7 @@ const watchThing = endpoint({
   problems: [],
 });
 
-/** What a test reaches into the handlers with. */
+/** The handles by which a test steers the handlers. */
 export interface Levers {
   /** Awaited inside `execute`, before its effect. */
   hold: () => Promise<void>;

@@ -10,7 +10,7 @@ export interface TestDatabase {
   database: Database<pg.PoolClient>;
   pool: pg.Pool;
   url: string;
-  /** What was asked of it so far: the text of each statement, and BEGIN for each transaction. */
+  /** The statements so far: the text of each one, and BEGIN for each transaction. */
   statements: string[];
   /** The next transaction is committed, and its connection lost before that is known. */
   loseNextCommit(): void;

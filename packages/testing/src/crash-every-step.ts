@@ -11,7 +11,7 @@ import { keepWorkers, type WorkerCrew } from './worker-crew';
 /** A file that gets a line for each case that held, for the run's last lines to tell their number. */
 const countedIn = process.env['DRYDOCK_CRASH_CASES'];
 
-/** What the record says of a run. */
+/** The state of a run in the service's record. */
 export interface CrashLook {
   status: string;
   steps: readonly { name: string; status: string; attempts: number }[];
@@ -173,13 +173,13 @@ async function settled<Run extends { workflowId: string }>(
   return last;
 }
 
-/** What a fixture expects of a look does not become true later. */
+/** A failed expectation of a look does not become true later, so it is not tried again. */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
   throw error;
 }
 
-/** What goes on after its time is left alone: without workers it comes to nothing. */
+/** Rejects after `ms`. The work itself is left alone: without workers it cannot do anything. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

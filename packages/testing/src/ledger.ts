@@ -11,7 +11,7 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** What the effect begins from, where the target says it: the same operation from elsewhere is another effect. */
+  /** The starting point of the effect, if the target tells it: the same operation from elsewhere is another effect. */
   detail?: string;
   /** A digest of the effect, where the target knows it: equal digests are one effect applied again. */
   digest?: string;
@@ -50,11 +50,14 @@ const lineSchema = z
 /** Reads an append-only ndjson ledger. A last line cut off by a crash of its writer is left out; any other bad line throws. */
 export function readLedger(file: string): LedgerEntry[] {
   const lines = readFileSync(file, 'utf8').split('\n');
-  // What follows the last newline is empty, or was never finished.
+  // The text behind the last newline is empty, or a line that was never finished.
   return lines.slice(0, -1).map((line) => lineSchema.parse(JSON.parse(line)));
 }
 
-/** What a provider took on. It knows no fence and no workflow; one effect is known by its own action, so that a second send is told from the first. */
+/**
+ * The changes that a provider has accepted. It knows no fence and no workflow; one effect is known by its own action,
+ * so that a second send is told from the first.
+ */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
 ): LedgerEntry[] =>

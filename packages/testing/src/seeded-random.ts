@@ -53,8 +53,9 @@ export interface Sample {
 }
 
 /**
- * What a test with generated cases takes: in CI always the same few, so that a failure comes from the change at hand; in `npm run chaos` many, of a new seed each time.
- * The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
+ * The size and seed of a test with generated cases: in CI always the same few, so that a failure comes from the change
+ * at hand; in `npm run chaos` many, of a new seed each time. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat
+ * a run.
  */
 export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
   const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));

@@ -57,7 +57,7 @@ export interface TestStack {
   killAndWait(name: string): Promise<number>;
   /** Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, now when missing): those of a worker that is dead. */
   expireLeases(service: string, at?: number): Promise<void>;
-  /** What the process has logged so far. */
+  /** The log of the process so far. */
   log(name: string): string;
   /** A variable of a running process, secrets included. @throws when it has none */
   variable(name: string, variable: string): string;

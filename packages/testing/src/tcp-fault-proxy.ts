@@ -2,7 +2,7 @@ import net from 'node:net';
 import { Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What the network does to bytes, either way. Changes apply to connections that are open too. */
+/** The faults of the network, both ways. Changes apply to connections that are open too. */
 export interface NetworkFaults {
   /** Added to each chunk, in ms. */
   latencyMs: number;

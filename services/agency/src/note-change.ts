@@ -4,7 +4,7 @@ import { audit } from '@drydock/service/effects/audit';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 
-/** Where a board, or a card on it, is found. */
+/** The path of a board, or of a card on it. */
 export const boardPath = (boardId: string): string => `/v1/agency/boards/${boardId}`;
 export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
 

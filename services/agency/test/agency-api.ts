@@ -20,7 +20,7 @@ export interface AgencyApi extends ServiceApi {
   card(boardId: string, columnId: string, body?: object): Promise<Card>;
 }
 
-/** The service's inside over a real socket and a real Postgres. */
+/** The service over a real socket and a real Postgres. */
 export async function startAgency(): Promise<AgencyApi> {
   const api = await startServiceApi(agency, callerOf());
   const ask = async <Body>(method: string, target: string, body?: object): Promise<Body> => {

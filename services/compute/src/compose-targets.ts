@@ -63,10 +63,10 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
   }
 }
 
-/** What handlers get: they look and never change. */
+/** The part for handlers: it only reads. */
 export const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
 
-/** What workers get. */
+/** The part for workers. */
 export const openDrivers = (configured: Configured): OpenTargets<ComputeDriver> => openAll(configured, openDriver);
 
 function openAll<Provider extends Closing>(configured: Configured, open: (config: TargetConfig) => Provider): OpenTargets<Provider> {

@@ -7,7 +7,7 @@ const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 const offered = {
   /** ISO 4217. */
   currency: z.string().regex(/^[A-Z]{3}$/),
-  /** The provider's words for the sizes that are offered, and what they cost. */
+  /** The sizes on offer, in the provider's words, and their prices. */
   specs: z.record(z.string(), priceSchema),
   /** Codes under which sizes are sold. */
   plans: z.record(z.string(), z.string()).default({}),
@@ -44,11 +44,11 @@ const proxmoxSchema = z
 
 const absolute = z.string().startsWith('/');
 
-/** Machines of this host: the worker runs them and the API looks at them, so both are on it. */
+/** Machines of this host: the worker runs them and the API reads them, so both run on it. */
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
-    /** The folder of this range in this mode alone. */
+    /** A folder for this range in this mode, and for no other. */
     folder: absolute,
     zone: z.string().default('local'),
     images: z.record(
@@ -77,7 +77,7 @@ function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
   }
 }
 
-/** Credentials are in it, so neither value nor default is ever shown. */
+/** It contains credentials, so neither value nor default is ever shown. */
 export const targetsField = (description: string) =>
   z
     .string()

@@ -3,7 +3,7 @@ import { apiFields, databaseFields, processFields, queueFields, serviceFields, w
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 
-/** The API looks at machines and never changes one: its tokens are such as cannot. */
+/** The API reads machines and never changes one: its tokens cannot. */
 export const serverShape = {
   ...serviceFields('compute'),
   ...apiFields,

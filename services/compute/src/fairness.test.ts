@@ -11,7 +11,7 @@ import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../
 const [organisations, rollbacksEach] = [10, 20];
 /** Emulator seconds to one of ours. */
 const clockScale = 4;
-/** What the provider grants in an hour: they need less than half of it. */
+/** The provider's hourly limit. The rollbacks need less than half of it. */
 const callsMax = 3_600;
 
 let world: ComputeWorld;
@@ -25,7 +25,7 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   const disks: { disk: Disk; caller: (typeof crowd)[number] }[] = [];
   for (const caller of crowd)
     for (let number = 0; number < rollbacksEach; number += 1) disks.push({ caller, disk: await makeDisk(world, {}, caller) });
-  // What it took to make the machines does not count.
+  // The calls that made the machines do not count.
   await world.project.admin('PUT', '/rate-limit', { perHour: callsMax });
   // One organisation after the other, all of it before anybody works: so the first would be served first if nobody saw to it.
   for (let index = 0; index < disks.length; index += 10) {

@@ -21,7 +21,7 @@ interface Run {
   serverId: string;
 }
 
-/** What another provider could do otherwise: it is asked in other words whether it was told already. */
+/** `send` alone depends on the provider: Proxmox is asked in its own way whether it has taken a change on. */
 const scope = crashScope({ delicate: ['send'] });
 
 let cluster: ProxmoxCluster;

@@ -65,7 +65,10 @@ describe('a database that was put back from a backup', () => {
   const over = (works: readonly Work[]): Promise<boolean> =>
     until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), { timeoutMs: 60_000, what: 'the end of all works' });
 
-  /** What came of a work, and how often the provider was told to do it. `overwrites`: of which the older database may know nothing. */
+  /**
+   * The outcome of a work, after a check of how often the provider was told to do it. `overwrites`: rollbacks and
+   * rebuilds that the restored database may not know of.
+   */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
     const [row] = await world.api.rows<{ status: string; code: string | null; internal: string | null; operable: boolean }>(
       `SELECT workflow.status, error ->> 'code' AS code, error_internal AS internal, operable FROM workflow, servers WHERE workflow.id = $1 AND servers.id = $2`,

@@ -33,7 +33,7 @@ export async function givenServer(api: ServiceApi, caller: Caller, given: GivenS
   return id;
 }
 
-/** What the clock would have started. Its resource is its own, so that none is in the way of another. */
+/** Starts the work of the schedule. Each has a resource of its own, so that none waits for another. */
 export async function startReconciliation(api: ServiceApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
   const id = uuidv7();
   await api.rows(

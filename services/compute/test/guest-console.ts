@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { until } from '@drydock/testing/wait';
 
 export interface GuestConsole {
-  /** What the command prints. @throws unless it ends with 0 */
+  /** The output of the command. @throws unless it ends with 0 */
   run(command: string): Promise<string>;
   /** Says it and waits for nothing. */
   say(command: string): void;

@@ -19,7 +19,7 @@ export interface HetznerProject {
   target(change?: object, mode?: 'live' | 'sandbox'): object;
   admin(method: string, path: string, body?: unknown): Promise<unknown>;
   fault(order: FaultWish): Promise<unknown>;
-  /** What it has really taken on. */
+  /** The changes that the provider has accepted. */
   ledger(op?: string): Promise<LedgerEntry[]>;
   calls(): Promise<{ at: number; method: string; path: string; status: number }[]>;
   /** A machine that was not ordered by us, running, with a file on its disk. */

@@ -16,7 +16,7 @@ export interface DriverTweaks {
   account?: 'one' | 'other' | 'nobody';
 }
 
-/** What the contract's tests need to know of one provider and its emulator. */
+/** The facts that the contract's tests need about one provider and its emulator. */
 export interface Rig {
   name: string;
   create(stateDir: string, adminToken: string): Server;
@@ -97,7 +97,7 @@ export async function openRig(rig: Rig | HostRig): Promise<RigWorld> {
   };
 }
 
-/** What a driver rejects with; fails the test when it resolves. */
+/** The error that a driver's call rejects with; fails the test if the call resolves. */
 export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
   const outcome: unknown = await work.then(
     (value) => new Error(`resolved with ${JSON.stringify(value)}`),

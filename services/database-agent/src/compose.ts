@@ -17,7 +17,10 @@ import { databaseJobs } from './database-jobs';
 import { HostedDatabases } from './hosted-databases';
 import { openTlsAuthority } from './tls-authority';
 
-/** Opens the host: certificates, every database, and last the control port, so that whoever can call it finds all of them served. */
+/**
+ * Opens the host: certificates, every database, and last the control port, so that a caller who reaches it finds all
+ * databases served.
+ */
 export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);

@@ -17,7 +17,7 @@ import { installedMajors } from './instance';
 import { switchOver } from './switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
 
-/** The whole control protocol but the jobs, one entry for each call. */
+/** The routes of the whole control protocol except the jobs, one for each call. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   const { route, hostRoute, change } = controlRoutesOf(databaseHostProtocol.things, databases);
   const upgrade = (rest: string, work: (known: Known, body: z.infer<typeof upgradeSchema>) => Promise<unknown>): ControlRoute =>

@@ -35,8 +35,8 @@ import {
 import { withServer } from './own-database';
 
 /*
- * The program of a database host's jobs. It is the process that meets a customer's content: it runs in a box of the instance's account, knows what its input says, and ends
- * with its job.
+ * The program of a database host's jobs. It is the process that handles a customer's content: it runs in a box under
+ * the instance's account, knows only its input, and ends with its job.
  */
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
@@ -73,7 +73,7 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
     freeBytes: request.free_bytes,
   });
   if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
-  // They ask different servers, so neither waits for the other. Where both fail, the schema's error is told.
+  // The two ask different servers, so neither waits for the other. If both fail, the schema's error is reported.
   const [rows, schema] = await Promise.allSettled([askRows({ ...database, toMajor: request.to_major }), trySchema(trial)]);
   if (schema.status === 'rejected') throw schema.reason;
   if (rows.status === 'rejected') throw rows.reason;
@@ -101,17 +101,17 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
   });
 }
 
-/** What an archive holds, and whoever makes the roles that its policies name in the scratch instance. */
+/** The sections of an archive, and a function that makes the roles which its policies name in the scratch instance. */
 const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
   url: scratch.url,
   sections: readSections(archives, setup.database_id, archive),
   makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
 });
 
-/** Many more say no more: a table that cannot be made fails everything that is about it. */
+/** Further refusals add nothing: a table that cannot be made fails everything that refers to it. */
 const refusedMax = 20;
 
-/** The schema alone, into the scratch instance. */
+/** Loads the schema alone into the scratch instance. */
 function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   return withArchives(context, async (archives) => {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
@@ -120,7 +120,7 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
   });
 }
 
-/** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
+/** Loads a dump into the scratch instance. The load compares the counts; one row is read back as a customer would. */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const manifest = await loadDatabase({
@@ -131,7 +131,10 @@ function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<Loaded
   });
 }
 
-/** Into the target of a restore, each object as its owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
+/**
+ * Loads a dump into the empty target of a restore, each object as its owner. The load compares the counts; the owner
+ * reads one row back.
+ */
 function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, (archives) =>
     withStage(move, async (stage) => {
@@ -170,13 +173,16 @@ async function readAsClient(scratch: { url: string; ca_certificate: string }, ma
   }
 }
 
-/** The first table that a row can be read from; null when there is none. Throws JobProblem `transfer.counts_differ` where a row should be and is not. */
+/**
+ * The first table that a row can be read from; null if there is none. Throws JobProblem `transfer.counts_differ` if a
+ * table should have a row and has none.
+ */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
   const roots = await hashRoots(client);
   for (const leaf of tables.filter(({ rows }) => rows > 0).map(qualify)) {
     const table = roots.get(leaf) ?? leaf;
     const rows = await client.query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`).catch((error: unknown) => {
-      // A policy of the customer's may raise an error as well as hide the row.
+      // A policy of the customer's may hide the row, or raise an error.
       if (isPermanentSqlState(sqlStateOf(error))) return null;
       throw error;
     });
@@ -189,7 +195,7 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
   return null;
 }
 
-/** What no database of a customer's says: the archive was changed, or the loader is not what it must be. */
+/** Codes that no customer's database can cause: the archive was changed, or the loader has the wrong rights. */
 const otherCodes: ReadonlySet<string> = new Set([
   'meta_command',
   'dump_malformed',
@@ -198,7 +204,10 @@ const otherCodes: ReadonlySet<string> = new Set([
   'rights_differ',
 ]);
 
-/** `content_refused`: the same content fails again; the detail names the object, where it is one, and Postgres' reason, for the customer. Other details are for the log. */
+/**
+ * `content_refused`: the same content will fail again. The detail is for the customer: it names the object, if there is
+ * one, and Postgres' reason. Other details are for the log.
+ */
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
   if (!(error instanceof TransferError) && !(error instanceof UpgradeError)) return null;

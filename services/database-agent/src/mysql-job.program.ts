@@ -41,7 +41,10 @@ function dump(
 
 type Sections = ReturnType<typeof readSections>;
 
-/** From empty, whatever an attempt before has left. The sums are compared by the load. */
+/**
+ * Loads a dump into the server, which is emptied first, because an earlier attempt may have left something. The load
+ * compares the sums.
+ */
 async function load(
   { login: admin, flavour }: MysqlServerSetup,
   sections: Sections,
@@ -59,16 +62,16 @@ async function load(
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
-/** Into the target of a restore; who may log in there is settled at the switch. */
+/** Loads into the target of a restore; the switch decides who may log in there. */
 function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
-    // Its rows were read back by the load, and nobody but the platform enters it yet.
+    // The load has read the rows back. A customer's client cannot, because only the platform can log in yet.
     return { ...loaded, read_from: null };
   });
 }
 
-/** Into a server that lives for this alone; a row is read as a customer would. */
+/** Loads a dump into a server that exists only for this, and reads a row as a customer would. */
 function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
@@ -76,7 +79,10 @@ function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<Lo
   });
 }
 
-/** A schema is not loaded without its rows, so that a trial is a whole load. What the server refuses ends it as `content_refused`. */
+/**
+ * A schema is never loaded without its rows, so a trial is a whole load. A refusal by the server ends it as
+ * `content_refused`.
+ */
 async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   const { tables, findings } = await verifyDump(setup, context);
   return { tables, refused: [], findings };

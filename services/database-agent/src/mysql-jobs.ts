@@ -15,7 +15,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** What a job is told of a server, and what its box shows for it: the one socket. */
+/** The server as a job is told of it, and the one socket folder that its box shows. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);
@@ -50,7 +50,7 @@ export const mysqlJobs: EngineJobs = {
     const setup: MysqlSetup = { kind: 'precheck', old: old.server, trial: trial?.server ?? null, free_bytes: freeBytes };
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
-  // A dump is one stream: the schema comes with the rows, and its statistics are made by the load.
+  // A dump is one stream: the schema comes with the rows, and the load makes the statistics.
   stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
     if (stage === 'copy_schema' || stage === 'finish') return null;
     const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];

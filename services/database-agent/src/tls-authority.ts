@@ -9,10 +9,10 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A certificate is made anew at a start within so many days of its end. */
+/** A certificate is renewed at a start within so many days of its end. */
 const renewDays = 90;
 
-/** What an instance shows to its customers, in PEM, and the authority by which they can tell that it is ours. */
+/** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
 export interface TlsMaterial {
   authority: string;
   certificate: string;
@@ -81,7 +81,7 @@ async function makeServer(
   return { certificate: certificate.toString('pem'), key: await pemOfKey(keys.privateKey) };
 }
 
-/** A pair of files, the certificate last: it counts only with its key. */
+/** Writes a pair of files, the certificate last: it counts only with its key. */
 async function keepPair(
   folder: string,
   name: string,
@@ -98,8 +98,8 @@ async function keepPair(
 }
 
 /**
- * The private authority of this host, made once, and a certificate of its for the names by which customers come. Node itself makes no certificates. The authority's key
- * never leaves the folder; instances get the server's pair.
+ * Opens the private authority of this host, made once, and a certificate of its for the names that customers use. Node
+ * itself cannot make certificates. The authority's key never leaves the folder; instances get the server's pair.
  */
 export async function openTlsAuthority(databasesDir: string, names: readonly string[], now: Date): Promise<TlsMaterial> {
   x509.cryptoProvider.set(webcrypto);

@@ -13,7 +13,9 @@ import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
-/** The API opens no archive and has no key to one; it asks the host, which takes no change by its secret. */
+/**
+ * The API opens no archive and has no key to one. With its secret it can ask the host, which accepts no change with it.
+ */
 export const serverShape = {
   ...serviceFields('databases'),
   ...apiFields,

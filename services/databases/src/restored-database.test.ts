@@ -140,7 +140,7 @@ describe('a database that was put back from a backup', () => {
           ends.set(end, (ends.get(end) ?? 0) + 1);
         }
         expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
-        // What was switched is never made again.
+        // A database that was switched is never switched again.
         if (isOver && wayOn !== 'later work') expect(await Promise.all(works.map(movesOf))).toEqual(movesBefore);
         await succeed(world, 'DELETE', `/v1/databases/${fresh.id}`);
       }

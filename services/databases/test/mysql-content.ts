@@ -42,7 +42,10 @@ const objectsSql = `SELECT TABLE_SCHEMA AS s, TABLE_NAME AS n, IF(TABLE_TYPE = '
 const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
-/** What versions write differently of the same thing: 10.6 calls `utf8` `utf8mb3`, 10.11 writes each collation down, and 11.8 the bytes of binary defaults. */
+/**
+ * Undoes differences in how versions write the same thing: 10.6 calls `utf8` `utf8mb3`, 10.11 writes each collation
+ * down, and 11.8 the bytes of binary defaults.
+ */
 const written = (statement: string): string =>
   statement
     .replaceAll('utf8mb3', 'utf8')

@@ -51,7 +51,7 @@ describe('two readers could read it differently (G12)', () => {
     expect([0, 400]).toContain(status);
     expect(arrived).toBe(0);
     expect(status === 0 || text.includes('application/problem+json')).toBe(true);
-    // What was smuggled is not answered either.
+    // The smuggled request gets no answer either.
     expect(text.match(/HTTP\/1\.1 2/g)).toBeNull();
   });
 
@@ -206,7 +206,7 @@ describe('path tricks (G13, G15)', () => {
         arrived: 0,
       });
     }
-    // What the endpoint does not take the service refuses.
+    // The service refuses parameters that the endpoint does not have.
     await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
     expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}?x=1`);
   });

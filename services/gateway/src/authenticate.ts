@@ -12,24 +12,24 @@ import type { VerificationCache } from './verification-cache';
 /** A key that is good. */
 export interface KnownKey {
   caller: Caller;
-  /** From where it can be used; undefined for anywhere. */
+  /** The addresses from which it can be used; undefined for any. */
   from: BlockList | undefined;
 }
 
-/** Null: the token is not good, and nobody says why. */
+/** Null: the token is not good; the reason is not told. */
 export type Verified = KnownKey | null;
 
 export interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
-  /** Questions under way about tokens that nobody knows, by address: they keep no place from those whose key is good. */
+  /** Questions under way about unknown tokens, by address: they must not delay callers whose keys are known. */
   lookUps: Shares;
-  /** Whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is believed. */
   proxies: BlockList | undefined;
 }
 
 /**
- * Who calls. Synchronous as long as the last answer of keys may be trusted, for that is nearly every request.
+ * Finds the caller of a request. Synchronous as long as the last answer of keys may be trusted, which is nearly always.
  * Throws (or rejects with) one and the same 401 for every cause, and 503 when keys cannot be asked.
  */
 export type Authenticate = (request: IncomingMessage, repeated: ReadonlySet<string>, traceparent?: string) => Caller | Promise<Caller>;
@@ -45,7 +45,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     throw unauthenticated('not a good key');
   };
   const lookUp = async (key: string, token: string, address: string, traceparent: string | undefined): Promise<KnownKey> => {
-    // A key that was good when last seen is asked about again even while its address is throttled: guessing by others must not lock it out.
+    // A key that was good when last seen is checked even while its address is throttled: guessing by others must not
+    // lock it out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];
@@ -56,7 +57,7 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
       lookUps.giveBack(holders);
     }
   };
-  /** As for any key that is not good: whoever has stolen one learns nothing from elsewhere. */
+  /** The refusal is the same as for any bad key: whoever has stolen one learns nothing from another address. */
   const admit = ({ caller, from }: KnownKey, request: IncomingMessage): Caller => {
     if (from !== undefined && !isWithin(from, clientAddress(request, proxies))) throw unauthenticated('not from an address of the key');
     return caller;

@@ -49,7 +49,7 @@ export const configShape = {
 };
 
 export interface UpstreamConfig {
-  /** Processes of the service that stand in for each other. */
+  /** Processes of the service that can replace each other. */
   urls: readonly string[];
   /** Hex. */
   tokenSecret: string;
@@ -69,7 +69,7 @@ export interface GatewayConfig {
   trustedProxies: readonly string[];
 }
 
-/** Reads and checks the environment. Throws ConfigError naming what is missing. */
+/** Reads and checks the environment. Throws ConfigError, which names the missing variables. */
 export function readGatewayConfig(environment: Environment = process.env): GatewayConfig {
   const config = readConfig(configShape, environment);
   return {

@@ -3,7 +3,7 @@ import { answerOfProblem } from '@drydock/service/http/answer';
 import { problemOfError } from '@drydock/service/http/problem-of-error';
 import { type Exchange, headOf } from './exchange';
 
-/** Sends the problem that `error` is, or a 500 that says nothing. A connection on which an answer has begun can only be cut. */
+/** Sends the problem for `error`, or a 500 without details. A connection whose answer has begun can only be cut. */
 export function refuse(exchange: Exchange, error: unknown, isClosing: boolean): void {
   exchange.error = error;
   const { response } = exchange;

@@ -6,7 +6,7 @@ import { type Answering, type Bench, startBench, startService, type TestKey, typ
 let other: TestService;
 let bench: Bench;
 let key: TestKey;
-/** What one test has opened beside them. */
+/** Everything that one test has opened besides; it is closed after the test. */
 let opened: Array<() => Promise<void>>;
 beforeEach(async () => {
   other = await startService('hosting');

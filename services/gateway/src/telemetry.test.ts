@@ -35,7 +35,7 @@ const theirs = '0af7651916cd43dd8448eb211c80319c';
 const key = newKey();
 let keys: TestService;
 let collector: Server;
-/** What was sent to the collector, as OTLP has it in JSON. */
+/** The bodies that were sent to the collector, OTLP in JSON. */
 const sent: { path: string; body: string }[] = [];
 beforeAll(async () => {
   keys = await startService('keys', new Map([[key.token, key]]));

@@ -38,7 +38,7 @@ export const newKey = (given: Partial<TestKey> = {}): TestKey => {
   return { token: randomToken(mode), keyId: uuidv7(), orgId: uuidv7(), mode, scopes: permissions, ...given };
 };
 
-/** What a service saw of a call, once it had verified the gateway's token as services do. */
+/** A call as the service sees it, after it has verified the gateway's token as services do. */
 export interface SeenRequest {
   method: string;
   url: string;

@@ -7,7 +7,10 @@ import { movedReader, movedStorage } from './providers/backup-storage.moved';
 import { s3BackupReader, s3BackupStorage } from './providers/backup-storage.s3';
 import type { S3Place } from './providers/s3-place';
 
-/** Object storage where it is configured, for what is real; the folder for the sandbox, and for backups from before. */
+/**
+ * Live backups go to object storage if it is configured. Those of the sandbox, and those from before, are in the
+ * folder.
+ */
 export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStorage {
   const { BACKUPS_S3_ACCESS_KEY_ID: id, BACKUPS_S3_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);
@@ -18,7 +21,7 @@ export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): Bac
   return storageByMode({ live: movedStorage(s3, local), sandbox: local });
 }
 
-/** The same places for whoever only looks whether a backup is there. */
+/** The same places, for a process that only checks whether a backup is there. */
 export function openBackupReader(config: ServerConfig, lifetime: Lifetime): BackupReader {
   const { BACKUPS_S3_READER_ACCESS_KEY_ID: id, BACKUPS_S3_READER_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);

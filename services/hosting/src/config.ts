@@ -17,7 +17,7 @@ const siteFields = {
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
 };
 
-/** The API asks, and the host takes no change by its secret. */
+/** The API's own secret for the site host, which accepts no change with it. */
 const askSiteHost = {
   SITE_HOST_READER_SECRET: secretsField('Signs questions to the site-host process, which has the same value; it can change nothing there'),
 };
@@ -37,7 +37,7 @@ const bucketFields = {
     .meta({ description: 'Folder within the bucket' }),
 };
 
-/** The API lists what is in the bucket, and can neither read an archive there nor remove one. */
+/** The API lists the bucket. Its key can neither read an archive nor remove one. */
 const listBucket = {
   BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({ description: 'Access key that may list the bucket and its versions, and nothing else' }),
   BACKUPS_S3_READER_SECRET_ACCESS_KEY: given().meta({ description: 'Its secret', secret: true }),
@@ -111,7 +111,7 @@ const spoolFields = {
   SPOOL_DIR: z.string().min(1).optional().meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive and has no key to one; by what it has here it can look, and neither change nor remove. */
+/** The API opens no archive and has no key to one: every secret here lets it read, but neither change nor remove. */
 export const serverShape = {
   ...serviceFields('hosting'),
   ...apiFields,

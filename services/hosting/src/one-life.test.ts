@@ -1,6 +1,5 @@
 /**
- * What hosting is for, once through in one world. Every way in which each of it can fail has a suite of its own.
- *
+ * The main operations of hosting, once each in one world. Their failures have suites of their own.
  * @processes
  */
 import { readdirSync } from 'node:fs';

@@ -27,12 +27,12 @@ interface Work {
   kind: string;
   siteId: string;
   workflowId: string;
-  /** What the site is before the work, and what the work makes of it. */
+  /** The content before the work and after it. */
   before: string;
   after: string;
 }
 
-/** What became of a work, as the record that is put back tells it in the end. */
+/** The outcome of the work in the record that was put back. */
 interface End {
   status: string;
   error: string | null;

@@ -58,8 +58,8 @@ export async function givenBackup(api: ServiceApi, caller: Caller, siteId: strin
 }
 
 /**
- * What a request waits for is too late as soon as it is accepted: as if no worker had taken it up in its ten seconds, and without spending them.
- * For suites that have no worker.
+ * Makes every request that waits for a worker time out at once, as if none had started the work within ten seconds. For
+ * suites without a worker.
  */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(

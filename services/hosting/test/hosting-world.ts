@@ -23,7 +23,7 @@ export interface HostingWorld extends ServiceWorld {
   sitesDir: string;
   backupsDir: string;
   archiveKey: Buffer;
-  /** What the site host was asked to change, and whether it did. */
+  /** The changes that the site host was asked for, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 

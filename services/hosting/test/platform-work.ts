@@ -18,7 +18,7 @@ export async function stopClock(api: ServiceApi): Promise<void> {
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");
 }
 
-/** What the clock would start, now. Resolves with the workflow's id. */
+/** Starts the work of a schedule now. Resolves with the workflow's id. */
 export async function startPlatformWork(api: ServiceApi, definition: Definition, input: object = {}): Promise<string> {
   const { workflowId } = await startWorkflow(sqlOf(api), {
     kind: definition.kind,

@@ -23,7 +23,7 @@ export interface SshRig extends SiteHostRig {
   sshd: StartedSshd;
   database: HostDatabase;
   loginOf(site: { mode: string; siteId: string }): Login;
-  /** What the host was asked to change, and whether it did. */
+  /** The changes that the host was asked for, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 

@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
 export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** What a host over ssh needs and this machine lacks, with `more` programs; '' when nothing. */
+/** The programs that a host over ssh needs and this machine lacks, `more` included; '' if it has all. */
 export function missingForSshd(more: readonly string[]): string {
   const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
   return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');

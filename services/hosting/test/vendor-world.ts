@@ -63,7 +63,7 @@ export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapsh
     { timeoutMs: 30_000, everyMs: 100, what: 'the end of what is in progress' },
   );
 
-/** What the vendor has really done to a package, and how often. */
+/** The changes that the vendor has really made to a package, in order. */
 export async function donesOf({ vendor }: VendorWorld, packageId: string): Promise<string[]> {
   const entries = await vendor.ledger();
   return entries.filter(({ resource, op }) => resource === packageId && op !== 'addWeb').map(({ op }) => op);

@@ -10,7 +10,7 @@ import { readBootstrapConfig } from './config';
 import { openDatabase } from './database.store';
 
 const optionsSchema = z.object({ name: text(200), json: z.boolean().default(false), newKey: z.boolean().default(false) });
-/** The exit code for "it is there already": scripts tell it from a failure. */
+/** The exit code for "it exists already", which scripts can tell from a failure. */
 const existsCode = 3;
 
 async function main(): Promise<number> {

@@ -21,7 +21,7 @@ import { createWebhookSecrets } from './webhooks/webhook.secret';
 const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-/** What a deployment has as it is, and a test may have otherwise. */
+/** Parts that a test may replace. */
 export interface KeysOptions {
   streams?: Partial<StreamLimits>;
   gatewaysHave?: () => Promise<void>;
@@ -65,7 +65,10 @@ export function composeApi(config: ServerConfig, { gatewaysHave = waitForGateway
   };
 }
 
-/** The process that sends webhooks. Calls to customers' addresses go out from here, so that neither their slowness nor their answers come near the check of a key. */
+/**
+ * The process that sends webhooks. Only it calls customers' addresses, so that neither their slowness nor their answers
+ * affect the check of keys.
+ */
 export function composeWorker(config: WorkerConfig): Process {
   const { log, lifetime, database } = layFoundation(config, openDatabase);
   const sender = createWebhookSender({

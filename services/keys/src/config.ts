@@ -3,10 +3,13 @@ import { apiFields, processFields, secretsField } from '@drydock/service/process
 import { secretsForm } from '@drydock/service/process/secrets';
 import { z } from 'zod';
 
-/** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret, or several while it is rotated, that each signs its delivery with. */
+/**
+ * `{"hosting":"<hex>"}`: the services whose audit entries are accepted, and the secret that each signs with, or several
+ * while it is rotated.
+ */
 const auditSecretsSchema = z.record(z.string(), z.string().regex(secretsForm));
 
-/** `{"2":"<hex>"}`: the highest version makes new hashes, the others go on opening old ones. */
+/** `{"2":"<hex>"}`: the highest version makes new hashes, the others verify old ones. */
 const peppersSchema = z.record(z.string().regex(/^[1-9][0-9]{0,3}$/), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
 
 function parseJson(text: string, context: z.RefinementCtx): unknown {
@@ -29,7 +32,7 @@ const ownFields = {
     .meta({ description: 'JSON: peppers of the tokens by version, beside version 1 which comes from SERVICE_SECRET', secret: true }),
 };
 
-/** What those who show webhooks' secrets share with those who sign by them. */
+/** Settings that the process which shows webhooks' secrets shares with the one that signs with them. */
 const webhookFields = {
   WEBHOOK_SECRET: secretsField('Source of the secrets of webhooks; shared by keys and its worker'),
   DRYDOCK_WEBHOOK_ALLOW: z

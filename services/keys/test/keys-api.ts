@@ -15,7 +15,10 @@ import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 import { openDatabase } from '../src/database.store';
 
-/** What a change of rights waits for before it is answered. Nothing, but where a test says so: there are no gateways here. */
+/**
+ * The wait of a change of rights until the gateways know of it. There are no gateways here, so it is over at once
+ * unless a test replaces it.
+ */
 export const gateways = { have: async (): Promise<void> => undefined };
 
 /** For APIs that are started afterwards. A stream of events ends by its lifetime alone. */
@@ -39,7 +42,7 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
   call(caller: Caller, method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
   /** Asks as the gateway does. */
   verify(token: string): Promise<Verification>;
-  /** What the gateway would make of the token. @throws when it is not good */
+  /** The caller that the gateway would derive from the token. @throws if the token is not valid */
   callerOf(token: string): Promise<Caller>;
   /** A root organisation and its first key. */
   bootstrap(request?: Partial<BootstrapRequest>): Promise<GoodKey>;

@@ -25,7 +25,10 @@ import { SlowRemoval } from './releases/slow-removal';
 import { DiskWatch } from './sites/disk-watch';
 import { HostedSites } from './sites/hosted-sites';
 
-/** Opens the host: cluster, every site, and last the control port, so that whoever can call it finds all sites served. */
+/**
+ * Opens the host: cluster, every site, and last the control port, so that a caller who reaches it finds all sites
+ * served.
+ */
 export async function composeSiteHost(
   config: SiteHostConfig,
   places = new PagePlaces(),
@@ -110,7 +113,7 @@ interface ClustersToOpen {
   log: Log;
 }
 
-/** The shared Postgres, where there is one, is waited for; that of an organisation starts with its first site. */
+/** Waits for the shared Postgres, if there is one; an organisation's starts with its first site. */
 async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen): Promise<SitesClusters> {
   const { SITES_DATABASE_URL: url, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
   const name = `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`;

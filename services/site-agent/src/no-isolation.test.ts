@@ -2,7 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 
-// What a machine answers on which neither way works, or only networks cannot be had; there is none among those that run this.
+// A machine on which neither kind of isolation works, or only networks do not. None of the machines that run this test
+// is one, so the answers are replaced.
 let hasBoxes = false;
 const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
 jest.mock('@drydock/process/isolation', () => ({

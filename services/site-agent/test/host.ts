@@ -51,7 +51,7 @@ export async function hostConfig(): Promise<SiteHostConfig> {
 export interface Filled {
   files_dir: string;
   database_url: string;
-  /** Whose the files are; null: this process'. */
+  /** The owner of the files; null: this process's account. */
   owner: { uid: number; gid: number } | null;
 }
 

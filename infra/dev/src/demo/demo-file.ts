@@ -11,7 +11,7 @@ const demoServerSchema = z.object({
   disk_token: z.string(),
 });
 
-/** What `npm start` leaves for people and programs to begin with. */
+/** The file that `npm start` leaves for people and programs to begin with. */
 export const demoSchema = z.object({
   base_url: z.string(),
   org_id: z.string(),
@@ -60,7 +60,7 @@ export const demoSchema = z.object({
   /** The first has data and a backup, the second was never backed up. The url is its owner's and insists on TLS. */
   databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
-  /** What could not be made, and why; absent when everything is there. The next start makes it. */
+  /** The parts that could not be made, and why; absent when everything is there. The next start makes them. */
   unfinished: z.array(z.object({ title: z.string(), problem: z.string() })).optional(),
 });
 export type Demo = z.infer<typeof demoSchema>;
@@ -73,7 +73,7 @@ const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.part
 
 const readPart = (file: string): PartialDemo => (fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {});
 
-/** What has been made so far; a data folder of an older Drydock lacks what later domains add. */
+/** The content that was made so far; a data folder of an older Drydock lacks what later domains add. */
 export const readDemo = (dataDir: string): PartialDemo => ({ ...readPart(fileOf(dataDir)), ...readPart(partialFileOf(dataDir)) });
 
 /** Tokens are shown once, so each is kept the moment it is minted: a crash half-way loses none. */

@@ -11,7 +11,7 @@ import type { Bootstrapped, SeedContext, SitePlace } from './seed';
 const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });
 
-/** What the demo content is made with beside the public API: commands of services, and the emulators. */
+/** The tools that make the demo content besides the public API: commands of services, and the emulators. */
 export type DemoTools = Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'>;
 
 export function demoToolsOf({ place, programOf }: Stack): DemoTools {

@@ -8,7 +8,7 @@ import { type DemoContext, seedDemo } from './seed-demo';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** What a new site becomes, and what became of each that was ordered, by its idempotency key. */
+/** The status of a site that is created next, and the sites so far, by their idempotency keys. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 

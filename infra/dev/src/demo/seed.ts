@@ -15,9 +15,9 @@ export interface Bootstrapped {
   token: string;
 }
 
-/** What a seed may use. */
+/** The tools that a seed may use. */
 export interface SeedContext {
-  /** What was made before it. */
+  /** The content that earlier seeds have made. */
   demo: PartialDemo;
   /** Keeps a part the moment it is made. */
   keep(more: PartialDemo): void;

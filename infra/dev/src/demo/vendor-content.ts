@@ -1,4 +1,6 @@
-/** What a hosting package holds, by the names of its databases and mailboxes: pages, tables and messages as text. */
+/**
+ * The content of a hosting package, by the names of its databases and mailboxes: pages, tables and messages as text.
+ */
 export interface VendorContent {
   web: Readonly<Record<string, string>>;
   databases: Readonly<Record<string, Readonly<Record<string, string>>>>;

@@ -82,7 +82,10 @@ function develop(service: string) {
       const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
-    /** What was typed from the page is formatted as the check wants it. The order of imports is the reader's, or their editor's. */
+    /**
+     * Files that were typed from the page are formatted as the check wants them. The order of imports is left to the
+     * reader, or their editor.
+     */
     expectFormat: (...listings: (Listing | undefined)[]) => {
       const files = listings.flatMap((listing) => (listing === undefined || listing.place === mounted ? [] : listing.file));
       const { status, stdout, stderr } = run('node_modules/@biomejs/biome/bin/biome', 'ci', ...files);

@@ -391,7 +391,7 @@ inChaos('row 10: a neighbour’s page is there although three templates of 720 k
   await Promise.allSettled(asked);
 });
 
-/** What a process was given that is a secret by its name. */
+/** The variables of a process that are secrets by their name. */
 function secretsOfProcess(name: string): Record<string, string> {
   const text = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8');
   const lines = text.split('\0').map((line) => line.split(/=(.*)/s));

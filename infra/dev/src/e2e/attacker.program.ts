@@ -23,7 +23,7 @@ const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, greedySetupS
 export type AttackerSetup = z.infer<typeof setupSchema>;
 type WorstSetup = z.infer<typeof worstSetupSchema>;
 
-/** What it was answered, and how often. */
+/** The answers it got, each with its number. */
 export type Tally = Record<string, number>;
 
 const bodiesAtOnce = 600;

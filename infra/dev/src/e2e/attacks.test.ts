@@ -16,8 +16,8 @@ import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
 /**
- * What one customer can do to the running whole by its API keys, its site and its databases. docs/security.md says which of these succeeded at which version; to see it,
- * copy this folder over that version's.
+ * The attacks that one customer can make on the running whole with its API keys, its site and its databases.
+ * docs/security.md says which of these succeeded at which version; to see it, copy this folder over that version's.
  */
 jest.setTimeout(900_000);
 

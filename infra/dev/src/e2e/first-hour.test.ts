@@ -13,7 +13,9 @@ import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
-/** What a new user does, as the README says it: by npm, in a folder of the clone, with nothing set up before. */
+/**
+ * The first hour of a new user, as the README tells it: by npm, in a folder of the clone, with nothing set up before.
+ */
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();

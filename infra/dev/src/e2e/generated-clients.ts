@@ -17,7 +17,7 @@ const baseUrl = process.env.DRYDOCK_URL ?? '';
 const key = process.env.DRYDOCK_KEY ?? '';
 `;
 
-/** What each generator is called with, and a program that makes ten calls with the types that it wrote. */
+/** The call of each generator, and a program that makes ten calls with the types that it wrote. */
 export const generators = {
   'openapi-typescript': {
     generate: (folder: string) => [bin('openapi-typescript'), contract, '-o', path.join(folder, 'contract.ts')],
@@ -98,7 +98,7 @@ export async function callGenerated(generator: keyof typeof generators, env: Rec
     const { stdout } = await run(process.execPath, [path.join(folder, 'out/program.js')], { cwd: folder, env });
     return stdout.trim();
   } catch (error) {
-    // What a compiler has to say stands in its output.
+    // The errors of a compiler are in its output.
     throw new Error(`${generator}: ${Reflect.get(Object(error), 'stdout') ?? ''}`, { cause: error });
   } finally {
     fs.rmSync(folder, { recursive: true });

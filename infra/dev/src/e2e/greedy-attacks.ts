@@ -1,4 +1,5 @@
-// What one organisation does to the things that tenants share: ports, places, lock tables, transaction ids, memory, and the loop that carries its pages.
+// Attacks of one organisation on the things that tenants share: ports, places, lock tables, transaction ids, memory,
+// and the loop that carries its pages.
 import net from 'node:net';
 import tls from 'node:tls';
 import { writeStartup } from '@drydock/agent/host/startup-packet';

@@ -20,7 +20,7 @@ const setupSchema = z.object({
 });
 export type LoadSetup = z.infer<typeof setupSchema>;
 
-/** What they were answered. */
+/** The answers they got. */
 export interface LoadTally {
   /** Milliseconds of each request that was carried out. */
   admittedMs: number[];

@@ -50,7 +50,7 @@ type Tallies = Record<string, LoadTally>;
 
 interface Load {
   measure(): void;
-  /** What each organisation was answered since `measure`. */
+  /** The answers that each organisation got since `measure`. */
   end(): Promise<Tallies>;
 }
 

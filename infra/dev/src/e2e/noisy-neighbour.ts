@@ -36,7 +36,7 @@ const pages = {
 export interface Attacker {
   /** Asks for restores whose checks sleep for an hour, and begins all the rest. */
   start(): Promise<void>;
-  /** What it was answered so far, and how often: `bodies 503 overloaded` 812 times. */
+  /** The answers so far, each with its number: `bodies 503 overloaded` 812 times. */
   tally(): Promise<Tally>;
   restores: string[];
   stop(): Promise<void>;
@@ -127,7 +127,7 @@ async function makeHostile(site: TenantSite): Promise<void> {
 /** Times of one kind of call. */
 export interface Samples {
   ms: number[];
-  /** What was answered otherwise than it should have been. */
+  /** Answers that differ from the expected one. */
   failures: string[];
 }
 export type Measured = Record<string, Samples>;

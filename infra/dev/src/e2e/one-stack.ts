@@ -7,7 +7,7 @@ interface Shared {
   collector?: Promise<Collector>;
   stack?: Promise<TestStack>;
 }
-/** What the suites of this jest file share; null while each has its own. */
+/** The stack and the collector that the suites of this jest file share; null while each has its own. */
 let shared: Shared | null = null;
 
 /** From now on the suites of this jest file share one stack, of keys and sites and with a collector, until the function that this returns is called. */

@@ -82,7 +82,10 @@ export function isParsable({ text }: Block): boolean {
   return spawnSync('bash', ['-n'], { input: text }).status === 0;
 }
 
-/** What a reader would stumble over; empty when the block did what it says. A refusal is fine where the block names its code. */
+/**
+ * The problems that a reader would have with the block; empty if it did what it says. A refusal is fine if the block
+ * names its code.
+ */
 export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome): string[] {
   const refusals = [...stdout.matchAll(/"type":\s*"\/problems\/([a-z_]+)"/g)].map((match) => match[1] ?? '');
   const complaints = [

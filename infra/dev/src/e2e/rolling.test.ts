@@ -123,7 +123,9 @@ interface Balancer {
   close(): void;
 }
 
-/** What a balancer of connections does: a new one goes to a process that says it is ready, and to another where it is refused. */
+/**
+ * A balancer of connections: a new one goes to a process that says it is ready, and to another one if it is refused.
+ */
 async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   let turn = 0;
   const connectTo = async (url: string): Promise<net.Socket> => {

@@ -64,7 +64,10 @@ interface Asked {
   body: Record<string, unknown>;
 }
 
-/** What stands before two gateways: a request goes to one that stays, and one that is to go is left by all. */
+/**
+ * A balancer before two gateways: it sends requests only to a gateway that stays, so that the other one runs out of
+ * them before it stops.
+ */
 class Front {
   private turn = 0;
   private leaving: Rolled | undefined;

@@ -24,7 +24,10 @@ export interface Find {
 
 const shortestSecret = 12;
 
-/** What nobody may find whoever made it: verifiers, tokens of ours, private keys, a password in a statement. */
+/**
+ * Secrets that must not be found anywhere, whoever made them: verifiers, tokens of ours, private keys, a password in a
+ * statement.
+ */
 const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a verifier': /SCRAM-SHA-256\$\d+:/,
   'an API key': /dd_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}/,

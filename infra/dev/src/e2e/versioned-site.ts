@@ -16,7 +16,7 @@ export interface Size {
   rows: number;
 }
 
-/** What issue 2 calls realistic, and less of it for every run; in both the database fills several frames of an archive. */
+/** A realistic site, and a smaller one for every run; in both the database fills several frames of an archive. */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },
   short: { files: 2_000, bytes: 20e6, rows: 60_000 },

@@ -2,7 +2,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** What a copy goes without: its own history, what tests and turbo leave, and the installed packages, which it shares. */
+/**
+ * Folders that a copy leaves out: its own history, the leftovers of tests and turbo, and the installed packages, which
+ * it shares.
+ */
 const leftOut = new Set(['.git', '.data', '.turbo', 'coverage', 'node_modules']);
 
 /** The working tree as it stands, with what was built of it, in a folder that goes when this process ends. */

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** What `packages/testing/jest/reporter.cjs` writes of each suite. */
+/** The line about a suite that `packages/testing/jest/reporter.cjs` writes. */
 const suiteSchema = z.object({
   file: z.string(),
   seconds: z.number(),

@@ -56,7 +56,7 @@ export interface Span {
   attributes: Readonly<Record<string, string>>;
 }
 
-/** What the body of a `POST /v1/traces` holds (OTLP/HTTP as JSON). @throws where it is something else */
+/** The spans in the body of a `POST /v1/traces` (OTLP/HTTP as JSON). @throws if it is something else */
 export function readSpans(body: string): Span[] {
   return tracesSchema.parse(JSON.parse(body)).resourceSpans.flatMap(({ resource, scopeSpans }) => {
     const about = textOf(resource.attributes);

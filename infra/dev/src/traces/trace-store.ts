@@ -13,7 +13,7 @@ export interface Row extends Span {
 
 export interface Trace {
   traceId: string;
-  /** What began it, as far as that is known. */
+  /** The span that began the trace, as far as it is known. */
   first: Span;
   startMs: number;
   durationMs: number;

@@ -25,7 +25,7 @@ const answerSchema = z.strictObject({
   failed: z.literal(true).optional(),
 });
 
-/** What a job may ask for: archives to read, by their places in the list, and one to write. */
+/** The archives that a job may use: those to read, by their places in the list, and one to write. */
 export interface ServedArchives {
   sources: readonly ArchiveSource[];
   sink?: ArchiveSink;
@@ -34,7 +34,7 @@ export interface ServedArchives {
 export interface ServedChannel {
   /** Resolves when the other side has ended and every answer is out; rejects with `interrupted` when the connection broke. */
   ended: Promise<void>;
-  /** What the storage threw first, which is the reason when the job fails as `storage_failed`. */
+  /** The first error of the storage: it is the reason when the job fails as `storage_failed`. */
   failure(): unknown;
 }
 

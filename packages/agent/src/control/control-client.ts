@@ -15,7 +15,7 @@ export interface Claim {
   signal?: AbortSignal;
 }
 
-/** What a change says beside the claim. */
+/** The fields of a change besides the claim. */
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
@@ -45,7 +45,7 @@ export interface ControlClient {
 export interface ControlAddress {
   url: string;
   secret: string;
-  /** Whose secret it is. Default: of whoever changes things. */
+  /** The kind of caller that the secret belongs to. Default: `parties`, who change things. */
   role?: 'parties' | 'readers';
 }
 

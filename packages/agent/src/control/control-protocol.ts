@@ -6,7 +6,7 @@ export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
 
-/** Whose call it is: each path begins with it. */
+/** The id of the site or database that a call is about, as its path has it. */
 export const thingIdSchema = z.uuid().transform((id) => id.toLowerCase());
 
 export const refusalSchema = z.object({ code: z.string(), detail: z.string() });
@@ -16,7 +16,7 @@ export interface Parties {
   audience: string;
 }
 
-/** What the two ends of one kind of host agree on, beside the calls themselves. */
+/** The agreement of the two ends of one kind of host, besides the calls themselves. */
 export interface ControlProtocol<Code extends string> {
   /** The plural of the hosted thing, as in `/control/sites/{siteId}`. */
   things: string;

@@ -8,7 +8,7 @@ export interface ControlAnswer {
 }
 
 export interface ControlRoute {
-  /** What whoever only asks is answered: the fields of this schema and no other. Left out: nothing, the call is not for readers. */
+  /** The fields of the answer that a reader gets; no others are sent to it. Absent: readers may not make the call. */
   readerAnswer?: z.ZodType;
   method: string;
   /** Its groups are the ids in the path. */
@@ -25,7 +25,7 @@ export interface Hosted<Known> {
 interface ChangeRoute<Body> {
   /** The operation's name in the ledger. */
   op: string;
-  /** What the change begins from, for the ledger. */
+  /** The starting point of the change, for the ledger. */
   detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
   /** 200 when missing, and 204 for a change that answers nothing. */

@@ -31,7 +31,7 @@ export interface ControlOptions {
   /** Verify the tokens of those who only ask; without any there are none. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
-  /** What must work for this process to be of use. */
+  /** Rejects while this process cannot do its work. */
   check: () => Promise<void>;
 }
 

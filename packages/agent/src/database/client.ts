@@ -45,7 +45,7 @@ export interface ArchiveWanted<Spec> {
   onProgress?: (share: number) => void;
 }
 
-/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
+/** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
   /** The majors whose programs the host has, of every engine. A host of an earlier version does not list any: it has Postgres alone. */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
@@ -76,7 +76,7 @@ export interface DatabaseHostClient {
   close(): Promise<void>;
 }
 
-/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+/** The calls of a reader: it has a secret of its own, with which the host accepts no change. */
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
 /** Making an instance takes a second or two, under load ten; ending one in order at most twenty. */

@@ -16,7 +16,7 @@ const loadFindingSchema = z.strictObject({
   reason: z.string(),
 });
 
-/** What of a dump a database does not have after its load, or has without its proof. */
+/** The parts of a dump that are missing from the database after its load, or that could not be proven. */
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 

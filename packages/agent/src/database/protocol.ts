@@ -101,7 +101,7 @@ export const comparisonSchema = z.object({
   tables: z.int(),
   names: z.array(z.string()),
   recomputed: z.array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() })).default([]),
-  /** What an earlier comparison of the same move found to differ. */
+  /** Names that an earlier comparison of the same move found to differ. */
   differed: z.array(z.string()).default([]),
 });
 
@@ -128,7 +128,10 @@ export const tryDumpResultSchema = z.object({
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
   findings: loadFindingsSchema.default([]),
 });
-/** What a load has made, in a database that lasts or in one on trial. `findings`: what of the backup the loaded database does not have, or has without its proof. */
+/**
+ * The result of a load into a lasting database or one on trial. `findings`: parts of the backup that are missing from
+ * the loaded database, or that could not be proven.
+ */
 export const loadedDumpSchema = z.object({
   tables: z.int(),
   rows: z.number(),

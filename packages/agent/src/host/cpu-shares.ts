@@ -13,7 +13,7 @@ import { PriorityThread, type ProcessUse, setNice } from '@drydock/process/prior
  */
 
 const sampleMs = 500;
-/** What an organisation has used fades with this time constant. */
+/** The use of the CPU that an organisation is charged with decays with this time constant, in milliseconds. */
 const fadeMs = 2_000;
 /** From this share of the machine on an organisation's priority is the lowest. */
 const fullShare = 0.1;
@@ -28,7 +28,7 @@ const activeCores = 0.001;
 
 const samplesBetweenSearches = 10;
 
-/** What works for a customer: `job` for work in the background. */
+/** The work of a process for a customer: `job` is work in the background. */
 export type WorkKind = 'serving' | 'job';
 
 /** The nice value of an organisation that has used this share of the machine. */
@@ -75,7 +75,7 @@ export class CpuShares {
   private readonly postmasters = new Map<string, Postmaster>();
   /** By pid and start: sessions of the sites' Postgres. */
   private sessions = new Map<string, Root>();
-  /** What each box consisted of at the last sample, by the pid of its first process. */
+  /** The processes of each box at the last sample, by the pid of its first process. */
   private members = new Map<Root, number[]>();
   /** The share of the machine that each organisation has used lately. */
   private readonly shares = new Map<string, number>();

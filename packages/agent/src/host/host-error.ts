@@ -1,4 +1,7 @@
-/** What every host may answer, with its status. `unreachable` is the client's own: the outcome of the call is then unknown. */
+/**
+ * The statuses that every host may answer with. `unreachable` is the client's own: the outcome of the call is then
+ * unknown.
+ */
 export const commonStatuses = {
   invalid_request: 422,
   unauthenticated: 401,

@@ -18,7 +18,7 @@ export interface StartedChild {
 export interface ChildJob<Result> {
   /** Starts the program, one that calls `runJobProgram`, with these descriptors. */
   start(stdio: StdioOptions): Promise<StartedChild>;
-  /** What it is told, keys and addresses with passwords included: by its input, which nobody else can read. */
+  /** The program's input, keys and addresses with passwords included. It goes by stdin, which nobody else can read. */
   setup: object;
   /** Handed to the child, whose own it is from then on. */
   channel: Socket | null;

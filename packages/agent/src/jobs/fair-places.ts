@@ -39,7 +39,10 @@ export class FairPlaces {
     return () => this.giveBack(owner);
   }
 
-  /** What gives the place back, to be called once; null where the owner has its share or others of it wait already. */
+  /**
+   * Returns a function that gives the place back, to be called once; null if the owner has its share already or others
+   * of it are waiting.
+   */
   takeNow(owner: string): (() => void) | null {
     if (this.waiting.has(owner) || !this.mayTake(owner)) return null;
     this.hold(owner);

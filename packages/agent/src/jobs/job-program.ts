@@ -13,7 +13,10 @@ export interface ProgramContext {
   progress(share: number): void;
 }
 
-/** What an error is called on its way to whoever submitted the job; null: nothing that this function knows. */
+/**
+ * Turns an error into the code and detail for the caller that submitted the job; null if this function does not know
+ * it.
+ */
 export type NameProblem = (error: unknown) => JobProblemView | null;
 
 /**

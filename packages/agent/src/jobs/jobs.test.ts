@@ -8,7 +8,7 @@ import { cancelJob, readJob, runJob } from './job-client';
 import { JobProblem, jobViewSchema } from './job-protocol';
 import { jobKind } from './jobs';
 
-/** What the work of the tests is at, and a way to let it end. */
+/** The work of the tests: counts what runs, and lets it end. */
 class Work {
   running = 0;
   begun = 0;

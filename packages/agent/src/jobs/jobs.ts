@@ -32,7 +32,10 @@ export interface JobContext<Spec> {
 export interface JobKind<Spec, Result> {
   spec: z.ZodType<Spec>;
   hasChannel: boolean;
-  /** What a job has for itself, such as the release that it writes: a later one of the same name ends an earlier one first. Null: nothing. */
+  /**
+   * The name of something that a job has to itself, such as the release that it writes. A later job with the same name
+   * ends the earlier one first. Null: nothing.
+   */
   lock(spec: Spec): string | null;
   /** The organisation whose work it is, by which the places are shared; null: the thing itself counts as one. */
   organisation(spec: Spec): string | null;

@@ -7,7 +7,10 @@ export interface LedgerEntry {
   fence: string;
   workflow_id: string | null;
   outcome: 'accepted' | 'refused';
-  /** What the change begins from, where it names that: one workflow may make the same change from here and, to take it back, from there. */
+  /**
+   * The starting point of the change, if the operation names one. A workflow may make the same change from one release,
+   * and from another to take it back.
+   */
   detail?: string;
   /** A digest of the request without its fence. A repeated request has the same digest. */
   digest: string;

@@ -34,7 +34,7 @@ import {
 
 export type { Claim } from '../control/control-client';
 
-/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
+/** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface SiteHostClient {
   /** Makes the site, or completes one that a crash left half-made. Idempotent. */
   ensureSite(
@@ -69,7 +69,7 @@ export interface SiteHostClient {
   close(): Promise<void>;
 }
 
-/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+/** The calls of a reader: it has a secret of its own, with which the host accepts no change. */
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;

@@ -18,7 +18,9 @@ export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 /** The empty release that a site begins with. */
 export const firstReleaseId = 'initial';
 
-/** What new sites can have on a host: Postgres, and `mysql` where the programs of a MariaDB are there. */
+/**
+ * The engines that new sites can choose on a host: Postgres, and `mysql` if the programs of a MariaDB are installed.
+ */
 export const hostDatabasesSchema = z.object({ databases: z.array(siteDatabaseSchema) });
 
 export const ensureSiteSchema = z.strictObject({

@@ -13,7 +13,7 @@ const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** An archive as our records say it must be; its objects come by the channel, under its place in the list. */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
-/** Whose archives they are: those of a drill are not of the site that they are staged on. */
+/** The site and the organisation that the archives belong to. In a drill it is not the site that they are staged on. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
 
 export const packSpecSchema = z.strictObject({
@@ -83,7 +83,7 @@ const programDatabaseSchema = z.discriminatedUnion('engine', [
 ]);
 export type ProgramDatabase = z.infer<typeof programDatabaseSchema>;
 
-/** What the program of a job is told. Paths are those that it sees. */
+/** The input of a job's program. Its paths are those inside the box. */
 export const programSetupSchema = z.discriminatedUnion('work', [
   z.strictObject({
     work: z.literal('pack'),

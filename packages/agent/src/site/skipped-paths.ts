@@ -13,7 +13,7 @@ export interface Skipped {
   paths: SkippedPath[];
 }
 
-/** What a list of skipped paths holds at most: it travels as one line, and people read it. */
+/** Limits of a list of skipped paths: it travels as one line, and people read it. */
 const listedMax = { paths: 10_000, characters: 1_500_000 };
 
 const frontPages: ReadonlySet<string> = new Set(['index.php', 'index.html', 'index.htm', 'app.js', 'passenger_wsgi.py', 'config.ru']);

@@ -2,7 +2,7 @@ import type { LostPart } from '../files/attributes';
 import type { ArchiveReason } from '../format/archive-error';
 import type { ByteString } from '../format/path-bytes';
 
-/** What a worker needs for one extraction: where it writes and the keys of each archive of the chain. */
+/** The input of a worker for one extraction: where it writes, and the keys of each archive of the chain. */
 export interface WorkerSetup {
   directory: string;
   root: string;

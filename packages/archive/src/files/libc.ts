@@ -45,7 +45,7 @@ export function lastErrorCode(): string {
 
 const codeOfNumber = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
 
-/** What the calls take for a path or a name: bytes that end with NUL. */
+/** A path or a name as the calls take it: bytes that end with NUL. */
 export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 'latin1');
 
 /** As {@link cString}, of what Node's file calls take. */

@@ -23,7 +23,7 @@ export interface DerivedKeys extends ArchiveKeys {
 /** The archive key, 32 bytes; or several, while it is rotated. The first seals new archives. An older one is opened by the key that has sealed it. */
 export type RootKey = Buffer | readonly [Buffer, ...Buffer[]];
 
-/** What opens archives: the archive key, or the keys that were derived from it for each archive at hand. */
+/** A key that opens archives: the archive key, or keys that were derived from it for each archive at hand. */
 export type ArchiveKey = RootKey | readonly DerivedKeys[];
 
 /** The keys of a new archive. */

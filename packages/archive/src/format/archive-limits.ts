@@ -1,4 +1,4 @@
-/** What a reader accepts at most, whatever an archive declares. */
+/** Limits of a reader, whatever an archive declares. */
 export interface ArchiveLimits {
   /** Entries over all archives of a chain, tombstones included. */
   entriesMax: number;
@@ -31,7 +31,7 @@ export const formatBounds = {
   blockIndexRawBytes: 24 * 2 ** 20,
   /** 80 bytes per block: about 400 million small files. */
   manifestBytes: 16 * 2 ** 20,
-  /** What the 16 bits of its length can say. */
+  /** The largest number in its length field of 16 bits. */
   pathBytes: 65_535,
   nameBytes: 255,
   /** Target of a symlink: the most that Linux takes. */

@@ -15,7 +15,7 @@ const manifestRoot = z.strictObject({
   raw_bytes: count,
 });
 
-/** What an archive declares about itself. */
+/** The facts that an archive declares about itself. */
 export const manifestSchema = z.strictObject({
   /**
    * 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. 3: sticky directories, paths and targets of more than 4,000

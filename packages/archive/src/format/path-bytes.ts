@@ -14,7 +14,7 @@ export function textOfBytes(bytes: ByteString): string {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** What file calls take: the string itself where its bytes are the same, else a Buffer. */
+/** A path as Node's file calls take it: the string itself if its bytes are the same, otherwise a Buffer. */
 export function fileCallPath(bytes: ByteString): string | Buffer {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1');
 }

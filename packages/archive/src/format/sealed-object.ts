@@ -21,7 +21,7 @@ export interface ObjectPlace {
   number: number;
 }
 
-/** What the level above records about an object. */
+/** The record of an object in the one that refers to it. */
 export interface ObjectSeal {
   /** Bytes of the whole object. */
   size: number;

@@ -124,9 +124,9 @@ export class BlockWriter {
   }
 }
 
-/** What readers of version 2 take for hostile. */
+/** The limits of version 2: its readers refuse anything beyond as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** What readers of version 3 take for hostile. */
+/** The limits of version 3: its readers refuse anything beyond as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
 /** The oldest format version whose readers can read an entry. */

@@ -21,7 +21,7 @@ export interface TreePacking {
   releases?: string | undefined;
   writer: BlockWriter;
   tally: RootTally;
-  /** What the chain so far holds; null for a full archive. */
+  /** The content of the chain so far; null for a full archive. */
   parent: ParentTree | null;
   pace: Pace;
   onSkip: (skipped: SkippedPath) => void;
@@ -125,7 +125,9 @@ function leadsInto(folder: string | undefined, target: ByteString): boolean {
   return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
-/** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */
+/**
+ * Leaves out a path that could not be restored, and reports it: a backup that its restore refuses would be worthless.
+ */
 function skip(packing: TreePacking, path: ByteString, reason: string): null {
   packing.onSkip({ path: textOfBytes(path), reason });
   return null;

@@ -127,7 +127,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** What readers would refuse is not written. */
+/** Refuses to write an archive that readers would refuse. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

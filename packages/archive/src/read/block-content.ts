@@ -5,7 +5,7 @@ import { openFrames } from '../format/sealed-object';
 import type { IndexBlock } from '../pack/index-block';
 import type { OpenArchive } from './open-archive';
 
-/** What reading segments needs of an archive; a worker has no more than this. */
+/** The parts of an archive that are needed to read segments; a worker has no more than these. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
   /** Pieces are used up before the next one is asked for, so their memory may be freed at once. */
   freesFrames?: boolean;

@@ -15,7 +15,7 @@ export interface TreeTarget {
 export interface CheckedTree {
   entries: number;
   rawBytes: number;
-  /** What to extract: 1 bit per entry, and the blocks that hold anything alive. */
+  /** The work of an extraction: 1 bit per entry, and the blocks that hold any entry to extract. */
   tasks: BlockTask[];
 }
 

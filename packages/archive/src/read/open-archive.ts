@@ -8,7 +8,7 @@ import { type OpenedManifest, openManifest } from '../format/sealed-manifest';
 import { openObject } from '../format/sealed-object';
 import { decodeBlock, type IndexBlock } from '../pack/index-block';
 
-/** What our own records say about an archive; it must be exactly this one. */
+/** The facts in our own records about an archive; it must be exactly this one. */
 export interface ExpectedArchive {
   archiveId: string;
   siteId: string;
@@ -47,7 +47,7 @@ export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: Ar
   return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(opened.key, salt, manifest.archive_id), key: opened.key };
 }
 
-/** What a writer tells of an archive once it is written. */
+/** The facts that a writer reports about a finished archive. */
 export interface ArchiveFacts {
   manifestMac: string;
   manifestSha256: string;

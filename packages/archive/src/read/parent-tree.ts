@@ -5,7 +5,7 @@ import type { OpenArchive } from './open-archive';
 
 type OnGone = (path: ByteString) => Promise<void>;
 
-/** What a chain holds of a root, walked along with the live tree. */
+/** The content of one root over a chain, walked along with the live tree. */
 export class ParentTree {
   private readonly batches: AsyncGenerator<TreeItem[]>;
   private batch: TreeItem[] = [];

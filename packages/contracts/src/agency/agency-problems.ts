@@ -10,7 +10,7 @@ export const agencyProblems = define({
   },
   board_column_not_found: { status: 404, title: 'No such column on this board', advice: 'The columns of the board list them.' },
   board_label_not_found: { status: 404, title: 'No such label on this board', advice: 'The labels of the board list them.' },
-  // What was named in a body
+  // Ids that a body names
   column_not_found: { status: 422, title: 'No such column on this board', advice: "Send a column_id that the board's columns have." },
   label_not_found: { status: 422, title: 'No such label on this board', advice: "Send label_ids that the board's labels have." },
   card_archived: {

@@ -43,7 +43,7 @@ export const computeProblems = define({
     advice: 'Ask support to lift the protection at the provider, then try again.',
     transient: true,
   },
-  // What was ordered
+  // Orders of servers
   deploy_target_unknown: {
     status: 422,
     title: 'No such range of servers',

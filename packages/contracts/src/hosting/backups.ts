@@ -122,7 +122,9 @@ export const siteBackupSurfaceSchema = z
   .meta({ id: 'SiteBackupSurface' });
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
-/** What of a backup or copy a restore brings back. Ours: the specification knows only all of it. */
+/**
+ * The part of a backup or copy that a restore brings back. Our own addition: the specification knows only all of it.
+ */
 export const restoreContentsSchema = z.enum(['all', 'files']);
 export type RestoreContents = z.infer<typeof restoreContentsSchema>;
 

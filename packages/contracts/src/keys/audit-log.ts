@@ -16,7 +16,7 @@ export const auditEntrySchema = z
   .meta({ id: 'AuditEntry' });
 export type AuditEntry = z.infer<typeof auditEntrySchema>;
 
-/** What a service's outbox delivers to keys: in order, at least once; the entry's id makes a repeat harmless. */
+/** A delivery of a service's outbox to keys: in order, at least once; the entry's id makes a repeat harmless. */
 export const auditDeliverySchema = z.strictObject({
   service: z.string(),
   entries: z.array(auditEntrySchema.extend({ mode: z.enum(['live', 'sandbox']) })).max(500),

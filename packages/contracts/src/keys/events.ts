@@ -82,7 +82,9 @@ export const eventSchema = z
   .meta({ id: 'Event' });
 export type Event = z.infer<typeof eventSchema>;
 
-/** What a service delivers to keys of its workflows: in order, at least once; the event's id makes a repeat harmless. */
+/**
+ * A delivery of a service's workflow events to keys: in order, at least once; the event's id makes a repeat harmless.
+ */
 export const eventDeliverySchema = z.strictObject({
   service: z.string(),
   entries: z.array(eventSchema.extend({ mode: modeSchema })).max(500),

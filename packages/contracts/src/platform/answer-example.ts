@@ -1,6 +1,6 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
-/** What a text or a number of this name looks like; `Schema.name` where one schema's differs from what the others have. */
+/** Example values by the name of a field; `Schema.name` if one schema's example differs from the others. */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },
   Uuid: '01a208be-f0eb-7d31-82a5-1e3a0fff2b2c',

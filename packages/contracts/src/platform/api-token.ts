@@ -3,7 +3,7 @@ import { base62 } from './base62';
 import { crc32 } from './crc32';
 import type { Mode } from './values';
 
-/** What a token says of itself. Being well formed proves nothing: only keys knows whether it is good. */
+/** The parts of a token. A well-formed token proves nothing: only keys knows whether it is good. */
 export interface ApiToken {
   mode: Mode;
   /** 12 characters, public: what the key is looked up by. */

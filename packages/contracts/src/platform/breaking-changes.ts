@@ -1,7 +1,7 @@
 import type { JsonSchema } from './json-schema';
 import type { OpenApiDocument } from './openapi';
 
-/** What callers rely on, by operation: small enough to be committed and read. */
+/** The parts of each operation that callers rely on: small enough to be committed and read. */
 export interface Surface {
   readonly [operation: string]: {
     /** Parameters and fields of the body without which a call is refused. */
@@ -85,7 +85,10 @@ function typeOf(schema: JsonSchema, resolved: (schema: unknown) => JsonSchema = 
   return Array.isArray(type) ? type.join(' | ') : typeof type === 'string' ? type : 'object';
 }
 
-/** What a caller of `released` would stumble over in `current`, one sentence each. New operations, optional input, fields and values of answers are not among them. */
+/**
+ * The changes from `released` to `current` that would break a caller, one sentence each. New operations, optional
+ * input, fields and values of answers are not among them.
+ */
 export function breakingChanges(released: Surface, current: Surface): string[] {
   return Object.entries(released).flatMap(([operation, before]) => {
     const now = current[operation];

@@ -32,7 +32,10 @@ export interface EndpointDefinition {
   /** With `{name}` for each path parameter. */
   path: string;
   summary: string;
-  /** What whoever decides on the call wants to know beyond the summary: what it overwrites, what goes on meanwhile, whether it can be undone. In whole sentences. */
+  /**
+   * Help for deciding on the call, beyond the summary: what it overwrites, what goes on meanwhile, whether it can be
+   * undone. In whole sentences.
+   */
   about?: string;
   /** All of them are needed; `[]` is "any key". */
   permissions: readonly Permission[];
@@ -77,7 +80,7 @@ type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
   (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
 
-/** What makes this endpoint refuse, beside what any of its kind can answer. */
+/** The refusals of this endpoint, besides those that any of its kind can give. */
 export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition): ProblemCode[] => [
   ...new Set<ProblemCode>([
     ...Object.values(params).map((parameter) => ('notFound' in parameter ? parameter.notFound : parameter.notNamed)),

@@ -28,7 +28,10 @@ A header that is not documented is ignored.
 
 Every answer to GET has a strong \`ETag\` of its content. With it as \`If-None-Match\` the same answer comes as 304 without a body, which counts as a read like any other. With it as \`If-Match\` a PATCH changes only what is still as you read it: else 412 \`precondition_failed\`, and nothing was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
-/** What any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in time, or its headers are too many. */
+/**
+ * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in
+ * time, or its headers are too many.
+ */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
 
 /** In the order of the document. An endpoint with a tag that is not here fails the build of the document. */

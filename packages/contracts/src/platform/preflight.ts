@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { problemSchema } from './problems';
 import { timestampSchema } from './values';
 
-/** What a client should know of an operation, beside whether it is allowed or has succeeded. */
+/** A fact about an operation that a client should know, besides whether it is allowed or has succeeded. */
 export const findingSchema = z
   .strictObject({
     level: z
@@ -14,7 +14,9 @@ export const findingSchema = z
   .meta({ id: 'Finding' });
 export type Finding = z.infer<typeof findingSchema>;
 
-/** What a dangerous call would do, and the exact refusal it would give now. Changes nothing. */
+/**
+ * The answer of a preflight: what a dangerous call would do, and the exact refusal it would give now. Changes nothing.
+ */
 export const preflightSchema = z
   .strictObject({
     would: z.string().describe('What the call would do, in one sentence.'),

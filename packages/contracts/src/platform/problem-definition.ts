@@ -1,7 +1,7 @@
 export interface ProblemDefinition {
   status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 415 | 422 | 429 | 431 | 500 | 503;
   title: string;
-  /** What the caller can do next; the page `/problems/{code}` shows it and it is the default `detail`. */
+  /** The caller's next step; the page `/problems/{code}` shows it and it is the default `detail`. */
   advice: string;
   /** A refusal that may pass by waiting: never stored for an Idempotency-Key, so that the retry is executed. */
   transient?: true;

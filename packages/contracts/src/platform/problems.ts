@@ -147,7 +147,7 @@ export const problems = define({
     advice: 'Switch it on again by PATCH with enabled: true, then try again.',
   },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
-  // What never became a request
+  // Refusals before there is a request
   malformed_request: {
     status: 400,
     title: 'This is not a valid HTTP request',

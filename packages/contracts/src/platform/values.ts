@@ -52,7 +52,7 @@ export const metadataValueSchema = paragraphs(500);
 export const metadataSchema = z.record(z.string(), z.string()).meta({ id: 'Metadata' });
 export type Metadata = Readonly<Record<string, string>>;
 
-/** What changes of them: a value is set, null and '' remove it, and what is not named stays. */
+/** A change of metadata: a value is set, null and '' remove it, and names that are not given stay. */
 export const metadataChangeSchema = z
   .record(metadataNameSchema, metadataValueSchema.nullable())
   .refine((change) => Object.keys(change).length <= 2 * metadataKeysMax, 'must not name more keys than can be set and removed')

@@ -29,7 +29,9 @@ function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (e
   ];
 }
 
-/** What can be ordered, as clients look it up by name first. No project has SSH keys, networks or placement groups here. */
+/**
+ * The lists that clients look up by name before they order. No project has SSH keys, networks or placement groups here.
+ */
 export const catalogueRoutes: readonly ProjectRoute[] = [
   ...readOnly('server_type', serverTypes, showServerType),
   ...readOnly('location', locations, (location) => location),

@@ -26,7 +26,7 @@ export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** What every emulator can be told, under /emulator and by its admin token. */
+/** The calls that every emulator takes under /emulator, with its admin token. */
 export const adminRoutes = ({ clock, faults, calls, ledger, save }: AdminTools): Route[] => [
   routeAt('GET', '/emulator/clock', () => jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale })),
   routeAt('PUT', '/emulator/clock', (call) => {

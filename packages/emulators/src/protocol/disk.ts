@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Call, emptyReply, jsonReply, Refusal } from './call';
 import { type PathValues, pathValue, type Route, routeAt } from './routes';
 
-/** What lies on a disk: path to text. Small: it is for tests and demonstrations. */
+/** The content of a disk: path to text. Small: it is for tests and demonstrations. */
 export const diskSchema = z.record(z.string(), z.string());
 export type Disk = z.infer<typeof diskSchema>;
 

@@ -11,7 +11,7 @@ export const ledgerEntrySchema = z.strictObject({
   resource: z.string(),
   op: z.string(),
   action_id: z.string(),
-  /** What it was done with: image, snapshot. */
+  /** The image or snapshot that it was done with. */
   detail: z.string(),
   /** Providers know no fences: always "0", for whoever reads all ledgers by one schema. */
   fence: z.literal('0'),
@@ -20,7 +20,10 @@ export const ledgerEntrySchema = z.strictObject({
 });
 export type LedgerEntry = z.infer<typeof ledgerEntrySchema>;
 
-/** What was really taken on, and nothing else: the oracle of tests. Written after the state that holds its newest entry. */
+/**
+ * The changes that were really accepted, and nothing else: the oracle of tests. Written after the state that holds its
+ * newest entry.
+ */
 export interface LedgerFile {
   append(entry: LedgerEntry): void;
   read(): LedgerEntry[];

@@ -6,7 +6,7 @@ export function isSame(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Whose token it is, and whether it may change anything. */
+/** The holder of a token, and whether it may change anything. */
 export interface TokenHolder {
   name: string;
   mayChange: boolean;

@@ -20,7 +20,10 @@ const vmChange = z
 const nodeChange = z.strictObject({ isDown: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
-/** What happens to VMs without our doing: power lost, locks of others, migrations, snapshots that never get ready, VMs that vanish, nodes that fail, what staff do by hand. */
+/**
+ * Events that befall VMs without us: power lost, locks of others, migrations, snapshots that never get ready, VMs that
+ * vanish, nodes that fail, work of staff by hand.
+ */
 export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
   const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
   const vmAt = (values: PathValues): Vm => {

@@ -22,7 +22,7 @@ const vmSchema = z.strictObject({
   name: z.string(),
   isTemplate: z.boolean(),
   status: z.enum(['running', 'stopped']),
-  /** What QEMU itself says while it runs, such as `running` or `paused`. */
+  /** QEMU's own state while it runs, such as `running` or `paused`. */
   qmpstatus: z.string(),
   lock: z.string().nullable(),
   /** Staff's flag: neither it nor a disk of it is removed. */

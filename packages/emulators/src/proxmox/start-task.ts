@@ -1,7 +1,7 @@
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
 import type { ProxmoxWorld } from './proxmox-world';
 
-/** What a description may order for its VM: the type of task that fails, and how much longer all of its tasks take. */
+/** Orders that a VM's description can hold: the type of task that fails, and how much longer all of its tasks take. */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 

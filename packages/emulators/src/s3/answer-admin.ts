@@ -11,7 +11,7 @@ interface AdminRequest {
   token: string;
 }
 
-/** What every emulator can be told, by its admin token. */
+/** The calls that every emulator takes with its admin token. */
 export function answerAdmin(admin: AdminRequest): void {
   void replyTo(admin).then(
     (reply) => sendReply(admin.response, reply),

@@ -22,7 +22,7 @@ function isLocked({ retention, isOnLegalHold }: StoredVersion, { headers }: Pick
   return retention.mode === 'COMPLIANCE' || headers['x-amz-bypass-governance-retention'] !== 'true';
 }
 
-/** What the headers of a PUT or the bucket's rule say. @throws S3Refusal */
+/** The retention that the headers of a PUT ask for, or the bucket's rule. @throws S3Refusal */
 export function retentionFor({ headers }: S3Call, settings: BucketSettings, nowMs: number): Retention | null {
   const mode = headers['x-amz-object-lock-mode'];
   const until = headers['x-amz-object-lock-retain-until-date'];

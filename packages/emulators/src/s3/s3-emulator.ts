@@ -27,7 +27,7 @@ export interface S3Options {
   clockScale: number;
 }
 
-/** What a test of the same process may look at and order. */
+/** The parts of an emulator that a test in the same process can read and steer. */
 export interface S3Emulator {
   server: Server;
   world: S3World;

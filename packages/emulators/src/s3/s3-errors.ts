@@ -1,6 +1,6 @@
 import { element, xmlDocument } from './xml';
 
-/** What S3 answers instead of what was asked; thrown by whatever meets it first. */
+/** A refusal of S3; any part of the emulator may throw it. */
 export class S3Refusal extends Error {
   readonly status: number;
   readonly code: string;

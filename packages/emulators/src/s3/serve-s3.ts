@@ -38,7 +38,7 @@ async function serveCall(service: S3Service, request: IncomingMessage, response:
   const reply = fault === null || isReal(fault) ? await replyTo(service, call) : emptyAnswer(200);
   const status = fault !== null && 'status' in fault.answer ? fault.answer.status : reply.status;
   service.calls.add({ at: Date.now(), method: call.method, path: request.url ?? '/', status });
-  // What of a refused body is still to come nobody waits for; a small rest is read so that the connection can be used again.
+  // The rest of a refused body is not awaited; a small rest is read, so that the connection can be used again.
   if (!request.complete) response.shouldKeepAlive = false;
   if (fault === null) await sendS3(response, reply);
   else await sendFaultyS3(response, reply, fault.answer);

@@ -38,7 +38,7 @@ export const bucketSettingsSchema = z.strictObject({
   createdAt: z.iso.datetime(),
   hasVersions: z.boolean(),
   hasObjectLock: z.boolean(),
-  /** What a version gets that says nothing itself. */
+  /** The retention of a version that asks for none itself. */
   defaultRetention: z.strictObject({ mode: z.enum(retentionModes), days: z.int() }).nullable(),
 });
 export type BucketSettings = z.infer<typeof bucketSettingsSchema>;

@@ -6,7 +6,10 @@ import type { Item } from './vendor-state';
 export type Files = Readonly<Record<string, string>>;
 type Which = Pick<Item, 'scope' | 'id'>;
 
-/** What the packages hold, as real files: `<root>/<package>/live/…` and, of each timeline, `<root>/<package>/points/…/<restoreAsOf>`. */
+/**
+ * The content of the packages, as real files: `<root>/<package>/live/…` and, of each timeline,
+ * `<root>/<package>/points/…/<restoreAsOf>`.
+ */
 export interface PackageContent {
   read(packageId: number, item: Which): Files;
   /** Replaces the whole of it. */

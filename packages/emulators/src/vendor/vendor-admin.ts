@@ -62,7 +62,7 @@ function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof
   found.items = kept.map(([item]) => item);
 }
 
-/** What happens to packages without our doing: their owners work on them, points come and go, timelines break. */
+/** Events that befall packages without us: their owners work on them, points come and go, timelines break. */
 export const vendorAdminRoutes = (world: VendorWorld): Route[] => [
   routeAt('GET', '/emulator/packages', () =>
     jsonReply(200, { packages: world.state.packages.map(({ id, account, domain }) => ({ id, account, domain })) }),

@@ -5,7 +5,7 @@ import type { PackageContent } from './package-content';
 import { settleJobs } from './settle-jobs';
 import type { Item, Job, Package, VendorState } from './vendor-state';
 
-/** What was taken on, for the ledger. */
+/** An accepted change, for the ledger. */
 export interface Taken {
   found: Pick<Package, 'id' | 'account'>;
   op: string;

@@ -5,11 +5,11 @@ import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from '.
 import { type Routine, readableDefinition } from './program-text';
 import { exactly, quotedName, replaceOutsideQuotes } from './quoted-text';
 
-/** What a definition is as text: its bytes, one for each character. */
+/** A definition as text: one character for each of its bytes. */
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');
 
 const numbers = new Set(['tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double', 'year']);
-/** Whose text is ASCII, and which do not take bytes. */
+/** Types whose text is ASCII, and which do not take bytes. */
 const quoted = new Set(['date', 'time', 'datetime', 'timestamp', 'uuid', 'inet4', 'inet6']);
 
 export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
@@ -56,8 +56,8 @@ export async function listContent(reader: Session, rows: Session, schema: string
 }
 
 /**
- * What the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not the customer's, and
- * a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
+ * Codes for things that the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not
+ * the customer's, and a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
@@ -190,7 +190,10 @@ async function programOf(reader: Session, named: Named, row: RawRow | undefined,
   return { ...program, definition: await readableDefinition(reader, program, routine ?? { comment: '', returns: '' }) };
 }
 
-/** What is read by a customer's name may be a view by then, which runs its functions before anybody can know. In this transaction they change nothing. */
+/**
+ * A table that is read by its name may have become a view, which runs functions of the customer's before anybody notices.
+ * In this transaction they cannot change anything.
+ */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
 /** Begins the moment of a dump, and says which transactions are in it. Writers wait for some milliseconds on MySQL, and not at all on MariaDB. */

@@ -82,7 +82,7 @@ export const contentSchema = z.object({
 export type Content = z.infer<typeof contentSchema>;
 
 const tableSum = z.object({ schema: name, name, rows: z.number(), bytes: z.number(), sum: z.string() });
-/** What was written of one table. `sum` is over its rows in any order. */
+/** The size and the checksum of one written table. `sum` is over its rows in any order. */
 export type TableSum = z.infer<typeof tableSum>;
 
 export const manifestSchema = z.object({ format: z.literal(1), tables: z.array(tableSum), findings: z.array(finding) });

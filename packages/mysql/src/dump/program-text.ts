@@ -5,7 +5,10 @@ import { quotedName as name, quotedText as text } from './quoted-text';
 
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${name}(?:@${name})? ${rest}`);
 
-/** What the server writes itself, before what the customer has written. MariaDB keeps a trigger as it was sent. */
+/**
+ * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
+ * sent.
+ */
 const headOfEvent = headOf(
   `EVENT ${name} ON SCHEDULE [\\s\\S]*? ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${text})? DO `,
 );
@@ -29,7 +32,7 @@ const unescaped = (literal: string): string => literal.replaceAll(/\\([0nr\\])/g
 /** A comment, or the values of an ENUM: names before it have no escapes. */
 const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
 
-/** What the server says of a routine; empty of any other program. */
+/** The fields of a routine in the server's catalogue; empty for any other program. */
 export interface Routine {
   comment: string;
   returns: string;

@@ -3,7 +3,7 @@ import type { Flavour } from '../engines/version';
 import { type Login, quoteAccount, quoteLiteral, quoteName, Session } from '../session/session';
 import type { DumpedGrant } from './manifest';
 
-/** What the names of our own accounts begin with. No customer may make an account, so nobody else has one. */
+/** The beginning of the names of our own accounts. No customer may make an account, so nobody else has one. */
 export const transferPrefix = 'drydock_';
 
 const systemSchemas = ['information_schema', 'mysql', 'performance_schema', 'sys'];

@@ -27,10 +27,10 @@ const sources: readonly Source[] = [
 
 const nameOf = ({ flavour, version }: { flavour: Flavour; version: string }): string => `${flavour}@${version}`;
 
-/** What can be fetched: `mariadb@10.5`. */
+/** The engines that can be fetched: `mariadb@10.5`. */
 export const fetchableEngines: readonly string[] = sources.map(nameOf);
 
-/** What the dependencies bring along for the packages' scripts, which nothing runs here. */
+/** Dependencies that only the packages' scripts need, which nothing runs here. */
 const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
@@ -90,7 +90,7 @@ function settle(place: string, target: string): boolean {
   }
 }
 
-/** What processes that have gone left half way. */
+/** Removes the half-fetched folders of processes that have ended. */
 function removeAbandoned(folder: string): void {
   for (const name of fs.readdirSync(folder)) {
     const pid = /^fetching-(\d+)-/.exec(name)?.[1];

@@ -2,7 +2,7 @@ export type Flavour = 'mariadb' | 'mysql';
 
 const labels: Record<Flavour, string> = { mariadb: 'MariaDB', mysql: 'MySQL' };
 
-/** What people read: `MariaDB 10.11`. */
+/** The name for people: `MariaDB 10.11`. */
 export const labelOf = (flavour: Flavour, version: string): string => `${labels[flavour]} ${version}`;
 
 /** Orders versions by their numbers, part by part: 10.5 is before 10.11. A part that is missing counts as 0. */

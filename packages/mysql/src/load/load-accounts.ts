@@ -29,7 +29,7 @@ const everyRight = new Set([
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
-/** Who held every right on a schema holds every one that there is now. */
+/** True for a grant of every right of its version on a schema. It is given as every right of the new version. */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
   [...everyRight].every((right) => privileges.includes(right)) &&
@@ -96,11 +96,11 @@ export async function loadGrants(admin: Session, grants: readonly DumpedGrant[],
 const objectOf = (grant: DumpedGrant): string =>
   `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
 
-/** What to tell of rights that were not given. */
+/** The findings for rights that were not given. */
 export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
   left.map(({ grant, reason }) => ({ code: 'right_not_restored', object: objectOf(grant), reason }));
 
-/** What to tell of rights that no customer may have. */
+/** The findings for rights that no customer may have. */
 export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   return grants.flatMap((grant) => {
     const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter((right) => !rights.has(right));

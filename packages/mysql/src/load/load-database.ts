@@ -31,7 +31,7 @@ export interface LoadOptions {
 
 export interface LoadResult {
   content: Content;
-  /** What is not as it was, those of the dump too. */
+  /** Everything that differs from the original, including the findings of the dump. */
   findings: Finding[];
 }
 

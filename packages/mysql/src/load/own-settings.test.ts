@@ -1,5 +1,5 @@
 /**
- * What a customer makes by the settings of its own session, and could be dumped and not loaded.
+ * Settings of a customer's own session that shape its content, and could make it impossible to load.
  *
  * @tier long
  * @processes

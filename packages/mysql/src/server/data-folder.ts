@@ -75,7 +75,7 @@ function accountStatements(password: string): string[] {
   ];
 }
 
-/** What a server keeps of a password in the format of MySQL 4.1. */
+/** The verifier that a server stores for a password in the format of MySQL 4.1. */
 export function nativeVerifier(password: string): string {
   const sha1 = (bytes: Buffer | string): Buffer => createHash('sha1').update(bytes).digest();
   return `*${sha1(sha1(password)).toString('hex').toUpperCase()}`;

@@ -40,7 +40,10 @@ export interface MysqlOptions {
   bufferPoolBytes?: number;
   /** Without it nobody can replicate the server. Only MariaDB's is left out. On unless said. */
   hasBinaryLog?: boolean;
-  /** What all sessions and tables in memory together may take beside the buffers: beyond it a statement fails as out of memory. No limit when not given. */
+  /**
+   * Memory for all sessions and tables in memory together, besides the buffers: beyond it a statement fails as out of
+   * memory. No limit if absent.
+   */
   sessionsBytes?: number;
   /** A server for tests: a power cut loses what it has, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every server one. */
   isEphemeral?: boolean;
@@ -50,7 +53,7 @@ export interface MysqlOptions {
   onLog?: (text: string) => void;
 }
 
-/** Who connects, and where: options of mysql2. */
+/** An account, and the socket of its server: options of mysql2. */
 export interface MysqlLogin {
   socketPath: string;
   user: string;

@@ -17,7 +17,7 @@ export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', 
 
 export const quoteAccount = ({ user, host }: { user: string; host: string }): string => `${quoteLiteral(user)}@${quoteLiteral(host)}`;
 
-/** Who connects, and where. Passwords go into no statement. */
+/** An account, and the socket of its server. Passwords go into no statement. */
 export interface Login {
   socketPath: string;
   user: string;
@@ -70,7 +70,7 @@ export class Session {
         throw new TransferError('refused', 'the server asks for a file of ours');
       },
     });
-    // Whoever uses the connection sees the error in its statement; without a listener it would end the process.
+    // Each statement reports the connection's error; without a listener the error would end the process.
     connection.on('error', () => undefined);
     const abort = (): void => connection.destroy();
     signal?.addEventListener('abort', abort, { once: true });
@@ -122,7 +122,7 @@ export class Session {
     let batch: RawRow[] = [];
     let held = 0;
     for await (const first of rows as AsyncIterable<RawRow>) {
-      // What has come already is taken without waiting for each row.
+      // Rows that are here already are taken without waiting for each one.
       for (let row: RawRow | null = first; row !== null; row = rows.read() as RawRow | null) {
         batch.push(row);
         held = row.reduce((total, value) => total + (value?.length ?? 0), held);
@@ -154,7 +154,7 @@ export class Session {
   }
 }
 
-/** What a server says is UTF-8, and read as one letter for each byte. */
+/** The server's messages are UTF-8, but were read as one character for each byte. */
 function readable(error: Error): Error {
   if ('sqlMessage' in error) error.message = Buffer.from(error.message, 'latin1').toString('utf8');
   return error;

@@ -52,7 +52,7 @@ const codeOf = (error: unknown): string => (error instanceof Error && 'code' in 
 export class TransferError extends Error {
   override readonly name = 'TransferError';
   readonly code: TransferErrorCode;
-  /** What the customer can look for: `` table `shop`.`orders` ``. */
+  /** The object in words that the customer can search for: `` table `shop`.`orders` ``. */
   readonly object: string | null;
   /** The server's own words. */
   readonly reason: string;

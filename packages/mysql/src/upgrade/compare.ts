@@ -93,7 +93,7 @@ export class Moment {
     }
   }
 
-  /** What each sequence gives next, with its step. They stand outside of moments. */
+  /** The next value of a sequence, and its step. Sequences do not belong to a snapshot. */
   async sequence(name: string): Promise<{ next: bigint; step: bigint } | null> {
     const rows = await this.reader.texts(`SELECT next_not_cached_value, increment FROM ${name}`).catch(() => []);
     const [next, step] = rows[0] ?? [];
@@ -119,7 +119,7 @@ const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** 10.6 calls `utf8` `utf8mb3`. */
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
-/** What is MariaDB's alone stands in a comment, which its newer versions mark by an M. */
+/** MariaDB writes parts that only it knows into a comment, which its newer versions mark with an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
 /** information_schema takes `Users` for `users`, unless it is asked by bytes. */
@@ -137,12 +137,15 @@ const defaultsSql = `
 
 const kindsSql = `SELECT CONCAT(${tableName}), CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
   FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
-/** Of a view each version finds other lengths for its columns, so that only their types are compared. */
+/** Versions differ in the lengths that they find for a view's columns, so only the types of those are compared. */
 const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
-/** What else there is of a table or a view. Each is read once and whole: a question for each table would take the square of their number. */
+/**
+ * The other parts of tables and views. Each query reads all of them at once: one query for each table would take
+ * quadratic time.
+ */
 const partsSql = [
   `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`,
   `SELECT CONCAT(${tableName}), MD5(GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX))
@@ -189,7 +192,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
   for (const [name, whole, types] of await admin.texts(columnDigestsSql)) add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
-  // What is asked for by a customer's name is asked by the reader: a view in its place would run functions with the rights of `admin`.
+  // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights of
+  // `admin`.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);

@@ -139,7 +139,7 @@ interface Note {
   session: string;
 }
 
-/** What the traps of the schemas have noted on a server. */
+/** The notes of the schemas' traps on a server. */
 async function readNotes({ admin }: MysqlServer, numbers: readonly number[]): Promise<Note[]> {
   const notes = numbers.map((number) => `SELECT what, acting, session, loot FROM ${schemaName(number)}.noted`);
   return (await ask(admin, notes.join(' UNION ALL '))) as Note[];
@@ -200,7 +200,7 @@ interface Named {
   name: string;
 }
 
-/** What may be compared of a dump: all but what a finding names and what the traps note. */
+/** The part of a dump that can be compared: all but the objects of findings and the notes of the traps. */
 function comparable({ content, manifest }: Held, findings: readonly Finding[]): unknown {
   const changed = findings.filter(({ code }) => /restored|broken/.test(code));
   const lost = new Set(changed.map(({ object }) => object.replace(/^CHECK [\s\S]* of (?=table )/, '')));
@@ -211,10 +211,10 @@ function comparable({ content, manifest }: Held, findings: readonly Finding[]): 
   return { ...content, programs: kept('programs'), tables: kept('tables'), rows };
 }
 
-/** What the old server can use, and a restore cannot make as it was: each for a reason of the server's own. */
+/** Reasons of the server's own why a restore cannot make something that the old server could still use. */
 const isUsable = /^(a column has no default|rows of the table violate it|the server reads its name as another one)/;
 
-/** What else a restore has left out the old server cannot use either. */
+/** Expects that the old server cannot use anything else that a restore has left out. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
   const isLeftOut = ({ code, reason }: Finding): boolean => code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));
   for (const { code, object } of findings.filter(isLeftOut)) {
@@ -262,7 +262,7 @@ async function backUpAndRestore({ from, restored, canaries }: Rig, numbers: read
   }
 }
 
-/** What an upgrade refuses goes first, as the customer would have to let it go. */
+/** Drops everything that an upgrade refuses, as the customer would have to. */
 async function makeMovable(from: MysqlServer, target: MysqlServer, numbers: readonly number[]): Promise<void> {
   for (const number of numbers) await ask(from.admin, `ALTER TABLE ${schemaName(number)}.noted ENGINE = InnoDB`);
   for (;;) {

@@ -117,7 +117,7 @@ const notes: readonly UpgradeFinding[] = [
 const notEnough = (needed: number, free: number): string =>
   `${Math.ceil(needed / 1e6)} MB are needed beside the database, ${Math.floor(free / 1e6)} MB are free.`;
 
-/** What the newer version does not take, each by its name. The first table that it refuses ends the trial. */
+/** The definitions that the newer version refuses, each by its name. The first refused table ends the trial. */
 async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<UpgradeFinding[]> {
   const refused = (object: string, reason: string): UpgradeFinding => ({
     level: 'ERROR',

@@ -27,7 +27,10 @@ export interface ReplicationMove {
 }
 
 const flavour = 'mariadb';
-/** What the load of an upgrade must not leave out. A restore tells these; an upgrade would lose something without anybody having asked for it. */
+/**
+ * The only finding that the load of an upgrade may have. A restore reports the others, but an upgrade would lose
+ * something that nobody asked it to lose.
+ */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
 /** A second of backlog was waited away before; a target that needs longer than this in the pause is not level. */

@@ -7,7 +7,10 @@ const name = pg.escapeIdentifier;
 const role = z.string().min(1).max(252);
 const grantSchema = z.strictObject({ grantee: role.nullable(), privilege: z.string().regex(/^[A-Z ]+$/), grantable: z.boolean() });
 
-/** What pg_dump leaves to other programs: the database itself, and its large objects but their bytes. */
+/**
+ * The parts that pg_dump leaves to other programs: the database itself, and everything about its large objects but
+ * their bytes.
+ */
 export const propertiesSchema = z.strictObject({
   owner: role,
   comment: z.string().nullable(),
@@ -75,7 +78,7 @@ export interface Target {
 
 interface PropertyStatement {
   text: string;
-  /** What the statement restores. */
+  /** The object that the statement restores. */
   object: string;
   /** The role that runs it. Left out: the database's owner. */
   owner?: string | null;

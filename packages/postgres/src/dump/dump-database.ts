@@ -95,7 +95,7 @@ function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer
   };
 }
 
-/** What Postgres refuses to hand out of a table, with the table's name. `andThen`: what else is read of it. */
+/** Passes the rows of a table on; an error of Postgres names the table. `andThen` reads the rest of the table. */
 async function* named(table: TableEntry, rows: AsyncIterable<Buffer>, andThen: () => Promise<void>): AsyncGenerator<Buffer> {
   try {
     yield* rows;

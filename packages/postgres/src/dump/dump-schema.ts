@@ -111,7 +111,10 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   }
 }
 
-/** What Postgres said to pg_dump, with its SQLSTATE, and, where it says so again however often it is asked, of which object. */
+/**
+ * The error of pg_dump with Postgres' message and SQLSTATE. If it would be the same every time, it also names the
+ * object.
+ */
 async function nameFailure(
   { url, signal }: SchemaRequest,
   { error, code, refusal }: z.infer<typeof failureSchema>,

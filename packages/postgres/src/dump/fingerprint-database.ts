@@ -67,8 +67,9 @@ async function hashSchema(request: { url: string; snapshotId: string; tables: nu
 }
 
 /**
- * What a database holds, for comparing before and after, in one snapshot (sequences apart, which have none).
- * Reads every row. Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
+ * A fingerprint of a database's content, to compare before and after, in one snapshot (except for sequences, which have
+ * none). Reads every row.
+ * Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
  */
 export async function fingerprintDatabase(request: { url: string; signal?: AbortSignal | undefined }): Promise<DatabaseFingerprint> {
   const { client, close } = await openSession(request.url, { purpose: 'read', signal: request.signal });

@@ -20,7 +20,7 @@ interface Forgery {
 
 const tables = { format_version: 1, server_version_num: 170000, encoding: 'UTF8', tables: [] };
 
-/** What somebody would write who has the archive's key but means ill: every section in its place. */
+/** A dump by an attacker who has the archive's key: every section is in its place. */
 async function* forge(forgery: Forgery): AsyncGenerator<Section> {
   yield textSection('tables.json', async () => JSON.stringify(tables));
   yield textSection('schema-pre.sql', async () => `CREATE TABLE public.innocent (a integer);\n${forgery.schemaPre ?? ''}`);

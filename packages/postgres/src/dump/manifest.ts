@@ -21,7 +21,7 @@ export const tablesSchema = z.strictObject({
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),
-  /** Whom row security names: they must be there before the schema. Earlier dumps do not say. */
+  /** Roles that row security names: they must exist before the schema is loaded. Earlier dumps do not have them. */
   policy_roles: z.array(identifier).max(100_000).default([]),
   tables: z.array(tableSchema).max(1_000_000),
 });
@@ -32,7 +32,10 @@ export const sequencesSchema = z.array(
 
 const sum = z.string().regex(/^-?\d{1,40}$/);
 
-/** What stored generated columns held, as sums of hashes: a load computes them anew. Those of partitions add up to those of their table. */
+/**
+ * Sums of the hashes of stored generated columns, which a load computes anew. The sums of partitions add up to those of
+ * their table.
+ */
 export const computedSchema = z.strictObject({
   written: sum,
   columns: z.array(z.strictObject({ name: identifier, hash: sum })).max(1600),

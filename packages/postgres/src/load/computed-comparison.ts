@@ -21,7 +21,7 @@ interface Table {
 const none = (): Sums => ({ dumped: 0n, loaded: 0n });
 const differs = ({ dumped, loaded }: Sums): boolean => dumped !== loaded;
 
-/** What generated columns held when they were dumped, and what they hold now that they were computed anew. */
+/** Compares generated columns as they were dumped with their values after a load, which computes them anew. */
 class ComputedComparison {
   private readonly tables = new Map<string, Table>();
 

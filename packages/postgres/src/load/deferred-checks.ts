@@ -64,7 +64,7 @@ export function addStatements(check: DeferredCheck): string[] {
   return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
 }
 
-/** What a person looks for. */
+/** The constraint in words that a person can search for. */
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
 /** `run` runs a statement as the owner of the check's table or domain. */

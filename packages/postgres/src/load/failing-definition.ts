@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { openSession } from '../session/session';
 import { TransferError } from '../session/transfer-error';
 
-/** What pg_dump reads of each kind of object: the catalogue that lists them, and the function that writes one of them down. */
+/** The catalogue that lists each kind of object, and the function with which pg_dump reads a definition. */
 const definitions: readonly (readonly [catalogue: string, oids: string, definition: string])[] = [
   ['pg_class', "select oid from pg_catalog.pg_class where relkind in ('v', 'm')", 'pg_catalog.pg_get_viewdef($1::oid)'],
   ['pg_rewrite', "select oid from pg_catalog.pg_rewrite where rulename <> '_RETURN'", 'pg_catalog.pg_get_ruledef($1::oid)'],

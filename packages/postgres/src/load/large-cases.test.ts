@@ -75,7 +75,7 @@ const cases: LargeCase[] = [
   },
 ];
 
-/** What a load finds, and the most memory that its process has taken meanwhile, threads of its own included. */
+/** The findings of a load, and the most memory that its process has used, its threads included. */
 const loadInOwnProcess = (readerUrl: string, loader: OwnedDatabase['loader']) =>
   inOwnProcess<unknown[]>(
     `const sections = load('dump/dump-database').dumpDatabase({ url: given.readerUrl });

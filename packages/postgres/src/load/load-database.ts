@@ -108,7 +108,7 @@ class Load {
     return { ...manifest, findings: this.findings };
   }
 
-  /** What {@link run} does, but for the rows and what is about them. */
+  /** Does the work of {@link run}, except for the rows and everything about them. */
   async tryOut(): Promise<TrialResult> {
     const { head, post, late } = await this.makeTables();
     await this.execute(post);
@@ -201,7 +201,7 @@ class Load {
     return this.properties?.search_path ?? '"$user", public';
   }
 
-  /** Whose statement it is here; null: the database's owner's, as are all of roles that have gone. */
+  /** The role that runs a statement; null: the database's owner, also for a role that is gone. */
   private roleOf(dumped: string | null): string | null {
     if (dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return null;
     return this.roles.here(dumped);
@@ -320,7 +320,7 @@ class Load {
     }
   }
 
-  /** What ran with the rights of roles that have gone, and has the database's owner's now, is for nobody else until the owner says so. */
+  /** Revokes from PUBLIC the functions that ran with the rights of lost roles and now have the owner's. */
   private async closeShared(): Promise<void> {
     for (const { object, text } of this.roles.closing()) await this.spend(object, runStatement(this.client, text));
     this.findings.push(...this.roles.findings());

@@ -106,8 +106,9 @@ export class LoadSessions {
   }
 
   /**
-   * What the dumped database has set holds for each session of this load, those that are open already too, but for what Postgres refuses. It refuses a configuration of
-   * text search that is yet to be made: again behind that.
+   * Applies the dumped database's settings to every session of this load, also to those that are open already, except
+   * for settings that Postgres refuses. It refuses a text search configuration that is still to be made, so call this
+   * again after that.
    */
   async use(properties: DatabaseProperties | null): Promise<void> {
     this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));

@@ -62,7 +62,7 @@ async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
 
 interface Inherited {
   objects: string[];
-  /** What ran with the role's rights: functions that are SECURITY DEFINER, and views. */
+  /** Objects that ran with the role's rights: functions that are SECURITY DEFINER, and views. */
   definers: string[];
 }
 

@@ -19,7 +19,10 @@ afterAll(() => servers.stop());
 
 const unique = (what: string): string => `${what}_${randomBytes(4).toString('hex')}`;
 
-/** What a host does for a backup and a restore, without the address and the archive between them. `between` is what the server that serves has been told since the backup. */
+/**
+ * Does a host's work for a backup and a restore, without the address and the archive between them. `between`: the
+ * statements that the serving server has run since the backup.
+ */
 async function restored(customer: Customer, between: string[] = [], { withOwners = true } = {}): Promise<{ findings: LoadFinding[] }> {
   const { databaseName } = customer;
   const sections: { path: string; parts: Buffer[] }[] = [];

@@ -14,7 +14,10 @@ export interface TransferLogin {
 /** Names of the roles that this module makes; no customer may be given one. */
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
-/** What a server needs for checking a password, and nobody can log in with. Only ASCII passwords, which need no SASLprep. */
+/**
+ * The verifier by which a server checks a password; nobody can log in with it. Only for ASCII passwords, which need no
+ * SASLprep.
+ */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
   const hmac = (text: string): Buffer => createHmac('sha256', salted).update(text).digest();

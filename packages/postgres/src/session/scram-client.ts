@@ -1,6 +1,9 @@
 import pg from 'pg';
 
-/** What a session needs of the driver, which answers every kind of challenge by itself. The test holds that the driver still calls these. */
+/**
+ * The driver's methods that a session replaces or calls: the driver itself answers every kind of challenge. The test
+ * checks that the driver still calls these.
+ */
 interface DriverConnection {
   stream: { destroy(error: Error): void };
   emit(event: 'error', error: Error): void;
@@ -39,7 +42,7 @@ export class ScramClient extends pg.Client {
     driver._handleAuthSASLFinal.call(this, message);
   }
 
-  /** What came in one piece with the refused answer makes no session. */
+  /** Data that came together with the refused answer must not open a session. */
   protected _handleReadyForQuery(message: unknown): void {
     if (!this.isRefused) driver._handleReadyForQuery.call(this, message);
   }

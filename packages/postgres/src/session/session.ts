@@ -5,7 +5,7 @@ import { ScramClient } from './scram-client';
 import { startupOptions } from './startup-options';
 
 /**
- * What a session is for:
+ * The purpose of a session:
  * - `read` looks at a customer's database as a reader role and runs no code of the customer's.
  * - `load` runs a customer's code, as a loader role that owns nothing but what it loads.
  * - `admin` is a superuser in the database `postgres`, or in a database that is still empty.

@@ -15,7 +15,7 @@ export const transferCodes = [
 export type TransferErrorCode = (typeof transferCodes)[number];
 
 export interface TransferErrorOptions extends ErrorOptions {
-  /** What the customer can look for: `table "public"."orders"`. */
+  /** The object in words that the customer can search for: `table "public"."orders"`. */
   object?: string | undefined;
   isPermanent?: boolean;
 }

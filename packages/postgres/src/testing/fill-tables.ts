@@ -132,7 +132,7 @@ export async function fillTables(client: pg.Client, rowsEach: number): Promise<F
     );
     if (isIn) made.set(table, (made.get(table) ?? 0) + 1);
   };
-  // What a foreign key needs may come later in the order; a table may need itself.
+  // A row that a foreign key needs may be made later in the order, or be in the same table.
   for (let pass = 0; pass < 4; pass += 1) {
     for (const [table, columns] of tables) {
       for (let number = pass * 100; number < pass * 100 + rowsEach * 2 && (made.get(table) ?? 0) < rowsEach; number += 1) {

@@ -90,7 +90,7 @@ export function hostileSettings(random: SeededRandom, { owner, database }: { own
 }
 
 export interface HostileSchema {
-  /** What it is made of. */
+  /** The items that it is made of. */
   items: string[];
   /** To be run by the owner, one by one. Postgres may refuse some. */
   statements: string[];

@@ -22,7 +22,7 @@ const ownerStatement = /^ALTER [^;]* OWNER TO [^;]*;/gim;
 
 /** Roles that a program's own script makes for it. The grant is what counts here. */
 const namedGrant = /^(GRANT\b[^;]*\bTO\s+)\w+(\s*;)/gim;
-/** What takes the schema away again, in a file of both ways. */
+/** The part that removes the schema again, in a file with both directions. */
 const downMigration = /^-- \d+ down$[\s\S]*?(?=^-- \d+ up$|$(?![\s\S]))/gm;
 
 /** CI takes a few small ones, `npm run chaos` all. */

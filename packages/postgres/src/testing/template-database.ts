@@ -5,7 +5,10 @@ import pg from 'pg';
 import { runMigrations } from '../migrate/run-migrations';
 import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
 
-/** What a test's database starts with: a service's migrations, or SQL scripts run in order. Neither gives an empty database. */
+/**
+ * The content that a test's database starts with: a service's migrations, or SQL scripts run in order. With neither it
+ * is empty.
+ */
 export interface TemplateContent {
   /** The service's folder, the one that holds `prisma/`. */
   serviceDir?: string;

@@ -10,7 +10,10 @@ import { prepareLoaders, runPart } from './plan-store';
 import type { Stage } from './session';
 import { liftConnectionLimit, rehearseOpening } from './target-database';
 
-/** What can be looked up while the customer still writes, so that the pause is short. DDL is refused meanwhile, so it stays true. */
+/**
+ * Facts that are read while the customer still writes, so that the pause is short. They stay true because DDL is
+ * refused meanwhile.
+ */
 export interface Prepared {
   sequences: readonly string[];
   unlogged: readonly CopiedTable[];

@@ -71,7 +71,7 @@ const schema = [
    alter database hostile_shop set default_transaction_read_only = 'on'; alter database hostile_shop set statement_timeout = '1min'`,
 ];
 
-/** What an earlier version trusted by its name. */
+/** Objects of the customer's with names that an earlier version trusted. */
 const prepared = `create schema drydock_upgrade; create table drydock_upgrade.marker (id text primary key);
   create trigger loud before insert on drydock_upgrade.marker for each row execute function public.on_row(); create publication drydock_upgrade`;
 
@@ -119,7 +119,7 @@ test.each(['logical', 'offline'] as const)(
     for (const stage of [copySchema, copyData, catchUp]) await stage(move);
     await cutOver(move);
     const options = '-c role=none -c search_path= -c default_transaction_read_only=off';
-    // What the code of the target has noted there is the one difference.
+    // The notes of the target's code are the only difference.
     expect((await compareDatabases(move, null)).names.filter((name) => name !== '"public"."seen"')).toEqual([]);
     await finishTarget(move);
     for (const side of ['old', 'target'] as const) {

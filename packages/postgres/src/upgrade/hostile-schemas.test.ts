@@ -37,7 +37,7 @@ const batches = Array.from({ length: Math.ceil(count / perDatabase) }, (_, numbe
 
 let servers: TwoServers;
 let canaries: Canaries;
-/** What each server has logged, by its major. */
+/** The log of each server, by its major. */
 const logs = new Map<number, string>();
 beforeAll(async () => {
   servers = await startTwoServers((major, text) => void logs.set(major, (logs.get(major) ?? '') + text));
@@ -53,7 +53,7 @@ type Sprung = z.infer<typeof sprungSchema>;
 const sprungSchema = z.object({ how: z.string(), acting: z.string(), fallen: z.string(), session: z.string(), powerful: z.boolean() });
 const trapLine = new RegExp(`${trapMark}(\\{.*\\})`, 'g');
 
-/** What the traps have noted since the last call, on both servers, and the logs that say so. */
+/** The notes of the traps since the last call, on both servers, and the logs they are in. */
 async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
   const mark = `mark ${randomUUID()}`;
   for (const { adminUrl } of [servers.old, servers.target]) await runSql(adminUrl, `do $$ begin raise log '${mark}'; end $$`);

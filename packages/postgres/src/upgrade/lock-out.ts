@@ -29,7 +29,7 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** What Postgres says when somebody else changes the grants of the database at the same moment. */
+/** Postgres' error when somebody else changes the grants of the database at the same moment. */
 const changedMeanwhileCode = 'XX000';
 
 /** A revoke that lost against a grant at the same moment is made again by the caller, who looks at the grants anew. */

@@ -58,7 +58,10 @@ test.each(['logical', 'offline'] as const)(
   },
 );
 
-/** What a role does that has lost rights since. `app` owns what refers to objects of `name`, and each has a part of the other's table. */
+/**
+ * The statements of a role that has lost rights since. `app` owns objects that refer to those of `name`, and each owns
+ * a part of the other's table.
+ */
 const lostRights = (name: string, app: string): string[] => [
   `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit true`,
   'create table ids (id int primary key); insert into ids values (1)',

@@ -87,7 +87,7 @@ export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }
 
-/** What did not work, and why. */
+/** A statement that failed, and its error. */
 export interface FailedStatement {
   part: Part;
   /** Without the comments of pg_dump. */
@@ -208,7 +208,7 @@ async function readLacking(keeper: pg.Client, owner: string, { schema, outline }
 }
 
 interface Refused {
-  /** What the error is about; null if it is no schema. */
+  /** The schema that the error is about; null if it is about something else. */
   schema: string | null;
   outline: string;
 }

@@ -1,5 +1,5 @@
 /**
- * What the new version computes otherwise than the old one did.
+ * Values that the new version computes differently are reported.
  *
  * @tier long
  * @processes

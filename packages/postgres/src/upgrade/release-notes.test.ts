@@ -1,5 +1,6 @@
 /**
- * What the release notes of 17 and 18 list as changed, and values of every type, through one upgrade under writes. Nothing of it is a difference in content.
+ * Changes that the release notes of 17 and 18 list, and values of every type, go through one upgrade under writes
+ * without a difference in content.
  *
  * @tier long
  * @processes

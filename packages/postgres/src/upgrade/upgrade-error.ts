@@ -10,7 +10,7 @@ export type UpgradeErrorCode =
   | 'rights_differ';
 
 export interface UpgradeErrorOptions extends ErrorOptions {
-  /** What the customer can look for: `TABLE public.orders`. */
+  /** The object in words that the customer can search for: `TABLE public.orders`. */
   object?: string | undefined;
 }
 

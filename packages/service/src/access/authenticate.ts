@@ -23,7 +23,7 @@ export interface Verifier {
   usedTokens: ReplayMemory;
 }
 
-/** The gateway's token on a customer's call. Throws {@link TokenRefusal}, having asked nothing of anybody. */
+/** Authenticates the gateway's token on a customer's call. Throws {@link TokenRefusal}; needs no I/O. */
 export function authenticateRequest(
   exchange: Exchange,
   { keys, service, usedTokens }: Verifier & { keys: readonly KeyObject[] },
@@ -36,7 +36,7 @@ export function authenticateRequest(
   return claims;
 }
 
-/** One of ours on an internal path; resolves which by whose key fits. */
+/** Authenticates one of our processes on an internal path; resolves with its name, found by the key that fits. */
 export function authenticateInternal(
   exchange: Exchange,
   issuers: Readonly<Record<string, readonly KeyObject[]>>,

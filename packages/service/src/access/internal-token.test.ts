@@ -19,7 +19,7 @@ const requestToken = (changed: Partial<BoundRequest> = {}): string =>
 const internalToken = (changed: Partial<BoundRequest> = {}): string =>
   signInternalToken(key, { issuer: 'gateway', audience: 'keys' }, { ...bound, ...changed }, nowMs);
 
-/** What jsonwebtoken makes of the same claims: our signing must differ in nothing. */
+/** The token that jsonwebtoken makes of the same claims: ours must not differ from it. */
 function signedByLibrary(token: string, typ: string): string {
   const claims = jwt.verify(token, key, { algorithms: ['HS256'] });
   if (typeof claims === 'string') throw new Error('claims are an object');

@@ -9,14 +9,19 @@ import { secretBytes, secretsIn } from '../process/secrets';
 export const tokenLifetimeSeconds = 30;
 /** How far two machines' clocks may differ, either way, before every call between them is refused. */
 export const clockToleranceSeconds = 5;
-/** Ours are about 700 bytes; anything near this is not ours and is refused before it is decoded. */
+/** Ours are about 700 bytes; a much larger token is refused before it is decoded. */
 export const tokenBytesMax = 8_192;
 
-/** `request`: the gateway forwards a customer's call. `internal`: one process of ours asks another something of its own. */
+/**
+ * `request`: the gateway forwards a customer's call. `internal`: one of our processes calls another on its own behalf.
+ */
 export type TokenKind = 'request' | 'internal';
 
 const headerOf = (kind: TokenKind): string => Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
-/** The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u and crit unparsed. */
+/**
+ * The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u
+ * and crit without parsing them.
+ */
 const signedHeaders = { request: headerOf('request'), internal: headerOf('internal') } as const;
 
 const callerClaims = { key_id: z.string().min(1), org_id: z.string().min(1), mode: modeSchema, scopes: z.array(z.string()) };
@@ -46,7 +51,7 @@ export interface Caller {
   scopes: readonly string[];
 }
 
-/** What a token is bound to. `path` with its query, exactly as it stands on the request line. */
+/** The request that a token is bound to. `path` includes its query, exactly as it stands on the request line. */
 export interface BoundRequest {
   requestId: string;
   method: string;
@@ -88,8 +93,8 @@ function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: numb
 }
 
 /**
- * A JWT in its compact form, signed by hand: one is made for every request, our claims need none of the checks that jsonwebtoken makes before
- * it signs, and those cost five times the signature. Verifying, where the danger is, is jsonwebtoken's.
+ * Makes a compact JWT by hand: there is one for every request, our claims need none of the checks that jsonwebtoken
+ * makes before it signs, and those cost five times the signature. jsonwebtoken verifies, which is the dangerous part.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -112,7 +117,7 @@ export function signInternalToken(
   return sign('internal', key, bind(parties.issuer, parties.audience, bound, nowMs));
 }
 
-/** Why a token was refused; for the log alone, the caller always sees the same 401. */
+/** The reason why a token was refused, for the log alone: the caller always sees the same 401. */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal';
 }
@@ -128,7 +133,7 @@ export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
 interface Expected {
   /** A token is signed with one of these. */
   keys: readonly KeyObject[];
-  /** The tokens that the verifying process has seen: a token works once. */
+  /** The tokens that this process has seen: a token works once. */
   used: ReplayMemory;
   issuer: string;
   audience: string;
@@ -153,7 +158,10 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
   return claims.data;
 }
 
-/** What was signed, with whichever of the keys. Only where there are several is a second one tried, while a secret is rotated. */
+/**
+ * The claims of a token that one of the keys has signed. While a secret is rotated there are two; the second one is
+ * tried only if the first does not fit.
+ */
 function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {
   const options = { algorithms: ['HS256'], issuer, audience, clockTimestamp: nowSeconds, clockTolerance: clockToleranceSeconds } as const;
   let refusal = 'unreadable';
@@ -168,7 +176,9 @@ function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSe
   throw new TokenRefusal(refusal);
 }
 
-/** The claims of the gateway's token. Throws {@link TokenRefusal}; touches nothing but memory. The body is checked by {@link assertBound}. */
+/**
+ * The claims of the gateway's token. Throws {@link TokenRefusal}; needs no I/O. {@link assertBound} checks the body.
+ */
 export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
   verify('request', requestClaimsSchema, token, expected);
 

@@ -23,18 +23,18 @@ export interface Performance<Tx> {
   log: Log;
   turns: Turns;
   time: AnswerTime;
-  /** Throws when a reply is not what the contract promises; does nothing in production. */
+  /** Throws if a reply is not in the contract; does nothing in production. */
   checkReply(reply: Reply): void;
 }
 
-/** Everything that `execute` asked to be done after the commit; emptied before each try of its transaction. */
+/** The work that `execute` has registered for after the commit; emptied before each try of its transaction. */
 export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** What the caller asked for, in the form that an Idempotency-Key is bound to. */
+/** The request in the form that an Idempotency-Key is bound to. */
 export interface Asked {
-  /** Concrete, with canonical parameters and without its query: one record has one path. */
+  /** Concrete, with canonical parameters and without its query: a record has one path. */
   path: string;
   /** As it was sent, before defaults. */
   body: unknown;
@@ -42,7 +42,7 @@ export interface Asked {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a route, once per Idempotency-Key where there is one. */
+/** Runs a route, only once for each Idempotency-Key. */
 export async function perform<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,
@@ -65,7 +65,10 @@ export async function perform<Tx>(
   return trueAnswer(kit, route, request, answer);
 }
 
-/** Gives the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its commit and its answer. */
+/**
+ * Returns the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its
+ * commit and its answer.
+ */
 async function trueAnswer<Tx>({ time }: Performance<Tx>, route: Route<Tx>, request: AnyRequest, answer: Answer): Promise<Answer> {
   if (answer.status >= 300 || route.beforeAnswer === undefined) return answer;
   time.accept();
@@ -96,7 +99,7 @@ async function execute<Tx>(
     });
     return answerOf(reply as Reply);
   }
-  // An earlier attempt committed this effect and went away before its outcome was known.
+  // An earlier attempt has committed this effect and ended before its outcome was known.
   const accepted =
     claim?.accepted ??
     (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
@@ -113,13 +116,19 @@ async function execute<Tx>(
   }
 }
 
-/** The effect stands although we could not see what became of it: neither "nothing was started" nor a free key would be true. */
+/**
+ * The error for an effect whose outcome could not be read: it would be wrong to say that nothing was started, or to
+ * free the key.
+ */
 function outcomeUnread(error: unknown): Problem {
   const { code, details } = problemOfError(error);
   return outcomeUnknown(code, { ...details, detail: acceptedDetail });
 }
 
-/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last look. */
+/**
+ * Milliseconds that must be left when a call's turn comes: for the effect itself, and for the wait for a worker (10.5
+ * s, `startDecidedMs` of workflow) and a last look.
+ */
 const actMs = 500;
 const settleMs = 13_000;
 
@@ -147,13 +156,16 @@ async function lookAndAct<Tx>(
   return done;
 }
 
-/** What the call is about, as its caller knows it: another organisation's calls stand in a line of their own. Nothing yet when it makes something. */
+/**
+ * The key of the line that a call waits in: the thing it is about. It names the organisation too, so that another
+ * organisation's calls cannot delay it. Undefined for a call that creates something.
+ */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];
   return name === undefined ? undefined : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
 }
 
-/** The effect stands whatever comes of this: nobody waits for it and its failure is nobody's answer. */
+/** Runs work after the commit. The effect stands in any case: nobody waits for this, and its failure is only logged. */
 function runAfterwards(work: () => unknown, log: Log): void {
   Promise.resolve()
     .then(work)
@@ -161,8 +173,8 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * A 422 that waiting would not change is the answer for this key from now on; anything else leaves the key free for the retry.
- * A failure here is only logged: the lease runs out by itself.
+ * A 422 that waiting would not change becomes the key's answer; any other error frees the key for a retry. A failure
+ * here is only logged, because the lease runs out by itself.
  */
 async function concludeRefusal<Tx>(kit: Performance<Tx>, claim: Claim, error: unknown, requestId: string): Promise<void> {
   const sql = kit.database.sql();

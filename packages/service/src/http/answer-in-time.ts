@@ -2,17 +2,17 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '../telemetry/log';
 
 /**
- * By then every request has its answer, whatever it still waits for: the gateway waits a little longer, so that the caller hears of it from the one who knows
- * what was begun.
+ * After this time every request is answered, whatever it still waits for. The gateway waits a little longer, so that
+ * the caller's answer comes from the process that knows what was begun.
  */
 export const answerWithinMs = 18_500;
 
-/** How far a request has come, and how long it still has. Nothing is begun once the caller was told that nothing was. */
+/** The state of a request, and the time it has left. Nothing is begun once the caller was told that nothing was. */
 export interface AnswerTime {
   leftMs(): number;
-  /** From here on the effect may happen. Throws when the answer has gone out already. */
+  /** Call it before the effect may happen. Throws if the answer has been sent already. */
   begin(): void;
-  /** The effect stands; only its outcome is waited for. */
+  /** Call it once the effect is committed and only its outcome is awaited. */
   accept(): void;
 }
 
@@ -31,7 +31,10 @@ export interface AnswerLimits {
   withinMs: number;
 }
 
-/** What `work` comes to, or in time a 503 that says what was begun. Work that is late goes on by itself, and keeps its answer for its Idempotency-Key. */
+/**
+ * The result of `work`, or after `withinMs` a 503 that says how far it has come. Late work goes on, and keeps its
+ * answer for its Idempotency-Key.
+ */
 export async function answerInTime<T>({ service, log, withinMs }: AnswerLimits, work: (time: AnswerTime) => Promise<T>): Promise<T> {
   const endsAtMs = performance.now() + withinMs;
   let known: keyof typeof told = 'nothing';

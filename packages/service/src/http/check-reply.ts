@@ -4,7 +4,10 @@ import type { Reply } from './route';
 
 const nothing = (): void => undefined;
 
-/** Compares what a handler gives with the endpoint's contract; throws what becomes a 500, so that a test sees it. `enabled` false: does nothing. */
+/**
+ * Compares a handler's reply with the endpoint's contract; throws an error that becomes a 500, so that a test sees it.
+ * `enabled` false: does nothing.
+ */
 export function replyChecks(endpoint: EndpointDefinition, enabled: boolean): { reply(reply: Reply): void; refusal(error: unknown): void } {
   if (!enabled) return { reply: nothing, refusal: nothing };
   const { status, schema } = endpoint.response;

@@ -1,7 +1,7 @@
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import type { z } from 'zod';
 
-/** So that a hostile body of a thousand wrong fields is not answered by a thousand lines. */
+/** Limits the answer to a hostile body with a thousand wrong fields. */
 const issuesMax = 20;
 
 type Issue = z.core.$ZodIssue;
@@ -11,7 +11,7 @@ const escapeSegment = (segment: PropertyKey): string => String(segment).replaceA
 const bodyPointer = (path: readonly PropertyKey[]): string => path.map((segment) => `/${escapeSegment(segment)}`).join('');
 const queryPointer = (path: readonly PropertyKey[]): string => `?${path.map(String).join('.')}`;
 
-/** Whether the field that an issue is about is missing, and not merely wrong. */
+/** Whether the field of an issue is missing, rather than wrong. */
 function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
   let value = input;
   for (const segment of path) {
@@ -29,7 +29,7 @@ function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly Propert
   return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
 }
 
-/** What was wrong, field by field, in the contract's words: never the value that was sent. */
+/** The errors field by field, in the contract's words. They never contain the value that was sent. */
 export function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query'): ProblemField[] {
   const pointer = place === 'body' ? bodyPointer : queryPointer;
   return error.issues.flatMap((issue) => fieldsOf(issue, input, pointer)).slice(0, issuesMax);

@@ -31,12 +31,12 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   checksReplies: boolean;
 }
 
-/** Express' part of a request: what its pattern found in the path. */
+/** The path parameters in Express' form. */
 export type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * What one route does with a request, in the order of the specification: token, permission, syntax (body and query, then ids), and the handler.
- * Everything that can be built once is built here, not per request.
+ * The handler of one route, in the order of the specification: token, permission, syntax (body and query, then ids),
+ * and the effect. Everything that can be built once is built here, not per request.
  */
 export function createHandler<Tx>(
   kit: HandleKit<Tx>,
@@ -93,7 +93,7 @@ export function createHandler<Tx>(
   };
 }
 
-/** The same for a path of ours: token, body, handler. */
+/** The same for an internal path: token, body, handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);

@@ -8,10 +8,10 @@ import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
 import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
 
 export interface StreamLimits {
-  /** Open streams per process, apart from ordinary requests: a thousand watchers must not keep a restore out. */
+  /** Open streams of a process, separate from ordinary requests: a thousand watchers must not keep a restore out. */
   openMax: number;
   heartbeatMs: number;
-  /** Then the stream ends and the client comes back with Last-Event-ID and a fresh authentication. */
+  /** After this the stream ends, and the client comes back with Last-Event-ID and a fresh authentication. */
   lifetimeMs: number;
 }
 
@@ -43,7 +43,8 @@ export function createStreams(limits: StreamLimits): Streams {
       if (places.taken >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
       const holders = [request.caller.keyId, request.caller.orgId];
       if (!places.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
-      // One for each stream, whatever ends it: a signal made by AbortSignal.any would stay noted on one that lives as long as the process.
+      // Each stream has its own controller: a signal made by AbortSignal.any would stay registered with one that lives
+      // as long as the process.
       const end = new AbortController();
       ends.add(end);
       const { signal } = end;
@@ -80,7 +81,9 @@ export function createStreams(limits: StreamLimits): Streams {
   };
 }
 
-/** Writes events until they or the stream's time end. A client that reads slowly slows the source, not our memory. */
+/**
+ * Writes events until they or the stream's time end. A slow client slows the source down and does not fill our memory.
+ */
 async function pump(response: ServerResponse, events: AsyncIterable<StreamEvent>, signal: AbortSignal, heartbeatMs: number): Promise<void> {
   const iterator = events[Symbol.asyncIterator]();
   const ended = new Promise<undefined>((resolve) => {

@@ -9,13 +9,19 @@ export const secretField = (description: string) =>
     .string()
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
-/** The same for a secret that can be rotated: several with commas between, of which the first makes what is new and all are accepted. */
+/**
+ * The same for a secret that can be rotated: several separated by commas. The first makes new values, and all are
+ * accepted.
+ */
 export const secretsField = (description: string) =>
   z
     .string()
     .regex(secretsForm, 'must be at least 32 bytes of hex, or several of these with commas between')
     .meta({ description, secret: true });
-/** Where one of our own processes listens: its host and port, for the paths are ours. Others would be refused only by the HTTP client, and without a name. */
+/**
+ * The address of one of our own processes: host and port only, because the paths are ours. The HTTP client would refuse
+ * anything else, but without naming the variable.
+ */
 export const urlField = (description: string) =>
   describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
 export const isOrigin = (text: string): boolean => {
@@ -23,7 +29,7 @@ export const isOrigin = (text: string): boolean => {
   const { protocol, origin, href } = new URL(text);
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
 };
-/** How long a process that answers requests goes on answering after SIGTERM, in seconds. `seconds`: its default. */
+/** How long a process goes on answering requests after SIGTERM, in seconds. `seconds`: its default. */
 export const drainField = (seconds: number, description: string) => ({
   DRAIN_SECONDS: describe(z.coerce.number().min(0).max(300).default(seconds), description),
 });

@@ -4,7 +4,7 @@ import { createPager } from '../http/paging';
 import { deriveKeys, nameOfSecret, secretBuffers, secretNamed, secretsForm, secretsIn } from './secrets';
 
 const [before, after, strange] = ['a1'.repeat(32), 'b2'.repeat(32), 'c3'.repeat(32)];
-/** What a process is given in each phase of a rotation. */
+/** The values of a variable in each phase of a rotation. */
 const phases = [before, `${before},${after}`, `${after},${before}`, after];
 
 test('a variable holds one secret or several, and no empty, short or foreign one among them', () => {

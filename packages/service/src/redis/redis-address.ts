@@ -13,16 +13,16 @@ interface Access {
 export type RedisAddress = Access &
   (
     | { kind: 'single'; node: RedisNode; db: number }
-    /** Any of its nodes; it tells the others itself. */
+    /** Any of its nodes; they know the others. */
     | { kind: 'cluster'; nodes: readonly RedisNode[] }
-    /** Its sentinels, and by what name they know the master. */
+    /** Its sentinels, and their name for the master. */
     | { kind: 'sentinel'; nodes: readonly RedisNode[]; master: string; db: number; sentinelPassword?: string }
   );
 
 /**
  * `redis://[user:password@]host[:port][/db]`, `redis+cluster://[user:password@]host:port[?node=host:port&…]` or
  * `redis+sentinel://[user:password@]host:port/master[/db][?node=host:port&…][&sentinelPassword=…]`; `rediss` for TLS.
- * @throws TypeError that names what is wrong and never the password
+ * @throws TypeError that names the error and never the password
  */
 export function parseRedisUrl(text: string): RedisAddress {
   const url = new URL(text);

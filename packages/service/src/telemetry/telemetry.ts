@@ -13,7 +13,8 @@ type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
 function start(): Sdk | undefined {
   const given = (name: string): string | null => process.env[name] || null;
-  // OpenTelemetry's own variables: an address for each kind goes before the base of both, and `none` sends nothing of a kind.
+  // OpenTelemetry's own variables: the address for one kind overrides the base for both, and `none` sends nothing of a
+  // kind.
   const addressOf = (kind: 'traces' | 'metrics'): string | null => {
     const base = given('OTEL_EXPORTER_OTLP_ENDPOINT')?.replace(/\/+$/, '') ?? null;
     if (given('OTEL_SDK_DISABLED') === 'true' || given(`OTEL_${kind.toUpperCase()}_EXPORTER`) === 'none') return null;
@@ -31,7 +32,7 @@ function start(): Sdk | undefined {
     serviceName: given('SERVICE_NAME') ?? 'unknown',
     serviceVersion: given('DRYDOCK_VERSION') ?? 'unreleased',
     environment: given('NODE_ENV') ?? 'development',
-    // A value that is no number is refused by the process itself, which reads its settings after this.
+    // The process itself refuses a value that is not a number; it reads its settings after this.
     sampling: { readShare: Number(given('TRACE_READS') ?? 0.05), slowMs: Number(given('TRACE_SLOW_MS') ?? 1_000) },
   });
 }
@@ -39,12 +40,13 @@ function start(): Sdk | undefined {
 const running = start();
 
 /**
- * For the process that customers reach: traces begin here, and here it is decided which reads are sent. A customer's `traceparent` would name our traces
- * and switch their recording off; it is a link of ours and nothing else. Call it before the first request. Undefined while telemetry is off.
+ * For the process that customers reach: traces begin here, and the sampling of reads is decided here. A customer's
+ * `traceparent` could otherwise name our traces and turn off their recording; it becomes only a link. Call it before
+ * the first request. Undefined while telemetry is off.
  */
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 
-/** Sends what is still held back, for at most 2 s: a dead collector must not hold up an exit. The last phase of a shutdown. */
+/** Sends held spans, for at most 2 s: a dead collector must not delay an exit. It is the last phase of a shutdown. */
 export const stopTelemetry = async (): Promise<void> => {
   await running?.stop();
 };

@@ -37,7 +37,7 @@ export const askEndpoint = (
   return api.call(endpoint.method, path, { body, caller });
 };
 
-/** What no id of ours looks like, in the forms that paths come in. */
+/** Texts that are no id of ours, in the forms that paths come in. */
 export const malformed = [
   'x',
   '%20',

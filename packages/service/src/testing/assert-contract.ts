@@ -5,7 +5,7 @@ import { problemSchema, problems } from '@drydock/contracts/platform/problems';
 import { isAt, sortRoutes } from '../http/route-table';
 
 const routes = sortRoutes(endpoints.map((endpoint) => ({ endpoint })));
-/** What any request can be answered with before its endpoint is known. */
+/** Codes that any request can be answered with before its endpoint is known. */
 const transportCodes: readonly string[] = ['malformed_request', 'request_timeout', 'headers_too_large'];
 
 export interface AnswerToCheck {
@@ -28,7 +28,7 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
     const told = problemSchema.safeParse(body).data;
     assert.ok(told !== undefined && header('content-type') === 'application/problem+json', what);
     assert.ok([...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status, what);
-    // What a regular expression or a union of types says by itself tells nobody what to send.
+    // The default message of a regular expression or a union of types does not tell anybody what to send.
     assert.ok(!told.errors?.some(({ detail }) => /^Invalid input$|must match pattern/.test(detail)), what);
     return;
   }

@@ -25,22 +25,22 @@ export interface ConformanceWorld {
   /** Makes new things for that caller, in a state in which the operation succeeds. */
   makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
   /**
-   * What an operation answers here where it cannot succeed, for want of a worker or a provider: `503 dependency_unavailable`. Everything else has to, so that
-   * no check is left out without a word.
+   * The answer of each operation that cannot succeed here, without a worker or a provider: `503
+   * dependency_unavailable`. Every other one has to succeed, so that no check is left out silently.
    */
   cannotSucceed: Readonly<Record<string, string>>;
   /** Operations that succeed after a wait for something that is not there, beside those that cannot succeed. */
   waiting?: readonly string[];
 }
 
-/** What operations of some kind have to do. */
+/** A rule for the operations that it applies to. */
 export interface Rule {
   name: string;
   appliesTo(endpoint: EndpointDefinition): boolean;
   check(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things): Promise<void>;
 }
 
-/** What a request has otherwise than its contract’s example. */
+/** The parts of a request that differ from its contract’s example. */
 export interface Sent {
   params?: Readonly<Record<string, string>>;
   search?: string;

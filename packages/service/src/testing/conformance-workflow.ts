@@ -4,7 +4,7 @@ import type { ServiceApi } from './service-api';
 
 export interface GivenWorkflow {
   kind: string;
-  /** What it is found under, such as `{ type: 'site', id }`. */
+  /** The subject under which it is found, such as `{ type: 'site', id }`. */
   subject: { type: string; id: string };
   input: object;
   status: 'succeeded' | 'needs_attention';

@@ -31,8 +31,8 @@ export interface Check {
 }
 
 /**
- * What every operation of a service has to do, worked out from its contract alone: an operation that is added is checked without a new test.
- * The gateway's share, the headers of every answer and 401, is checked there.
+ * The checks of every operation of a service, derived from its contract alone: a new operation is checked without a new
+ * test. The headers of every answer and 401 are the gateway's share, and are checked there.
  */
 export const conformanceChecks = (service: EndpointDefinition['service']): Check[] =>
   endpointsOf(service).flatMap((endpoint) =>

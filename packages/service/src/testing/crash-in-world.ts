@@ -2,7 +2,7 @@ import type { CrashDefinition } from '@drydock/testing/crash-case';
 import { type CrashFixture, type CrashOptions, type CrashReport, crashEveryStep } from '@drydock/testing/crash-every-step';
 import type { ServiceWorld } from './service-world';
 
-/** What a service says of a run itself. */
+/** The parts of a run that the service itself has to supply. */
 export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leases' | 'spawnWorker'> &
   Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
 

@@ -89,7 +89,10 @@ export function searchOf(query: Asked['query']): string {
 
 type Json = fc.JsonValue;
 
-/** What a schema takes, as often as not at its edges, and now and then what no schema takes. `known`: values that name something here, by field. */
+/**
+ * Values that a schema takes, about half of them at its limits, and now and then one that it refuses. `known`: values
+ * that name something here, by field.
+ */
 function valuesOf(schema: z.ZodType, known: Readonly<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const components: SchemaComponents = new Map();
   const root = schemaOf(schema, 'input', components);

@@ -7,7 +7,7 @@ export interface Moment {
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
 }
 
-/** What a backup of this database would hold that is taken now. `adminUrl`: as superuser. */
+/** The content that a backup of this database would have if it were taken now. `adminUrl`: as superuser. */
 export async function takeMoment(adminUrl: string): Promise<Moment> {
   return withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');

@@ -8,7 +8,7 @@ import type { Service } from '../http/service';
 import type { Lifetime } from '../process/shutdown';
 import { callService, type ServiceAnswer } from './call-service';
 
-/** What differs from service to service. */
+/** The parts that differ from service to service. */
 export interface TestedService {
   name: string;
   /** The service's folder: its migrations are in it, and its build output. */
@@ -30,7 +30,7 @@ export interface ServiceApi {
   postgres: TestPostgres;
   /** The caller of a request that names none. */
   caller: Caller;
-  /** What it was started with; the secrets are of its own. A worker of the same service gets it too. */
+  /** The environment it was started with; its secrets are its own. A worker of the same service gets it too. */
   environment: Readonly<Record<string, string>> & Readonly<Record<'SERVICE_SECRET' | 'INTERNAL_TOKEN_SECRET', string>>;
   /** Straight to the tables, to arrange and to look. */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;

@@ -1,6 +1,6 @@
 import { listFiles, readText } from './source-files';
 
-/** What a process of the release before would miss, or be refused for. */
+/** Statements that remove something which a process of the release before needs, or make it be refused. */
 const takesAway =
   /^\s*(?:DROP\s+(?:TABLE|TYPE|INDEX|VIEW|FUNCTION)|ALTER\s+TABLE[\s\S]*?\b(?:DROP\s+(?:COLUMN|CONSTRAINT)|RENAME|SET\s+NOT\s+NULL|(?:SET\s+DATA\s+)?TYPE\s)|ALTER\s+TYPE[\s\S]*?\bRENAME)/i;
 /** docs/guides/upgrading.md names them. */

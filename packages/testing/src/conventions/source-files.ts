@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { isTestPath } from './measure-house';
 
 export const root = path.resolve(__dirname, '../../../..');
 
@@ -9,7 +10,7 @@ export interface SourceFile {
   path: string;
   text: string;
   lines: number;
-  /** What it imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  /** Its imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
   imports: string[];
 }
 
@@ -34,6 +35,4 @@ export function readSource(file: string): SourceFile {
 }
 
 export const sourceFiles: SourceFile[] = listFiles('packages/*.ts', 'services/*.ts', 'infra/*.ts').map(readSource);
-/** Tests and what only tests use: files ending in .test.ts, a `testing`, `test` or `e2e` folder, packages/testing itself. */
-export const isTest = ({ path: file }: SourceFile): boolean =>
-  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
+export const isTest = ({ path: file }: SourceFile): boolean => isTestPath(file);

@@ -128,7 +128,7 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     for (const { message, duration_ms: ms, total_ms: total } of lines.filter(({ message: text }) => text.endsWith('ended')))
       expect([message, Number.isInteger(ms), Number(total) >= Number(ms)]).toEqual([message, true, true]);
     expect(JSON.stringify(lines)).not.toContain(secret);
-    // What the clock begins every minute is no news.
+    // A workflow that the clock starts every minute is logged at debug only.
     expect(new Set((await linesOf('told_quietly')).map(({ level }) => level))).toEqual(new Set(['debug']));
   });
 

@@ -11,7 +11,7 @@ import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, releas
 import { runUndo } from './run-undo';
 import { logAttempt } from './step-log';
 
-/** Runs the steps from `next` on, each checkpointed before the one after it starts, and the end after the last one. */
+/** Runs the steps from `next` on, each checkpointed before the next one starts, and the end after the last one. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
   const { steps } = execution.definition;
   for (let index = next; index < steps.length; index += 1) {
@@ -32,7 +32,8 @@ function runStep<Context, Tx>(
   index: number,
 ): Promise<AttemptEnd<void>> {
   const { definition, claim } = execution;
-  // A step begun by an earlier claim is counted once more by this one; those begun by a checkpoint of this claim start from what is on record.
+  // A step that an earlier claim began is counted once more by this one; the counts of steps that a checkpoint of this
+  // claim begins start from the record.
   const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
   const attributes = {
     'workflow.id': claim.id,
@@ -83,7 +84,7 @@ async function checkpoint<Context, Tx>(
   effect: Effect,
 ): Promise<AttemptEnd<void>> {
   const { runner, claim, definition } = execution;
-  // What a resumed run would read is what this run goes on with.
+  // This run goes on with the output as JSON keeps it, so that a resumed run sees the same.
   const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
   const next = definition.steps[index + 1]?.name ?? null;
   const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };
@@ -137,7 +138,10 @@ function tellFailure(log: Log, step: string, { problem, error }: Extract<Attempt
   else log.error({ ...what, alarm }, 'step failed');
 }
 
-/** Before the point of no return the steps are taken back; past it nobody but staff knows what is right, unless the target itself has said so. */
+/**
+ * Before the point of no return the steps are undone; after it only staff know what is right, unless the target itself
+ * has reported the end.
+ */
 async function failStep<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,

@@ -9,7 +9,10 @@ import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
 import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
 import { logAttempt } from './step-log';
 
-/** Takes steps back, `names` first to last, each recorded, then ends the workflow as failed with `problem`. An undo that fails for good calls staff. */
+/**
+ * Undoes steps, each recorded, then ends the workflow as failed with `problem`. `names` are in the order of the run. An
+ * undo that fails for good calls staff.
+ */
 export async function runUndo<Context, Tx>(
   execution: Execution<Context, Tx>,
   names: readonly string[],

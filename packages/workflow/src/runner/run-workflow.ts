@@ -16,8 +16,8 @@ import { runForward } from './run-forward';
 import { runUndo } from './run-undo';
 
 /**
- * Answers a enqueue: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of jobs, for anything, is harmless.
- * Rejects only when the claim itself could not be asked for; then the sweep enqueues another.
+ * Runs one job: claims the workflow if it is due and carries it as far as it can go. Jobs may come any number of times
+ * and for anything. Rejects only if the claim itself could not be made; then the sweep enqueues another.
  */
 export async function runWorkflow<Context, Tx>(runner: Runner<Context, Tx>, stepNamesByKind: string, job: WorkflowJob): Promise<RunEnd> {
   const claimedAtMs = performance.now();
@@ -67,12 +67,12 @@ async function runClaim<Context, Tx>(runner: Runner<Context, Tx>, claim: Claim, 
   }
 }
 
-/** The definition and the parsed input, or why nobody may go on with this row. */
+/** The definition and the parsed input, or the reason why nobody may continue this row. */
 function readyOf<Context, Tx>(
   runner: Runner<Context, Tx>,
   claim: Claim,
 ): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
-  // Staff can abandon what no code can read; there is nobody then to tell about it.
+  // Staff can abandon a workflow that no code can read; then no hook is called.
   const unreadable = (why: string) => (claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why);
   const definition = runner.definitions.get(claim.kind);
   if (definition === undefined) return unreadable(`this worker knows no workflow of kind ${claim.kind}`);

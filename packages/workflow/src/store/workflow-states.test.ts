@@ -169,7 +169,7 @@ describe('the statements of the state machine', () => {
     await close();
   });
 
-  /** What a statement changes in workflows of every state; nothing of it stays. */
+  /** The changes of a statement in workflows of every state; the transaction is rolled back. */
   async function changesBy(statement: (sql: Sql, claim: ClaimKey) => Promise<unknown>, withFence = fence) {
     const database = pgDatabase(pool);
     const client = await pool.connect();

@@ -19,7 +19,7 @@ interface Caller {
 
 export const ledgerFile = (boxes: string): string => path.join(boxes, 'ledger.ndjson');
 export const currentText = (boxes: string, id: string): string => readFileSync(path.join(boxes, id, 'current'), 'utf8');
-/** What a run that is over may not leave behind. */
+/** The names of everything that a finished run may not leave behind. */
 export const leftovers = (boxes: string, id: string): string[] =>
   ['staged', 'previous'].filter((name) => existsSync(path.join(boxes, id, name)));
 

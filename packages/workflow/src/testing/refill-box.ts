@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { workflowsFor } from '../definition/definition';
 import { currentText, openBox } from './box';
 
-/** What the steps of the tests are given: the folder `boxes`, and the database of their hooks. */
+/** The parts that the steps of the tests are given: the folder `boxes`, and the database of their hooks. */
 export interface BoxContext {
   database: Database<PoolClient>;
   boxes: string;

@@ -19,7 +19,7 @@ export const viewLabel = ({ id, boardId: board_id, name, colour, position }: Boa
   position,
 });
 
-/** The client sees the columns that are visible to it, and labels never. */
+/** The client sees the columns that are visible to it, and no labels. */
 export const viewBoard = ({ id, name, createdAt, columns, labels }: Board, viewer: Viewer): View => ({
   id,
   name,

@@ -17,7 +17,7 @@ export async function insertCard(tx: Tx, card: NewCard): Promise<void> {
   await tx.card.create({ data: card });
 }
 
-/** The card if it is on that board or in its archive. */
+/** The card, if it is on that board or in its archive. */
 export async function findCard(tx: Reader, boardId: string, cardId: string): Promise<Card | null> {
   const row = await tx.card.findFirst({ where: { id: cardId, boardId }, include: worn });
   return row === null ? null : toCard(row);

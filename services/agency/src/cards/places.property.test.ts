@@ -3,7 +3,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 
-/** What one client does with some card: which, and where to. */
+/** One operation of a client: the card it acts on, and the place it moves the card to. */
 type Deed = { kind: 'create' | 'move' | 'archive' | 'restore'; card: number; column: number; position: number };
 
 const clients = 8;

@@ -3,7 +3,7 @@ import { ComputeError } from '../providers/compute-error';
 import type { ComputeReason } from '../providers/compute-reason.types';
 import { lookedAt } from './provider-failure';
 
-/** What a failed look throws in its step, and what staff are told by the log. */
+/** The error that a failed read throws in its step, and the alarms that it logs for staff. */
 async function looking(reason: ComputeReason) {
   const alarms: unknown[] = [];
   const silent = () => undefined;

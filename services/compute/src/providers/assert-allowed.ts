@@ -3,7 +3,10 @@ import { ComputeError } from './compute-error';
 import type { Machine } from './compute-machine.types';
 import type { ComputeReader } from './compute-provider';
 
-/** What every driver asks in the moment before it sends a rollback: there is no way back from it. @throws ComputeError final, or `locked` */
+/**
+ * The last check of every driver before it sends a rollback, which cannot be undone. @throws ComputeError final, or
+ * `locked`
+ */
 export async function assertRollbackAllowed(
   reader: ComputeReader,
   { machineId, snapshotId }: { machineId: string; snapshotId: string },
@@ -19,7 +22,7 @@ export async function assertRollbackAllowed(
   if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
 }
 
-/** The same before a change of the power. Resolves with the machine as it is. @throws ComputeError final, or `locked` */
+/** The last check before a change of the power. Resolves with the machine. @throws ComputeError final, or `locked` */
 export async function assertPowerAllowed(
   reader: ComputeReader,
   { machineId, kind }: { machineId: string; kind: PowerKind },
@@ -32,7 +35,10 @@ export async function assertPowerAllowed(
   return machine;
 }
 
-/** The same before a deletion. Resolves with null when there is no such machine (any more). @throws ComputeError final, or `locked` */
+/**
+ * The last check before a deletion. Resolves with null if the machine does not exist (any more). @throws ComputeError
+ * final, or `locked`
+ */
 export async function assertDeletionAllowed(
   reader: ComputeReader,
   { machineId, name }: { machineId: string; name: string },

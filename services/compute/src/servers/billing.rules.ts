@@ -5,7 +5,10 @@ type Billed = Pick<Server, 'mode' | 'termMonths' | 'currency' | 'amountMinor' | 
 
 const hourMs = 3_600_000;
 
-/** Facts of the order, and what follows from them and the clock. A machine that is gone is not paid for any further; the sandbox is never. */
+/**
+ * The bill, from the facts of the order and the clock. A machine that is gone costs nothing more; the sandbox never
+ * costs anything.
+ */
 export function billingOf(server: Billed, now: Date): ComputeServerBilling {
   const { mode, termMonths, currency, amountMinor, subscriptionId } = server;
   const paidSince = mode === 'sandbox' ? null : server.activeSince;

@@ -25,7 +25,7 @@ const remove = (serverId: string, options: CallOptions = {}) => world.api.call('
 const read = (serverId: string, options: CallOptions = {}) => world.api.call('GET', pathOf(serverId), options);
 const preflight = async (serverId: string): Promise<Preflight> =>
   (await world.api.call('POST', `${pathOf(serverId)}/deletion/preflight`)).json as Preflight;
-/** What the call and its preflight say, which must be the same. */
+/** The code of the refusal. The call and its preflight must give the same. */
 async function refusedAs(serverId: string): Promise<string> {
   const told = (await preflight(serverId)).refusal;
   const answer = await remove(serverId);

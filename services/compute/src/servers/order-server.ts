@@ -45,7 +45,7 @@ export const orderServer = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
-/** Throws `size_not_offered`, naming what is. */
+/** Throws `size_not_offered`, which names the sizes on offer. */
 function sizeOf({ plans, prices }: Offer, { plan_code, spec: asked }: { plan_code?: string | undefined; spec?: string | undefined }) {
   const spec = plan_code === undefined ? asked : plans.get(plan_code);
   const price = spec === undefined ? undefined : prices.get(spec);

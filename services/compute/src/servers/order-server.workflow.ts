@@ -14,16 +14,16 @@ const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image
 
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
-/** Named by our id, so that a machine whose order was answered to nobody can be found. */
+/** The machine has our id as its name, so that it can be found if the answer to its order was lost. */
 export const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** Looks that a machine gets to come up after its start: some eight minutes. */
+/** Looks until a machine is up after its start: about eight minutes. */
 const looksMax = 50;
 
-/** A machine that runs, or none: what was made of an order that fails is deleted again. */
+/** Makes a machine that runs, or none: the machine of a failed order is deleted again. */
 export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
   .step('prepare', {
     run: async (step, context) => {
@@ -60,7 +60,7 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   })
   .onEnd({
     failed: async (tx, run, { code }) => {
-      // Abandoned behind its last step: the machine runs, and is the customer's.
+      // It was abandoned after its last step: the machine runs and is the customer's.
       if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);
     },
   })

@@ -27,7 +27,7 @@ const read = async (serverId: string, options: CallOptions = {}): Promise<Comput
   (await world.api.call('GET', pathOf(serverId), options)).json as ComputeServerView;
 const preflight = async (serverId: string, what: Asked, body: object = {}): Promise<Preflight> =>
   (await ask(serverId, `${what}/preflight`, body)).json as Preflight;
-/** What the call and its preflight say, which must be the same. */
+/** The code of the refusal. The call and its preflight must give the same. */
 async function refusedAs(serverId: string, what: Asked): Promise<string> {
   const told = (await preflight(serverId, what)).refusal;
   const answer = await ask(serverId, what);

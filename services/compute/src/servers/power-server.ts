@@ -102,7 +102,7 @@ export const preflightReboot = (context: HandlerContext) =>
     read: (request) => preflightPower(context, request, { change: 'reboot', isForced: request.body.force === true }),
   }) satisfies ReadHandlers<typeof preflightComputeServerReboot>;
 
-/** What a change of the power would do, with the very rules that it asks. Reads only. */
+/** The preflight of a change of the power: asks the same rules and changes nothing. */
 async function preflightPower(
   context: HandlerContext,
   request: Pick<AboutPower, 'caller' | 'params' | 'requestId'>,

@@ -20,9 +20,9 @@ const input = z.strictObject({
   change: z.enum(['power_on', 'power_off', 'reboot']),
   /** Cuts the power instead of asking the guest. */
   isForced: z.boolean(),
-  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  /** The power state when the work was asked for. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** What the provider's record said then. */
+  /** The provider's record at that time, see `lookBefore`. */
   before: z.string().nullable(),
 });
 
@@ -35,8 +35,9 @@ function changeOf({ input, workflowId }: PowerStep, { guestSeconds }: WorkContex
 }
 
 /**
- * The driver looks at the machine in the moment before it sends: one that is already as it should be is left alone, and the send happens once. Behind it the
- * provider's action is followed to its end, and the machine is looked at until it is what was asked for.
+ * The driver checks the machine just before it sends: one that is already in the wanted state is left alone, and the
+ * send happens once. Then the provider's action is followed to its end, and the machine is watched until it is in the
+ * wanted state.
  */
 export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input })
   .step('prepare', {
@@ -79,7 +80,7 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
   .build();
 
-/** The provider's action may say no more than that the guest was asked. It shuts down in its own time, or never hears. */
+/** The provider's action may only mean that the guest was asked. The guest shuts down in its own time, or never. */
 async function awaitOff(
   step: Step,
   context: WorkContext,

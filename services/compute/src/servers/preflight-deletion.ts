@@ -12,7 +12,7 @@ import { type DeletionWorld, refuseDeletion } from './server.rules';
 import type { Server } from './server.types';
 import { serverPath, serverResourceKey } from './server-names';
 
-/** What a deletion would do, with the very rules that it asks. Reads only. */
+/** The preflight of a deletion: asks the same rules and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {

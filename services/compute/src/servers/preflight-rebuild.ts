@@ -10,7 +10,7 @@ import { lookAtMachine } from './look-at-machine';
 import { refuseInoperable, refuseRebuild } from './server.rules';
 import { serverPath, serverResourceKey } from './server-names';
 
-/** What a rebuild would do, with the very rules that it asks. Reads only. */
+/** The preflight of a rebuild: asks the same rules and changes nothing. */
 export const preflightRebuild = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -9,7 +9,10 @@ import { describeServer } from './server.store';
 import { viewServer } from './server.view';
 import { serverPath } from './server-names';
 
-/** What only the customer reads; the machine has another name. Two who change it at once both get their change: the server is held. */
+/**
+ * Changes the name and metadata of our record; the machine keeps its own name. The row is locked, so that of two
+ * changes at once neither is lost.
+ */
 export const updateServer = ({ database, targets }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -4,7 +4,7 @@ import type { ComputeDatabase, Tx } from '../database.store';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { type Targets, targetOf } from './targets';
 
-/** What workflow steps may use: here are the drivers that handlers never see. */
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
 export interface WorkContext {
   database: ComputeDatabase;
   targets: Targets<ComputeDriver>;

@@ -15,7 +15,10 @@ import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
 import { readNamedSnapshot } from './look-at-snapshot';
 import { refuseDeletion } from './snapshot.rules';
 
-/** Only a worker changes the world: the request waits for it, and answers 204 once the provider has deleted the snapshot. */
+/**
+ * Only a worker changes anything outside: the request waits for it, and answers 204 once the provider has deleted the
+ * snapshot.
+ */
 export const deleteSnapshot = (context: HandlerContext) =>
   ({
     preload: async (request) => {

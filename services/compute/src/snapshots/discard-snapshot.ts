@@ -4,7 +4,10 @@ import { lookForSend } from '../changes/provider-send.store';
 import type { Sending, Step } from '../changes/send-once';
 import type { WorkContext } from '../servers/work';
 
-/** Deletes the snapshot that a failed workflow may have made. `snapshotId` null: its answer was lost, and it is looked for as long as it may be invisible. */
+/**
+ * Deletes the snapshot that a failed workflow may have made. `snapshotId` null: its answer was lost, and it is looked
+ * for as long as it may be invisible.
+ */
 export async function discardSnapshot(
   { database }: Pick<WorkContext, 'database'>,
   step: Step,

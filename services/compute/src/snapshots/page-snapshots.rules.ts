@@ -3,7 +3,10 @@ interface Positioned {
   createdAt: Date;
 }
 
-/** Newest first, by id within a moment: an order that holds while snapshots come and go, whatever form the provider's ids have. */
+/**
+ * Newest first, by id within a moment: the order holds while snapshots come and go, whatever form the provider's ids
+ * have.
+ */
 const byAge = (one: Positioned, other: Positioned): number =>
   other.createdAt.getTime() - one.createdAt.getTime() || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0);
 

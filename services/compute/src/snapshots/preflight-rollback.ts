@@ -10,7 +10,7 @@ import { lookAtSnapshot } from './look-at-snapshot';
 import { viewPreflight } from './preflight-rollback.view';
 import { refuseRollback } from './snapshot.rules';
 
-/** What endpoint 8 would do, with the very rules that it asks. Reads only. */
+/** The preflight of endpoint 8: asks the same rules and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -5,7 +5,7 @@ import type { RollbackWorld } from './snapshot.rules';
 
 type Finding = Preflight['findings'][number];
 
-/** Older than this a snapshot is worth a second thought, in seconds. */
+/** A snapshot older than this gets a warning, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight['refusal'], now: Date): Preflight {
@@ -24,7 +24,10 @@ export function viewPreflight(server: Server, world: RollbackWorld, refusal: Pre
 
 const bytesInGb = 1e9;
 
-/** The disk is overwritten whole, so that all of it is free for what the snapshot holds: nothing is staged beside it. Null where the provider does not say. */
+/**
+ * The whole disk is overwritten, so all of it is free for the snapshot's content, and nothing is staged beside it. Null
+ * if the provider does not report it.
+ */
 function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
   const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
   if (neededGb === null) return null;

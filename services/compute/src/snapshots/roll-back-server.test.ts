@@ -28,7 +28,7 @@ async function givenSnapshot(deployTarget = 'fsn'): Promise<{ serverId: string; 
   const snapshotId = await project.makeSnapshot(machineId);
   return { machineId, snapshotId, serverId: await givenServer(api, owner, { machineId, deployTarget }) };
 }
-/** What the call and its preflight say, which must be the same. */
+/** The code of the refusal. The call and its preflight must give the same. */
 async function refusedAs(serverId: string, snapshotId: string): Promise<unknown> {
   const preflight = (await api.call('POST', `${path(serverId, snapshotId)}/preflight`)).json as Preflight;
   const answer = await rollBack(serverId, snapshotId);

@@ -12,12 +12,15 @@ import { lookAtSnapshot } from './look-at-snapshot';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
-/** Endpoint 8: accepts that the live disk is overwritten with the snapshot; {@link rollBackServerWorkflow} does it. */
+/**
+ * Endpoint 8: accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries
+ * out.
+ */
 export const rollBackServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // Before the provider is asked: an operation in progress is the answer whatever it would say.
+      // This comes before the provider is asked, because its answer would make no difference.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, request.params.snapshotId);
       return { world, before: await lookBefore(context, server) };

@@ -13,10 +13,13 @@ import { onServer, serverPath, serverResourceKey } from '../servers/server-names
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
-/** The part of the send's output that is told. */
+/** The part of the send's output that is shown. */
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
 
-/** The provider numbers a snapshot within a second or two. What takes longer is accepted all the same, and told without its number. */
+/**
+ * The provider numbers a snapshot within a second or two. A slower one is accepted all the same, and shown without its
+ * number.
+ */
 const waitMs = 5_000;
 
 interface Accepted {

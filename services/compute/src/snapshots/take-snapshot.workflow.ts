@@ -15,7 +15,7 @@ type TakeStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'wor
 const changeOf = ({ input: { machineId, description }, workflowId }: TakeStep) =>
   ({ kind: 'take_snapshot', reference: workflowId, machineId, description }) as const;
 
-/** A snapshot that can be rolled back to, or none. */
+/** Makes a snapshot that can be rolled back to, or none. */
 export const takeSnapshotWorkflow = defineWorkflow({ kind: 'take_snapshot', input })
   .step('prepare', {
     run: async (step, context) => ({

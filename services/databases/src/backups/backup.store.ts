@@ -8,7 +8,7 @@ import { type BackupProof, type DatabaseBackup, proofSchema, type StoredArchive 
 
 function toBackup(row: Row): DatabaseBackup {
   const { storageKey, sizeBytes, rawBytes, manifestMac, checksumSha256, sequence, errorCode: _code, proof, ...rest } = row;
-  // A check of the table makes them all present or all absent.
+  // A check constraint makes them all present or all absent.
   const isStored = storageKey !== null && sizeBytes !== null && manifestMac !== null && checksumSha256 !== null;
   const archive = isStored
     ? { storageKey, sizeBytes: Number(sizeBytes), rawBytes: rawBytes === null ? null : Number(rawBytes), manifestMac, checksumSha256 }
@@ -24,7 +24,10 @@ export interface NewBackup {
   createdAt: Date;
 }
 
-/** A queued backup with the next sequence number of its database. A second call with the same id changes nothing. */
+/**
+ * Inserts a queued backup with the next sequence number of its database. A second call with the same id changes
+ * nothing.
+ */
 export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.databaseId);
   await tx.databaseBackup.createMany({ data: [{ ...backup, sequence, status: 'queued' }], skipDuplicates: true });
@@ -39,7 +42,7 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
 
-/** The owner's backup of whichever database that has not been deleted. */
+/** The owner's backup, of any database that has not been deleted. */
 export async function findBackupOf(tx: Reader, { orgId, mode }: Owner, backupId: string): Promise<DatabaseBackup | null> {
   const database = { orgId, mode, status: { not: 'deleted' as const } };
   const row = await tx.databaseBackup.findFirst({ where: { id: backupId, database } });
@@ -80,7 +83,7 @@ export async function markCompleted(tx: Tx, backupId: string, archive: StoredArc
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
-/** What its last load has shown. */
+/** Records the result of the latest load of the backup. */
 export async function recordProof(tx: Tx, backupId: string, proof: BackupProof): Promise<void> {
   await tx.databaseBackup.updateMany({ where: { id: backupId }, data: { proof } });
 }

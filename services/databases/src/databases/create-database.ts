@@ -24,7 +24,7 @@ import { databasePath, onDatabase } from './database-names';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
-/** What a version without metadata has stored has none. */
+/** An answer that was stored by a version without metadata has none. */
 const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}), made_with: z.string().optional() });
 
 export const createDatabase = (context: HandlerContext) =>
@@ -72,7 +72,7 @@ export const createDatabase = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
 
-/** `majors`: those whose programs the host has. */
+/** Refuses a wrong order. `majors`: those whose programs the host has. */
 export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
   const { engine, engine_version, size, high_availability } = order;
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
@@ -83,7 +83,10 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
   return high_availability ? { code: 'high_availability_unavailable' } : null;
 }
 
-/** The end of the id, which is random. Code in a backup of MySQL's names its database and its user, so a database that begins with one has their names. */
+/**
+ * Names a database and its user after the random end of its id. Programs in a MySQL backup contain the names of its
+ * database and its user, so a database that is made from it gets the same names.
+ */
 function namesOf(id: string, source: Names | null): Names {
   if (source !== null) return { databaseName: source.databaseName, username: source.username };
   const tail = id.replaceAll('-', '').slice(-12);

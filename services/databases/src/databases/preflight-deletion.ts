@@ -9,7 +9,7 @@ import type { HandlerContext } from '../context';
 import { databasePath, databaseResourceKey } from './database-names';
 import { readDatabase } from './find-database';
 
-/** What a deletion would remove, with the very rule that it asks. Reads only. */
+/** The preflight of a deletion: asks the same rule and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -9,7 +9,7 @@ import { viewDatabase } from './database.view';
 import { databasePath } from './database-names';
 import { holdDatabase } from './find-database';
 
-/** What only the customer reads. Two who change it at once both get their change: the database is held. */
+/** Changes the label and metadata. The row is locked, so that of two changes at once neither is lost. */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

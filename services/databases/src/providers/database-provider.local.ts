@@ -38,7 +38,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** What handlers may ask the database-host process. */
+/** The part for requests: it only reads from the database-host process. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),
@@ -51,7 +51,10 @@ export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'clos
   };
 }
 
-/** Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives and watches them. */
+/**
+ * Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives
+ * and watches them.
+ */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
   return {

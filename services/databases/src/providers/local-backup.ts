@@ -23,7 +23,7 @@ export interface LocalTools {
 
 const saltBytes = 16;
 
-/** The host dumps and packs, with the keys of this one archive; its objects come here and are stored from here. */
+/** Lets the host dump and pack, with the keys of this one archive; its objects come here and are stored from here. */
 export async function packDatabase(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
@@ -45,7 +45,10 @@ export async function packDatabase(
   };
 }
 
-/** Into a scratch instance of the host's, which is removed whatever happens. The host is given the keys of this archive once its manifest was found to be the right one. */
+/**
+ * Loads an archive into a scratch instance of the host, which is removed in any case. The host gets the keys of this
+ * archive only after its manifest was found to be the expected one.
+ */
 export async function verifyRestore(
   tools: LocalTools,
   database: DatabaseRef,
@@ -58,7 +61,7 @@ export async function verifyRestore(
   return { tables, rows, readFrom, findings };
 }
 
-/** The schema alone, into a scratch instance as well. */
+/** Loads the schema alone into a scratch instance. */
 export async function trySchema(
   tools: LocalTools,
   database: DatabaseRef,
@@ -82,7 +85,7 @@ async function jobOf(
   return { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
 }
 
-/** A target instance, and the archive into it. */
+/** Makes a target instance and loads the archive into it. */
 export async function stageRestore(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,

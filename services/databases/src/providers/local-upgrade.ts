@@ -14,8 +14,9 @@ export async function readPlan(
 }
 
 /**
- * The world may have moved since the plan was made. Throws `precheck_failed`. What the copy would stumble over by itself, schema and rows, is not tried again: the copy
- * is the trial, it comes next, and what it is refused by ends the upgrade just as early.
+ * Makes the target, after the prechecks were repeated, because the database may have changed since the plan. Throws
+ * `precheck_failed`. Schema and rows are not tried again: the copy comes next, and its refusals end the upgrade just as
+ * early.
  */
 export async function createTarget(
   client: DatabaseHostClient,

@@ -11,12 +11,12 @@ export interface RestoreFacts {
   backup: DatabaseBackup | null;
   /** On the database's host; null when it does not answer. */
   freeBytes: number | null;
-  /** Why nothing came of a trial load; null where none was needed, or what it found is on record. */
+  /** The reason why a trial load gave no result; null if none was needed, or if its result is on record. */
   trial: Finding | null;
   now: Date;
 }
 
-/** Older than this a backup is worth a second thought, in seconds. */
+/** A backup older than this gets a warning, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Preflight {
@@ -65,7 +65,7 @@ function findingsOf({ managed, backup, freeBytes, trial }: RestoreFacts, needed:
   return findings.filter((finding) => finding !== false);
 }
 
-/** What the last load of the backup into this version has shown; nothing where there was none. */
+/** The findings of the latest load of the backup into this version; empty if there was none. */
 function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
   if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
   const { of, at, refused, findings } = backup.proof;

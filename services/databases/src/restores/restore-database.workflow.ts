@@ -22,12 +22,12 @@ const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 
 interface RestorePlan {
   archive: StoredArchive;
-  /** The major of the instance that serves: the backup is loaded into one of the same. */
+  /** The major of the serving instance: the backup is loaded into one of the same major. */
   major: Major;
   failsRestore: boolean;
 }
 
-/** Asks what the request asked again, and whether the host has room for a second instance. */
+/** Asks the request's rule again, and whether the host has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
@@ -44,7 +44,7 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
   return { archive: backup.archive, major: hosted.major, failsRestore };
 }
 
-/** Reads all of what is about to be replaced as its backup will, and writes nothing. */
+/** Reads everything that is about to be replaced, as its backup will, and writes nothing. */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
   const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };
@@ -52,8 +52,8 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs what was replaced, which stays up until `finish`. Where that was done before, and the record of it was lost, the copy lies in the storage.
- * Null when it does not.
+ * Packs the replaced instance, which stays up until `finish`. If that was done before, and the record of it was lost,
+ * the copy is in the storage. Null if it is not.
  */
 async function packReplaced(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<StoredArchive | null> {
   const hosted = await context.provider.describe(refOf(step), step.signal);
@@ -66,8 +66,9 @@ async function packReplaced(context: WorkContext, step: StepContext<z.infer<type
 }
 
 /**
- * A backup as an instance of its own beside the serving one, then behind the same address. What is replaced is exact only once nobody writes to it any more, so it is packed
- * behind the switch; that it can be packed is proven before, by a rehearsal. The replaced instance is kept, frozen, for a day.
+ * Loads a backup into an instance beside the serving one, then switches the address to it. The replaced content is
+ * final only once nobody writes to it any more, so it is packed after the switch; a rehearsal proves before it that it
+ * can be packed. The replaced instance is kept, frozen, for a day.
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })
@@ -104,12 +105,12 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       return { tables: staged?.tables ?? 0, findings: describeLoadFindings(loadFindings), loadFindings, at: context.now().toISOString() };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // The moment of the load is not known any more.
+      // The time of the load is not known if the record of it was lost.
       if (at === null) return;
       const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [], findings: loadFindings };
       await recordProof(tx, step.input.backupId, proof);
     },
-    // Takes back everything up to the cutover.
+    // Undoes everything up to the cutover.
     undo: (step, context) => takeBack(context, step),
   })
   .pointOfNoReturn()

@@ -15,15 +15,19 @@ import { definitely } from '../databases/definite-failure';
 import { defineWorkflow, refOf } from '../databases/work';
 
 /*
- * The trial that a preflight makes: the schema of a backup, without a row, into an empty instance that lives for this alone. A worker makes it, since no other process has
- * the key of the archives. It holds the database meanwhile, as all that works on its host does, so that a restore which is asked for at the same moment is told
- * `operation_in_progress`; it is given a minute, once.
+ * The trial load for a preflight: the schema of a backup, without a row, into an empty instance that exists only for
+ * this. A worker makes it, because no other process has the key of the archives. It locks the database meanwhile, as
+ * all work on its host does, so that a restore at the same moment is refused with `operation_in_progress`. It gets one
+ * minute, once.
  */
 
 const trialSeconds = 60;
-/** How long a preflight waits for a trial. One that takes longer goes on, and the next preflight waits for it again or shows what it has found. */
+/**
+ * How long a preflight waits for a trial. A longer one goes on, and the next preflight waits for it again or shows its
+ * result.
+ */
 const waitMs = 12_000;
-/** How long what failed is shown without another trial: a role or an extension may be there now. */
+/** How long a failure is shown without another trial: a missing role or extension may exist by then. */
 const failureKeptMs = 3_600_000;
 
 export const tryBackupWorkflow = defineWorkflow({
@@ -49,7 +53,10 @@ export const tryBackupWorkflow = defineWorkflow({
   })
   .build();
 
-/** Whether a proof says what a restore into this major would meet. One without a failure does so for ever: the archive does not change. */
+/**
+ * Whether a proof tells enough about a restore into this major. A proof without a failure does so for ever, because the
+ * archive does not change.
+ */
 export function suffices(proof: BackupProof | null, major: Major, now: Date): boolean {
   if (proof === null || proof.major !== major) return false;
   return proof.refused.length === 0 || now.getTime() - Date.parse(proof.at) < failureKeptMs;
@@ -60,7 +67,10 @@ interface Asking {
   requestId: string;
 }
 
-/** Has the backup tried, or waits for the trial that runs. Resolves with why nothing came of it; null once it is over, and what it found is on record. */
+/**
+ * Tries the backup, or waits for a running trial. Resolves with the reason why it gave no result; null once it is over
+ * and its result is on record.
+ */
 export async function tryBackup(
   context: HandlerContext,
   { caller, requestId }: Asking,

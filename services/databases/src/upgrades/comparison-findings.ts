@@ -4,7 +4,10 @@ import type { Comparison } from '../providers/database-provider';
 /** How many are told one by one. */
 const toldMax = 50;
 
-/** What the owner and staff are told of a comparison that found no difference. The engine shows them as the workflow's findings. */
+/**
+ * The findings of a comparison that found no difference, for the owner and staff. The engine shows them as the
+ * workflow's findings.
+ */
 export function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
   const findings: Finding[] =
     outcome === 'undecided' ? [{ level: 'WARNING', code: 'not_compared', detail: undecided(names, differed) }] : [];

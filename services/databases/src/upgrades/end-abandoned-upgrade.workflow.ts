@@ -11,8 +11,8 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * What an upgrade or a restore that staff gave up has left: taken back before its switch, finished behind it. The claim's fence keeps out whoever still works on it, and
- * the host alone says on which side it is.
+ * Ends an upgrade or a restore that staff gave up: takes it back before its switch, finishes it after. The fence of its
+ * claim keeps out the earlier worker, and only the host says whether the switch has happened.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -21,7 +21,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // An instance that was killed comes back within minutes; until then nothing can be taken back.
+    // An instance that was killed comes back within minutes; until then nothing can be undone.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;
@@ -51,8 +51,8 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .build();
 
 /**
- * In the transaction that ends an abandoned upgrade: the database goes from one workflow's hold into the next one's, and keeps its status until it is
- * whole again.
+ * Begins the end of an abandoned upgrade, in the transaction that abandons it: the database passes from one workflow's
+ * lock to the next one's, and keeps its status until it is whole again.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;

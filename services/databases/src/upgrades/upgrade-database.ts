@@ -16,7 +16,9 @@ import { holdDatabase } from '../databases/find-database';
 import { refuseUpgrade } from './upgrade.rules';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 
-/** Endpoint 10: accepts that the database is moved to a newer major; {@link upgradeDatabaseWorkflow} does it. */
+/**
+ * Endpoint 10: accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
+ */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),

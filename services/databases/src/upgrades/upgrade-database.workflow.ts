@@ -36,7 +36,10 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
   path: outputs.precheck.path,
 });
 
-/** To a newer major behind the same address: a proven backup first, a new instance beside the old one, and the old one kept for a day. */
+/**
+ * Moves the database to a newer major behind the same address: proves a backup first, makes a new instance beside the
+ * old one, and keeps the old one for a day.
+ */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
   input: z.strictObject({ toMajor: majorSchema, fromVersion: z.string(), backupId: z.uuid(), newBackupId: z.uuid() }),
@@ -58,10 +61,10 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // Behind the switch the old version's backup is the one that was taken before it.
+    // After the switch, the old version's backup is the one that was taken before it.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step)) ? findWritten(context, step, step.input.backupId) : packBackup(context, step, step.input.backupId),
-    // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
+    // A proven backup stays: it is a good one, however the upgrade ends.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
       if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
@@ -94,7 +97,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await endForgotten(context, step);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
     },
-    // Takes back everything up to the cutover.
+    // Undoes everything up to the cutover.
     undo: (step, context) => takeBack(context, step),
   })
   .step('copy_schema', {
@@ -146,7 +149,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const findings = findingsOfComparison(compared);
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
-        // What was found to differ is not made equal by the loss of what it was compared with.
+        // A difference that was found once counts, even if the snapshot it was found with is lost.
         if (differed.length > 0) throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
       return { outcome, tables, findings };
@@ -160,7 +163,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       return { major: hosted?.major ?? step.input.toMajor };
     },
     commit: async (tx, step, { major }, context) => {
-      // A later upgrade may have come, of which the record knows nothing.
+      // A later upgrade may have happened that the record does not know of.
       await recordVersion(tx, step.subject.id, String(major));
       await retireLater(context, tx, step, step.workflowId);
     },

@@ -7,7 +7,7 @@ import type { ManagedDatabase } from '../databases/database.types';
 export interface UpgradeWorld {
   managed: Pick<ManagedDatabase, 'engineVersion' | 'status' | 'lastBackupAt'>;
   unfinished: UnfinishedWorkflow | null;
-  /** What the catalogue has for the database's engine. */
+  /** The catalogue's versions of the database's engine. */
   versions: readonly DatabaseCatalogue['engines'][number]['versions'][number][];
 }
 

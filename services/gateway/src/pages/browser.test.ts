@@ -45,7 +45,7 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
 const isInView = (page: Page, box: { y: number } | null): boolean =>
   box !== null && box.y >= 0 && box.y < (page.viewportSize()?.height ?? 0);
 
-/** What keeps people out who do not see or point. */
+/** Serious barriers for people who cannot see the page or use a pointer. */
 async function barriers(page: Page): Promise<string[]> {
   // Not by a script element: the policy of the page would refuse it.
   await page.evaluate(axe.source);

@@ -7,7 +7,7 @@ import { keptOnce, type Page } from './page';
 
 const folder = path.resolve(__dirname, '../../../../docs/guides');
 
-/** The guides of docs/guides for the people who call the API, in the order to read them. The others are for those who run it. */
+/** The guides of docs/guides for people who call the API, in reading order. The others are for those who run it. */
 export const guides = [
   { name: 'authentication', title: 'Authentication', about: 'Keys, what they may do, and how they are given and taken away' },
   { name: 'sandbox', title: 'The sandbox', about: 'A key that touches nothing real, and names that make each outcome happen' },
@@ -17,7 +17,7 @@ export const guides = [
   { name: 'command', title: 'The command', about: 'Drydock from a terminal or a script' },
 ] as const;
 
-/** HTML in a guide is shown as text, and links that could run something are none: markdown-it does both unless it is told otherwise. */
+/** HTML in a guide is shown as text, and links that could run code are dropped, which are markdown-it's defaults. */
 const markdown = new MarkdownIt({ html: false, linkify: false });
 
 /** The name under which GitHub links to a heading. */
@@ -27,7 +27,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-');
 
-/** Where a link of a guide leads on this gateway; undefined for what only a clone of the project has. */
+/** The address on this gateway for a guide's link; undefined for files that only a clone of the project has. */
 function targetOf(href: string): string | undefined {
   if (/^(https?:|#|\/)/.test(href)) return href;
   const [file = '', anchor] = href.split('#');
@@ -54,7 +54,7 @@ export function renderGuide(source: string): { html: string; sections: { id: str
       if (inline.type !== 'link_open') continue;
       const target = targetOf(String(inline.attrGet('href')));
       if (target !== undefined) inline.attrSet('href', target);
-      // What cannot be reached is named and not linked.
+      // A target that only a clone has is shown as text, without a link.
       else for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')]) if (end) end.tag = 'span';
       if (target === undefined) inline.attrs = null;
     }
@@ -62,13 +62,13 @@ export function renderGuide(source: string): { html: string; sections: { id: str
   return { html: markdown.renderer.render(tokens, markdown.options, {}), sections };
 }
 
-/** A part of a guide under one heading, to be searched in. */
+/** A part of a guide under one heading, for the search. */
 export interface GuidePart {
   /** The guide's path with the anchor of the heading. */
   href: string;
   guide: string;
   heading: string;
-  /** Every word that can be read there, without markup. */
+  /** Every word that is visible there, without markup. */
   text: string;
 }
 
@@ -123,7 +123,7 @@ export async function guidePage(name: string): Promise<Page> {
   return make();
 }
 
-/** What there is to read. */
+/** The list of guides. */
 export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,

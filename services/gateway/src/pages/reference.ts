@@ -11,8 +11,8 @@ import { jsonPage, keptOnce, type Page, wantsJson } from './page';
 export const openApiPage = keptOnce(() => jsonPage(buildOpenApi(endpoints)));
 
 /**
- * The Reference may call this API and load what this gateway serves, and nothing else. Scalar writes its style into the
- * page, which needs 'unsafe-inline' for styles; scripts stay our own files.
+ * The Reference may call this API and load this gateway's files, and nothing else. Scalar writes its style into the
+ * page, which needs 'unsafe-inline' for styles; scripts must be our own files.
  */
 const referencePolicy = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'",
@@ -33,7 +33,10 @@ export const referencePage = keptOnce(() => {
   });
 });
 
-/** What the search of the bar looks through: the words of the guides and of the problems. The Reference searches its operations by itself. */
+/**
+ * The words that the search of the bar looks through: those of the guides and of the problems. The Reference searches
+ * its operations by itself.
+ */
 const searchPage = keptOnce(async () => {
   const told = problemCodes.map((code) => {
     const { title, advice } = problems[code];
@@ -55,7 +58,7 @@ export const pageFiles: Readonly<Record<string, () => Promise<Page>>> = {
   '/docs/reference.js': textOf(require.resolve('@scalar/api-reference/browser/standalone.js'), 'text/javascript; charset=utf-8'),
 };
 
-/** Where somebody lands who knows only our address: people on the Reference, programs on the paths there are. */
+/** The page for a visitor who knows only our address: people get the Reference, programs a list of paths. */
 export function frontPage(accept: string | undefined): Page {
   if (wantsJson(accept)) return jsonPage({ documentation: '/docs', openapi: '/openapi.json', problems: '/problems' });
   return { status: 302, location: '/docs', contentType: 'text/html; charset=utf-8', text: '<a href="/docs">Drydock API</a>\n' };

@@ -122,7 +122,7 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     await world.endWorkers();
     const pid = await processOf(world, siteId);
     const answering = restart(siteId);
-    // As if its ten seconds were over.
+    // Moves the start time into the past, as if the ten seconds were over.
     const pastStart = "UPDATE workflow SET start_by = now() WHERE kind = 'restart_app' AND status = 'queued' RETURNING id";
     await until(async () => (await world.api.rows(pastStart)).length === 1, { what: 'the accepted restart' });
     const answer = await answering;

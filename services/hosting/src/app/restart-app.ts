@@ -16,7 +16,7 @@ import { hostUnavailable } from './host-unavailable';
 import { restartAppWorkflow } from './restart-app.workflow';
 
 interface FoundApp {
-  /** Null: its host did not say, but this. */
+  /** Null: the host did not answer; `error` says why. */
   hasApp: boolean | null;
   error?: unknown;
 }
@@ -37,7 +37,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // Last: what keeps the site from a restart does so whether or not its host answers.
+      // This comes last: every other refusal is given whether or not the host answers.
       if (hasApp === null) throw hostUnavailable(error);
       const work = { definition: restartAppWorkflow, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
       return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };

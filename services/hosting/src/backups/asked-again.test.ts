@@ -23,7 +23,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** The first step of a workflow that was accepted, on a host that has the site. */
+/** Runs the first step of a workflow that was accepted, on a host that has the site. */
 function begin({ steps: [first] }: typeof restoreBackupWorkflow | typeof takeBackupWorkflow, input: object): Promise<unknown> {
   const hosted = { currentRelease: 'first', releases: ['first'] };
   const probe = { httpStatus: 200, isSqlOk: true, isSqlAnswered: true, detail: '' };

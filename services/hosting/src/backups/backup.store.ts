@@ -32,7 +32,7 @@ function toBackup(row: BackupRow, skipped: Backup['skipped'] = { count: 0, sampl
   };
 }
 
-/** A check of the table makes the five all present or all absent. */
+/** A check constraint makes the five columns all present or all absent. */
 function toArchive(row: Pick<BackupRow, 'storageKey' | 'sizeBytes' | 'rawBytes' | 'checksumSha256' | 'manifestMac'>): StoredArchive | null {
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = row;
   if (storageKey === null || sizeBytes === null || rawBytes === null || checksumSha256 === null || manifestMac === null) return null;
@@ -49,14 +49,16 @@ export interface NewBackup {
   location: BackupLocation;
 }
 
-/** A queued backup with the next sequence number of its site. A second call with the same id changes nothing. */
+/**
+ * Inserts a queued backup with the next sequence number of its site. A second call with the same id changes nothing.
+ */
 export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.siteId);
   const { orgId, mode } = owner;
   await tx.backup.createMany({ data: [{ ...backup, orgId, mode, sequence, status: 'queued' }], skipDuplicates: true });
 }
 
-/** The backup if it is this site's; null when it is not there or another's. */
+/** The site's backup with this id; null if there is none, or if it is another site's. */
 export async function findBackup(tx: Reader, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
   const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
   if (row === null) return null;
@@ -64,7 +66,7 @@ export async function findBackup(tx: Reader, site: Owner & { id: string }, backu
   return backup;
 }
 
-/** The site's, newest first, behind `after`. */
+/** The site's backups, newest first, behind `after`. */
 export async function listBackups(
   tx: Reader,
   siteId: string,
@@ -77,7 +79,7 @@ export async function listBackups(
   return withSkipped(tx, siteId, rows);
 }
 
-/** Most backups have skipped nothing, and a row says so itself. */
+/** Most backups have skipped nothing. Their rows say so, which saves the query. */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
@@ -101,7 +103,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** `expiresAt` null: kept as long as the deleted site that needs it. */
+/** `expiresAt` null: the backup is kept as long as the deleted site that needs it. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,

@@ -86,7 +86,7 @@ const cases: LargeCase[] = [
 ];
 
 let world: HostingWorld;
-/** What the same work takes of a site with next to nothing. */
+/** The memory that the same work takes for a site with almost no content. */
 let idleMb: Record<string, number>;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());

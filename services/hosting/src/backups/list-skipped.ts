@@ -7,7 +7,7 @@ import { readSite } from '../sites/find-site';
 import { findBackup } from './backup.store';
 import { listSkipped, type SkippedRow } from './skipped.store';
 
-/** What a backup of the caller's site does not hold, page by page. */
+/** Lists page by page the paths that a backup of the caller's site left out. */
 export const listBackupSkipped = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -10,7 +10,10 @@ import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
 import { viewPreflight } from './preflight-restore.view';
 
-/** What endpoint 3 would do, with the very rule that it asks. Reads only; a host that does not answer is a finding, not a failure. */
+/**
+ * The preflight of endpoint 3: asks the same rule and changes nothing. A host that does not answer is a finding, not a
+ * failure.
+ */
 export const preflightRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -12,21 +12,21 @@ export interface PreflightFacts {
   site: Site;
   /** The backup or copy that was named; null when there is no such. */
   point: { id: string; createdAt: Date } | null;
-  /** What it holds, unpacked; null when that is not known. */
+  /** The unpacked size of the content; null when it is not known. */
   rawBytes: number | null;
   /** On the site's host; null when it does not answer. */
   freeBytes: number | null;
-  /** What the point does not hold; left out for a point that knows of no such thing. */
+  /** The paths that the point left out; absent for a kind of point that does not record them. */
   skipped?: SkippedSummary;
   /** How the site answered when the point was taken; left out for a point that knows of no such thing. */
   answer?: RecordedAnswer;
-  /** The archive should lie in our storage and does not. */
+  /** The archive should be in our storage, but is not. */
   isMissing: boolean;
-  /** What was asked for; left out: all. */
+  /** The part that was asked for; absent: all. */
   contents: RestoreContents | undefined;
 }
 
-/** Older than this a backup is worth a second thought, in seconds. */
+/** A backup older than this gets a warning, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal'], now: Date): Preflight {
@@ -44,7 +44,7 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   };
 }
 
-/** `left`: what becomes of the database where the files alone come back. */
+/** `left`: the fate of the database when only the files are restored. */
 export const findingOfContents = (contents: RestoreContents | undefined, left: string): Finding =>
   contents === 'files'
     ? { level: 'WARNING', code: 'files_only', detail: `The files alone come back; the database ${left}.` }

@@ -137,7 +137,7 @@ const removeRows = `do $$ declare t record; begin
     exception when others then null; end;
   end loop; end $$`;
 
-/** What a customer does in a day: files go, come, and get other contents, names and modes; rows go and come. */
+/** One day of a customer's work: files go, come, and get other contents, names and modes; rows go and come. */
 async function change(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);

@@ -147,7 +147,7 @@ it('a state that spoils behind the switch is kept as it is, and the restore succ
     { id: backupId },
   ]);
   expect(await statusOf(siteId)).toBe('active');
-  // The next restore keeps what it replaces itself, and makes room.
+  // The next restore keeps the state that it replaces, and makes room for it.
   await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   expect((await world.host.readSite(siteId)).releases).toHaveLength(1);
 });

@@ -14,7 +14,7 @@ import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
-/** What a preflight says of any restore of a site. */
+/** The finding that a preflight reports for every restore of a site. */
 const filesMayDo = { level: 'INFO', code: 'files_may_do' };
 
 describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {

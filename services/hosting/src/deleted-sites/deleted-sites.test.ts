@@ -136,7 +136,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     expect(told).toEqual([{ type: 'workflow.accepted' }]);
     const taken = await api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } });
     expect(taken.json).toMatchObject({ code: 'domain_in_use' });
-    // Half a site is nobody else's to work on.
+    // Nobody may work on a site that is still being rebuilt.
     const backup = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
     expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowIdOf(answer) });
     expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({ in_progress: true, can_backup: false });

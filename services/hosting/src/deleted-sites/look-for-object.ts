@@ -13,13 +13,16 @@ interface LastBackup {
   hasObject: boolean;
 }
 
-/** Whose question it is: what keeps a customer from a record does not keep staff. */
+/** The caller of the request: staff may see and restore records that a customer may not. */
 export interface Asking {
   caller: Caller;
   now: Date;
 }
 
-/** Asks the storage itself for the record's last backup, where the answer matters. Throws 503 when the storage cannot be asked. */
+/**
+ * Asks the storage itself for the record's last backup, if the answer matters. Throws 503 if the storage cannot be
+ * asked.
+ */
 export async function lookForObject(
   { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
   record: DeletedSite,

@@ -32,7 +32,7 @@ const input = z.strictObject({
 
 type RevivalInput = z.infer<typeof input>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
   /** How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record. */
@@ -44,16 +44,16 @@ interface RevivalPlan {
   slowsOnPurpose: boolean;
 }
 
-/** The step as work on the site that the record becomes: hosts and archives know it by its old id. */
+/** The step with the site as its subject: hosts and archives know it by the site's old id. */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
   ...step,
   subject: { type: 'site', id: step.input.siteId },
 });
 
 /**
- * Endpoint 6's work. Until the site is let go there is nothing of it to lose: a rebuild that fails removes what it made, and the record can be restored
- * again. From `thaw` on its visitors write to it, and nothing takes it down any more. One whose own code fails, as it may have when it was deleted, is
- * there to be mended: it stays suspended until it serves.
+ * The work of endpoint 6. Until `thaw` a failure removes everything it made, and the record can be restored again. From
+ * `thaw` on visitors write to the site, and it is not taken down any more. If the site's own code fails, as it may have
+ * before it was deleted, the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -68,7 +68,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // A site that serves anything but its first release came back before, and the record of it was lost.
+      // A live release other than the first one means that the site was restored before, and the record of it was lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {
@@ -110,7 +110,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Its visitors have it already: whatever it answers, it is not taken down again.
+      // Its visitors use it already, so it is not taken down whatever it answers.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -143,7 +143,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   })
   .build();
 
-/** What the site serves, unless that is still its first and empty release; null too when it is not there. */
+/** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
 async function findLive(context: WorkContext, step: StepContext<RevivalInput, unknown>, platform: SitePlatform): Promise<string | null> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
@@ -151,8 +151,8 @@ async function findLive(context: WorkContext, step: StepContext<RevivalInput, un
 }
 
 /**
- * Asks the request's rule again, as of its acceptance: the record was taken and the domain reserved by this very workflow, and whether the caller
- * may was decided then. What may have changed is the backup.
+ * Asks the request's rule again, about the time of its acceptance: this very workflow has since taken the record and
+ * reserved the domain, and the caller's right was decided then. Only the backup may have changed.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

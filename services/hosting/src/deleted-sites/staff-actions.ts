@@ -7,7 +7,7 @@ import { deletedSitePath } from './deleted-site-names';
 import { findRecord, setReason } from './purge.store';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
-/** What staff do to a deleted site from beside the database; the public API has no word for it. */
+/** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */
 export interface StaffActions {
   /** From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged. */
   hold(deletedSiteId: string): Promise<void>;

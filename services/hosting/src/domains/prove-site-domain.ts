@@ -10,13 +10,15 @@ import { findProvenHolder, readProvenAt, takeDomain } from './domain.store';
 import { viewSiteDomain } from './get-site-domain';
 
 interface Shown {
-  /** Proven before: there is nothing to do. */
+  /** The site has proven the domain before. */
   isProven: boolean;
-  /** The site that has the domain by a proof that is not shown any more. */
+  /** The site whose proof of the domain is no longer shown. */
   formerSiteId: string | null;
 }
 
-/** The site that shows the proof gets the domain. A site that has it already keeps it while its own proof is shown. */
+/**
+ * Gives the domain to the site that shows the proof. A site that has it already keeps it while its own proof is shown.
+ */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({
     preload: async (request): Promise<Shown> => {

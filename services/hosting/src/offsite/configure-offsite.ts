@@ -15,7 +15,7 @@ import { probeSeconds } from './offsite-limits';
 import { copyList, readOffsiteState } from './offsite-state';
 import { storageUnavailable } from './storage-problem';
 
-/** A probe that was taken up at the last moment still ends in time, and the gateway waits no longer than 20 s. */
+/** A probe that was started at the last moment still ends in time, because the gateway waits no longer than 20 s. */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 
 interface Accepted {
@@ -23,8 +23,8 @@ interface Accepted {
 }
 
 /**
- * Names the bucket for a site's copies. A worker tries it (invariant 2: handlers change nothing outside) and the request waits for the outcome;
- * what was configured before stays until a probe has succeeded.
+ * Names the bucket for a site's copies. A worker probes it (invariant 2: handlers change nothing outside) and the
+ * request waits for the outcome. The earlier bucket stays configured until a probe has succeeded.
  */
 export const configureOffsite = (context: HandlerContext) =>
   ({

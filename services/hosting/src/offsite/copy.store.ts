@@ -26,7 +26,7 @@ function toCopy(row: CopyRow): Copy {
   };
 }
 
-/** A check of the table makes the five all present or all absent. */
+/** A check constraint makes the five columns all present or all absent. */
 function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac }: CopyRow): CopyArchive | null {
   if (objectKey === null || sizeBytes === null || rawBytes === null || manifestSha256 === null || manifestMac === null) return null;
   return { objectKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), manifestSha256, manifestMac };
@@ -52,7 +52,9 @@ export interface NewCopy {
   createdAt: Date;
 }
 
-/** A copy under way, with the next sequence number of its site. A second call with the same id changes nothing. */
+/**
+ * Inserts a copy under way, with the next sequence number of its site. A second call with the same id changes nothing.
+ */
 export async function insertCopy(tx: Tx, { id: destinationId, siteId, orgId, mode }: Destination, copy: NewCopy): Promise<void> {
   const sequence = await nextBackupSequence(tx, siteId);
   await tx.offsiteCopy.createMany({
@@ -89,12 +91,12 @@ export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string):
   await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
 }
 
-/** Every byte of them was read and every HMAC compared. */
+/** Records that every byte of them was read and every HMAC compared. */
 export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
   await tx.offsiteCopy.updateMany({ where: { id: { in: [...copyIds] }, status: 'completed' }, data: { verifiedAt, missingAt: null } });
 }
 
-/** What was last seen of the copies' manifests in the storage. */
+/** Records which copies' manifests were found in the storage. */
 export async function recordPresence(tx: Tx, seen: { present: readonly string[]; missing: readonly string[] }, at: Date): Promise<void> {
   await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.missing] }, missingAt: null }, data: { missingAt: at } });
   await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.present] }, missingAt: { not: null } }, data: { missingAt: null } });

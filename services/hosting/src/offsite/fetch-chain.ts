@@ -20,7 +20,7 @@ type Step = StepContext<unknown, unknown>;
 
 const folderOf = (context: WorkContext, { workflowId }: Step): string => path.join(context.offsite.spoolDir, workflowId);
 
-/** The chain as the later steps read it: from our disk, and what is missing there from the customer's storage. */
+/** The chain for the later steps: read from our disk, and from the customer's storage if it is not there. */
 export const spooledChain = (
   context: WorkContext,
   step: Step,
@@ -35,9 +35,9 @@ export const spooledChain = (
   }));
 
 /**
- * Brings every object of a chain to our disk, each verified as it comes in: what was altered ends it there, however much is still to come. The
- * manifests come first: they are there, are those on record and fit together before anything else is read.
- * Fails for good with `copy_chain_incomplete` or `copy_tampered`. @throws ArchiveError
+ * Copies every object of a chain to our disk, and verifies each one as it arrives: an altered object ends the work at
+ * once. The manifests come first, and must be on record and fit together before anything else is read. Permanent
+ * failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
  */
 export async function fetchChain(context: WorkContext, step: Step, storage: OffsiteStorage, chain: StoredChain): Promise<void> {
   await removeOrphans(context.offsite.spoolDir, context.now().getTime());
@@ -63,6 +63,6 @@ async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSig
   for (const archive of archives) for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
 }
 
-/** Removes what was fetched. Not there is no error. */
+/** Removes the fetched objects. None is no error. */
 export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
   rm(folderOf(context, step), { recursive: true, force: true });

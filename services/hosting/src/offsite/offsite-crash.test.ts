@@ -52,7 +52,7 @@ describe.each(crashBackends())('every step of the work on a customer’s storage
     ledger: async () => world.ledger(),
     ...own,
   });
-  /** What lies in the customer's bucket of a site, by attempt. */
+  /** The folders of a site's attempts in the customer's bucket. */
   const attemptsOf = (siteId: string): Set<string> => new Set(world.keys(`${siteId}/`).map((key) => path.dirname(key)));
 
   it(

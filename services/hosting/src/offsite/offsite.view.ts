@@ -63,7 +63,10 @@ const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
   clear: 'staging',
 };
 
-/** Until its last step is done a restore is not: the site is the restored one from `thaw` on, and its safety copy is being made. */
+/**
+ * A restore is unfinished until its last step: the site is the restored one from `thaw` on, but its safety copy is
+ * still being made.
+ */
 function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
   return {
     workflow_id: view.id,

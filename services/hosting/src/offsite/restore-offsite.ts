@@ -14,7 +14,10 @@ import { refuseRestore } from './offsite.rules';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** Endpoint 5: accepts that the site is overwritten with the named copy and all that it depends on; {@link restoreOffsiteWorkflow} does it. */
+/**
+ * Endpoint 5: accepts a restore of the site to the named copy and all that it depends on, which {@link
+ * restoreOffsiteWorkflow} carries out.
+ */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
     preload: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),

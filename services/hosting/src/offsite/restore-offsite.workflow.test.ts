@@ -113,7 +113,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     const { workflow_id: workflowId, state } = answer.json as { workflow_id: string; state: object };
     expect([answer.status, answer.headers['location']]).toEqual([202, `/v1/sites/${siteId}/workflows/${workflowId}`]);
     expect(state).toMatchObject({ in_progress: true, restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 } });
-    // A restore is a restore, whatever it comes from: whoever polls the backups waits for it too.
+    // A restore shows wherever it comes from: a client that polls the backups waits for it too.
     expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({ in_progress: true, can_backup: false });
     const second = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
     expect([second.status, second.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);

@@ -123,7 +123,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The manifest in our own row is what the worker goes by, whatever a request has looked at.
+    // The worker goes by the manifest in our own row, whatever a request has seen.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],
@@ -146,7 +146,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(0, name), () => bytes];
     });
     expect(await refusalWith(theirs)).toBe('422 copy_tampered');
-    // Even where our own record says that it is what was written.
+    // It is refused even if our own record was changed to match.
     const columns = ['manifest_sha256', 'manifest_mac'];
     const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [copies[0]]);
     for (const column of columns)

@@ -5,7 +5,7 @@ import type { WorkContext } from '../sites/work';
 import { drillSiteOf } from './drill-site';
 import type { Sentinels } from './sentinel.rules';
 
-/** Asks the restored site for everything that was recorded of its backup; it may answer no worse than then. */
+/** Asks the restored site for everything that was recorded with its backup; it may not answer worse than then. */
 export async function compareRestored(
   context: WorkContext,
   step: StepContext<unknown, unknown>,

@@ -26,7 +26,7 @@ import { restoreDrillWorkflow } from './restore-drill.workflow';
 
 interface Run {
   workflowId: string;
-  /** What the run is about: a site or a backup. */
+  /** The site or the backup that the run works on. */
   about: string;
 }
 
@@ -115,7 +115,7 @@ describe.each(crashBackends())('work of the platform survives a crash at every s
           if (row?.purged_at == null) return 'old';
           const left = namesIn(path.join(world.backupsDir, 'live', row.site_id, about)).length;
           if (row.status !== 'expired' || left > 0) throw new Error(`${row.status} with ${left} folders`);
-          // What a run that fails has removed is gone, and noted so; the rest is the next one's.
+          // A failed run keeps what it has removed and recorded; the next run removes the rest.
           return (await lookAtRecord(world.api, workflowId)).status === 'failed' ? 'old' : 'new';
         },
       }),

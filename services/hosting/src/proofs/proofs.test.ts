@@ -144,7 +144,7 @@ describe('the restore drill', () => {
 it('shows on every surface what was proven of the storage in use, and when', async () => {
   const siteId = await makeSite(world);
   const { json } = await world.api.call('GET', `/v1/sites/${siteId}/backups`);
-  // The API of this world has the folder, of which the check has said that nothing is locked there.
+  // The API of this test has the folder, whose check has found that nothing is locked there.
   expect(json).toMatchObject({ offsite_enabled: false, immutable: false, immutability_reason: 'no_rule', immutability_verified_at: null });
   expect(json).toMatchObject({ restore_drill_passed: false, restore_drill_at: expect.any(String) });
 });

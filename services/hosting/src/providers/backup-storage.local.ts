@@ -43,7 +43,7 @@ export function localBackupStorage(root: string): BackupStorage {
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
       return { lockedObjects: 0 };
     },
-    // Every account that may write this disk may also wipe it, so nothing here deserves to be called a lock.
+    // Every account that may write this disk may also erase it, so there is no lock to offer.
     lock: async () => null,
     canary: () => null,
   };

@@ -129,7 +129,7 @@ async function readVersion(client: S3Client, version: VersionInput): Promise<Buf
   }
 }
 
-/** The object by a real look, or what a delete marker hides; null when there is none. */
+/** The object itself, or the version that a delete marker hides; null if there is none. */
 async function findObject(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   try {
     await client.send(new HeadObjectCommand({ Bucket, Key }));
@@ -140,7 +140,7 @@ async function findObject(client: S3Client, Bucket: string, Key: string): Promis
   }
 }
 
-/** A delete without a version hides a locked object and leaves it: whoever hides our backups must not keep us from them. */
+/** A delete without a version only hides a locked object. Hiding our backups must not keep us from them. */
 async function findHidden(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   for await (const { key, versionId, isDeleteMarker } of listVersions(client, Bucket, Key))
     if (key === Key && !isDeleteMarker && versionId !== undefined) return { Bucket, Key, VersionId: versionId };

@@ -51,7 +51,7 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
   };
 }
 
-/** What the storage forbids the check itself will meet, and say so. */
+/** Errors are ignored: if the storage refuses this, the check itself meets the same refusal and reports it. */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];
@@ -69,7 +69,7 @@ function classify(error: unknown): DeleteAnswer {
   return isRefusal ? 'refused' : 'unclassified';
 }
 
-/** A definite no of the storage; one that did not answer rejects as it is. */
+/** A permanent error of the storage as a CanaryError; any other error is thrown as it is. */
 function asCanaryError(error: unknown): never {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const reason = credentialNames.includes(error.name) ? 'credential_missing' : 'canary_write_failed';

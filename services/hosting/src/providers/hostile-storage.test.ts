@@ -18,7 +18,10 @@ const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
 
-/** What a customer's endpoint may turn out to be. Resolves with how the work ended and how many bytes were taken off its hands. */
+/**
+ * Runs `work` against a hostile endpoint. Resolves with the error it ended with and the bytes that were read from the
+ * endpoint.
+ */
 async function facing(
   listener: http.RequestListener,
   work: (storage: OffsiteStorage) => Promise<unknown>,

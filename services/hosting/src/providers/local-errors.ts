@@ -18,7 +18,7 @@ const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
 
 const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = { no_space: 'no_space', superseded: 'stale_fence', ...refusalOfControl };
 
-/** Which way a site's content was going. */
+/** The direction in which a site's content was moving. */
 type Direction = 'pack' | 'stage';
 
 function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRefusal | undefined {
@@ -30,7 +30,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
-/** The customer's content that is refused each time; undefined where something else has failed, or where it may pass. */
+/** The content that is refused every time; undefined if something else has failed, or if it may pass. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
   if (error instanceof TransferFailure) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
   if (!(error instanceof ArchiveError)) return undefined;
@@ -40,7 +40,7 @@ function contentOf(error: unknown, direction: Direction | undefined): RefusedCon
 
 const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(`${reason}: `, '');
 
-/** A job's problem as the error that it was in the child. */
+/** Turns a job's problem back into the error that the child threw. */
 function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
   const archive = archiveErrorOfJob(error);
@@ -50,7 +50,9 @@ function errorOfJob(error: unknown): unknown {
   return new TransferFailure(error.message, { object, reason, isPermanent: permanent === 'yes', cause: error });
 }
 
-/** The same work, with what no repetition can mend as a {@link SiteHostError}. `direction`: of work that moves a site's content. */
+/**
+ * Turns permanent errors of the work into {@link SiteHostError}s. `direction`: for work that moves a site's content.
+ */
 export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);
@@ -69,5 +71,5 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
   });
 }
 
-/** Whether the agent is older than the call. */
+/** Whether the agent is too old to know the call. */
 export const isUnknownCall = (error: unknown): boolean => error instanceof ControlError && error.code === 'unknown_route';

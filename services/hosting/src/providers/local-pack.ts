@@ -10,13 +10,13 @@ export interface LocalTools {
   archiveKey: RootKey;
 }
 
-/** An archive as a job of the host is told of it: what our records say, and the keys that open it and no other. */
+/** The description of an archive for a job of the host: our record of it, and only the keys that open this archive. */
 export async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<PackSpec['parents'][number]> {
   const { archiveId, manifestMac } = link.expected;
   return { archive_id: archiveId, manifest_mac: manifestMac, keys: encodeKeys(await deriveKeysOf(link, archiveKey)) };
 }
 
-/** The host packs, in the site's box; its objects come here and go to the storage. */
+/** Lets the host pack in the site's box; its objects come here and go to the storage. */
 export async function packRelease(
   { client, archiveKey }: LocalTools,
   site: SiteRef,

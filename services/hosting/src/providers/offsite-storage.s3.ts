@@ -41,7 +41,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Others than Amazon know no newer checksums. What is sent is covered by the signature, what is read by our own HMACs.
+      // Storages other than Amazon's do not know newer checksums. The signature covers what is sent, and our own HMACs
+      // what is read.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,
@@ -97,7 +98,7 @@ class OpenS3 implements OffsiteStorage {
       if (!(await this.read(key)).equals(content)) throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
       if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
-      // It is the customer's bucket: what failed there leaves nothing, if that can be.
+      // The bucket is the customer's: a failed probe removes its object if it can.
       await this.delete(key).catch(() => undefined);
       throw asUnusable(error);
     }
@@ -125,7 +126,7 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    // A bucket that locks what is written takes nothing without a digest; this one every storage knows.
+    // A bucket with locks accepts nothing without a digest. Every storage knows this one.
     const ContentMD5 = createHash('md5').update(Body).digest('base64');
     const command = new PutObjectCommand({ Bucket: this.place.bucket, Key, Body, ContentLength: Body.length, ContentMD5 });
     await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
@@ -140,7 +141,7 @@ class OpenS3 implements OffsiteStorage {
     return false;
   }
 
-  /** Page by page: how many keys a storage lists is for the storage to say. */
+  /** Lists page by page, because the storage decides how many keys are on one. */
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {
@@ -151,14 +152,14 @@ class OpenS3 implements OffsiteStorage {
         ...(token === undefined ? {} : { ContinuationToken: token }),
       });
       const answer = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
-      // Only what was asked for is ever deleted, whatever a storage lists.
+      // Keys outside the prefix are dropped: whatever a storage lists, only what was asked for is deleted.
       yield (answer.Contents ?? []).flatMap(({ Key }) => (Key?.startsWith(Prefix) === true ? [Key] : []));
       token = answer.IsTruncated === true && answer.NextContinuationToken !== token ? answer.NextContinuationToken : undefined;
     }
   }
 
   private folderOf(objectKey: string): string {
-    // Keys are ours, made of ids; this line is what keeps a bug from reaching beside the prefix.
+    // Keys are our own, made of ids; this check keeps a bug from reaching outside the prefix.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }
@@ -168,7 +169,7 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** An object that was there a moment ago. */
+/** A missing object that was there a moment ago makes the bucket unusable. */
 const asUnusable = (error: unknown): unknown =>
   asMissingObject(error) ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error }) : error;
 

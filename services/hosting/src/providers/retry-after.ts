@@ -1,4 +1,4 @@
-/** Nobody waits longer on a provider's word alone, in seconds. */
+/** Limit for a wait that a provider asks for, in seconds. */
 const retryAfterSecondsMax = 60;
 const usualSeconds = 2;
 

@@ -23,7 +23,10 @@ export async function hasObjectLock(client: S3Client, Bucket: string): Promise<b
   }
 }
 
-/** Each version under COMPLIANCE until then, which not even the account's owner may take back; read back of each. */
+/**
+ * Locks each version with COMPLIANCE until then, which not even the account's owner may take back, and reads every lock
+ * back.
+ */
 export async function lockVersions(client: S3Client, Bucket: string, versions: readonly ObjectVersion[], until: Date): Promise<void> {
   await forEachAtOnce(locksAtOnce, versions, async ({ key: Key, versionId: VersionId }) => {
     const version = { Bucket, Key, VersionId };

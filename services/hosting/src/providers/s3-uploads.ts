@@ -4,8 +4,9 @@ import { forEachAtOnce } from './for-each-at-once';
 const abortsAtOnce = 4;
 
 /**
- * Ends the uploads in parts below `prefix` that nobody will complete: a worker that was killed in one leaves parts that are paid for and listed nowhere
- * else. A store that knows no such call, or a key that may not make it, leaves them to the rules of the bucket.
+ * Aborts unfinished multipart uploads below `prefix`: a worker that was killed during one leaves parts that cost money
+ * and are listed nowhere else. If the storage does not know the call, or the key may not make it, they are left to the
+ * bucket's own rules.
  */
 export async function abortUploads(client: S3Client, bucket: string, prefix: string, isKept: (key: string) => boolean): Promise<void> {
   try {

@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { isLockRefusal, isUnknownCall } from './s3-errors';
 
-/** A version of an object; in a bucket that keeps none, the object. */
+/** A version of an object; in a bucket without versions, the object itself. */
 export interface ObjectVersion {
   key: string;
   versionId: string | undefined;
@@ -59,7 +59,10 @@ async function* listObjects(client: S3Client, Bucket: string, Prefix: string): A
   }
 }
 
-/** Destroys versions, as many in one call as S3 allows. Resolves with how many a lock has kept. Rejects when one could not be deleted otherwise. */
+/**
+ * Deletes versions, as many in one call as S3 allows. Resolves with the number that a lock has kept. Rejects if one
+ * could not be deleted for another reason.
+ */
 export async function deleteVersions(client: S3Client, bucket: string, versions: readonly ObjectVersion[]): Promise<number> {
   let locked = 0;
   for (let at = 0; at < versions.length; at += pageKeys) {

@@ -13,10 +13,10 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** What an agent has that is older than the question. */
+/** The answer that stands for an agent which is too old to know the question. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site whose making was interrupted: there is nothing that is served yet. */
+/** Null for a site whose creation was interrupted: it has no live release yet. */
 function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
   return currentRelease === null ? null : { url, currentRelease, releases, freeBytes };
 }
@@ -27,7 +27,7 @@ function requireHosted(description: SiteDescription): HostedSite {
   return hosted;
 }
 
-/** What handlers may ask the site-host process. */
+/** The part for requests: it only reads from the site-host process. */
 export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReader {
   return {
     ...localDescriptions(client),

@@ -12,7 +12,9 @@ import { type SshHosts, toolsOf } from './ssh/ssh-tools';
 const firstRelease = 'first';
 
 interface SiteOverSsh extends HostedSite {
-  /** What the restart file of its application says, 0 before the first restart; null for a site that is none. */
+  /**
+   * The content of the application's restart file, 0 before the first restart; null for a site without an application.
+   */
   restartSeconds: number | null;
 }
 
@@ -44,7 +46,7 @@ async function describeApp(hosts: SshHosts, site: SiteRef, signal?: AbortSignal)
   return seconds === null ? null : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
 }
 
-/** What handlers may ask a host that is reached over ssh. */
+/** The part for requests: it only reads from a host over ssh. */
 export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
   return {
     describe: (site, signal) => describe(hosts, site, signal),

@@ -25,8 +25,8 @@ import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
 /*
- * What goes into a backup comes out of its restore: every field of every path, read by programs that are not ours (find, sha256sum, getfattr, getfacl). All that may
- * differ is in `kept`, which docs/what-a-backup-keeps.md explains.
+ * A restore brings back every field of every path that was backed up, as read by programs that are not ours (find,
+ * sha256sum, getfattr, getfacl). `kept` lists all that may differ, and docs/what-a-backup-keeps.md explains it.
  */
 
 const isRoot = process.getuid?.() === 0;

@@ -15,7 +15,10 @@ export interface VendorCall<Answer> {
 }
 
 export interface VendorHttp {
-  /** Reads are repeated twice when they fail in passing, changes never. Rejects with {@link VendorError}; a caller's abort as it is. */
+  /**
+   * A read that fails for a passing reason is repeated twice, a change never. Rejects with {@link VendorError}; an
+   * abort by the caller is thrown as it is.
+   */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The status of a page that is not the API's; 0 without an answer. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
@@ -25,7 +28,7 @@ export interface VendorHttp {
 /** The slowest answer of a healthy API is a listing of a few seconds. */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
-/** So many failures in a row open the circuit for so long; then one call tries. */
+/** After so many failures in a row no call is made for so long; then one call tries. */
 const circuit = { failuresMax: 6, openMs: 15_000 };
 
 /** The vendor's HTTP API: bearer key, deadlines on the whole answer, no redirects, a cap on every body. */
@@ -100,7 +103,7 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // Without a connection nothing was begun; after that nobody knows what the vendor has read.
+    // Without a connection nothing was begun. Later than that nobody knows what the vendor has read.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, { cause: error });
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { VendorItem, VendorJob, VendorListing } from './vendor-timeline.types';
 
-/** The vendor's answers, each parsed once. What it adds to them one day is not our business. */
+/** The schemas of the vendor's answers. Unknown fields are ignored. */
 export const packagesSchema = z.array(z.object({ id: z.int(), name: z.string(), label: z.string().default(''), preview_url: z.url() }));
 
 const itemSchema = z.object({

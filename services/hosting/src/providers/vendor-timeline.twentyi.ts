@@ -18,7 +18,7 @@ function itemPath(packageId: string, { scope, id }: VendorItemRef): string {
   return `${timelinePath(packageId)}/${scope === 'web' ? 'web' : `${scope}/${encodeURIComponent(id)}`}`;
 }
 
-/** How a package is known to be ours, and whose. */
+/** The label by which a package is recognised as ours, with its owner. */
 const labelOf = (owner: string): string => `drydock ${owner}`;
 
 const missingAsNull = (error: unknown): null => {

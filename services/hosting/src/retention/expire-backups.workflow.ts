@@ -6,10 +6,13 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { defineWorkflow, type WorkContext } from '../sites/work';
 import { beginning, expirePage, type Leftover, listExpired, listFailed, markPurged, type Place } from './expiry.store';
 
-/** Whose data is removed at the same time: a storage far away takes a while for each. */
+/** Limit for removals at a time: a distant storage takes a while for each. */
 const removalsAtOnce = 4;
 
-/** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */
+/**
+ * Expires backups: first no request may choose them any more, then their data is removed. A run that dies in between is
+ * completed by the next.
+ */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
     ...movingLimits,
@@ -36,7 +39,7 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   })
   .build();
 
-/** Records removals page by page. A sweep that dies goes on with the rest, and may ask for one page twice. */
+/** Records removals page by page. A run that dies is completed by the next, which may ask for one page again. */
 async function removePage(context: WorkContext, step: StepContext<unknown, unknown>, page: readonly Leftover[]): Promise<void> {
   const removed: string[] = [];
   await forEachAtOnce(removalsAtOnce, page, async (backup) => {
@@ -46,7 +49,10 @@ async function removePage(context: WorkContext, step: StepContext<unknown, unkno
   if (removed.length > 0) await context.database.transaction((tx) => markPurged(tx, removed, context.now()));
 }
 
-/** Whether nothing of it is left. What the storage does not give up yet the next sweep asks for again; it never keeps the others from going. */
+/**
+ * Whether the backup's data is gone. Data that the storage does not release yet is tried again in the next run, and
+ * does not keep other backups from being removed.
+ */
 async function removeBackup({ backupStorage }: WorkContext, step: StepContext<unknown, unknown>, backup: Leftover): Promise<boolean> {
   try {
     const { lockedObjects } = await backupStorage.removeAll(backupFolder(backup));

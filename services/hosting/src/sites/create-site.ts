@@ -22,7 +22,7 @@ export const createSite = (context: HandlerContext) =>
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
       await assertOffersDatabase(context, platform, body.database ?? null);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
-      // A vendor gives a domain to the first who names it, so that there nobody may name one that is not theirs.
+      // A vendor gives a domain to the first customer who names it, so it must be proven first.
       if (platform !== 'vendor') return { isProven: false };
       if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });

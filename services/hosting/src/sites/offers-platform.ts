@@ -4,7 +4,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { hostUnavailable } from '../app/host-unavailable';
 import type { HandlerContext } from '../context';
 
-/** A vendor and a host over ssh are configured for each mode by itself: the sandbox never reaches the live one. */
+/** A vendor and an ssh host are configured for each mode separately: the sandbox never reaches the live one. */
 export function offersPlatform({ siteHosts, sshModes, vendorTimelines }: HandlerContext, platform: SitePlatform, mode: Mode): boolean {
   if (siteHosts[platform] === undefined) return false;
   if (platform === 'ssh') return sshModes.includes(mode);
@@ -26,5 +26,7 @@ export async function assertOffersDatabase(context: HandlerContext, platform: Si
 }
 
 /** Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore, so it counts as a yes. */
-export const mayOfferDatabase = (context: HandlerContext, site: { platform: SitePlatform; database: SiteDatabase | null }): Promise<boolean> =>
-  offersDatabase(context, site.platform, site.database).catch(() => true);
+export const mayOfferDatabase = (
+  context: HandlerContext,
+  site: { platform: SitePlatform; database: SiteDatabase | null },
+): Promise<boolean> => offersDatabase(context, site.platform, site.database).catch(() => true);

@@ -12,10 +12,16 @@ import { unsupportedReasonOf } from './site.rules';
 import type { Site } from './site.types';
 import { sitePath, siteResourceKey } from './site-names';
 
-/** What a deleted site would come back from: a last backup that is taken for it, the newest that there is by its id, or nothing. */
+/**
+ * The backup that a deleted site could be restored from: one taken during the deletion, the newest existing one, or
+ * none.
+ */
 type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: string } | { kind: 'nothing' };
 
-/** What a deletion would do, as its workflow's first step decides it. Reads only; a host that does not answer is a finding, not a failure. */
+/**
+ * The preflight of a deletion: decides as its workflow's first step does, and changes nothing. A host that does not
+ * answer is a finding, not a failure.
+ */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -37,7 +43,7 @@ export const preflightDeletion = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof endpoint>;
 
 async function lookForLeft({ database, siteHosts }: HandlerContext, site: Site, takesBackup: boolean, now: Date): Promise<Left> {
-  // A platform without backups leaves nothing to come back from.
+  // A platform without backups leaves nothing to restore from.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };

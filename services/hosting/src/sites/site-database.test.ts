@@ -77,7 +77,7 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** What the restore of a deleted site with this database would be refused for, and what it answers. */
+/** The refusal that the preflight predicts for the restore of a deleted site with this database, and the restore's answer. */
 async function revive(api: ServiceApi, database: SiteDatabase): Promise<[would: unknown, status: number, code: unknown]> {
   const { id } = await givenDeletedSite(api, backupsDir, owner);
   await api.rows('UPDATE deleted_sites SET database = $1::site_database WHERE id = $2', [database, id]);

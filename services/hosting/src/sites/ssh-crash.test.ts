@@ -17,7 +17,7 @@ import { workflows } from '../workflows';
 
 const onHost = describeOnHost();
 
-/** What differs from the local host: the script that was carried out while its worker died. The rest is `npm run chaos`. */
+/** Only what differs from the local host: a worker that dies while its script runs. The rest is in `npm run chaos`. */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */

@@ -9,7 +9,7 @@ import { describeSite } from './site.store';
 import { viewSite } from './site.view';
 import { sitePath } from './site-names';
 
-/** What only the customer reads. Two who change it at once both get their change: the site is held. */
+/** Changes the name and metadata. The row is locked, so that of two changes at once neither is lost. */
 export const updateSite = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

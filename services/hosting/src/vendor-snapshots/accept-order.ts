@@ -13,11 +13,11 @@ interface OrderToAccept {
   definition: NonNullable<WorkflowStart['definition']>;
   scope: VendorScope;
   itemId: string;
-  /** What this kind of order adds to the input. */
+  /** The fields that this kind of order adds to the workflow's input. */
   more: object;
 }
 
-/** Commits an order that nobody has sent yet. It is noted in the audit log by the step that sees it accepted. */
+/** Commits an order that nobody has sent yet. The step that sees it accepted writes the audit log. */
 export async function acceptOrder(
   context: HandlerContext,
   tx: Tx,

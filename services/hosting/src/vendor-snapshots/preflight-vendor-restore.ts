@@ -11,7 +11,10 @@ import { sitePath, siteResourceKey } from '../sites/site-names';
 import { lookMs, readTimelines } from './read-timelines';
 import { findItem, nameBeside, refuseVendorRestore, type VendorWish } from './vendor-snapshot.rules';
 
-/** What endpoint 4 would do, with the very rule that it asks and the vendor's live listing. Reads only; a vendor that does not answer refuses here as it does there. */
+/**
+ * The preflight of endpoint 4: asks the same rule about the vendor's live listing and changes nothing. A vendor that
+ * does not answer refuses here as it does there.
+ */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -12,7 +12,9 @@ import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { refuseVendorRestore } from './vendor-snapshot.rules';
 
-/** Endpoint 4: the named point is checked against the live listing, the order is committed, and the answer is the vendor's own. */
+/**
+ * Endpoint 4: checks the named point against the live listing and commits the order. The answer is the vendor's own.
+ */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
     preload: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),

@@ -15,8 +15,8 @@ const input = z.strictObject({ ...vendorOrderInput, handle: z.string(), isBeside
 type Input = z.infer<typeof input>;
 
 /**
- * Endpoint 4's work. Once the order was sent nothing is taken back: the vendor has no undo, and no safety copy is ours to take. It goes forward to the end
- * of the vendor's job, and fails when the vendor itself says no.
+ * The work of endpoint 4. Once the order was sent nothing is undone: the vendor has no undo, and offers us no safety
+ * copy. It goes on to the end of the vendor's job, and fails if the vendor says so.
  */
 export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', input })
   .step('recheck', {

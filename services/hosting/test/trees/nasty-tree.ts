@@ -151,7 +151,7 @@ const folders: PathToMake[] = [
   ...Array.from({ length: 500 }, (_, at) => file(`many/${at}`, { content: '' })),
 ];
 
-/** What many programs leave out. */
+/** Types of files that many programs leave out. */
 const special: PathToMake[] = [
   { path: 'special/fifo', type: 'fifo', mode: 0o622, mtime: '900000000.5' },
   hard('special/fifo-too', 'special/fifo'),

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
  * Names are bytes, one character each.
  */
 
-/** What a restore has to bring back of one path. */
+/** The facts about one path that a restore has to bring back. */
 export interface TreeFacts {
   /** As `find` says it: d, f, l, p, s, b, c. */
   type: string;
@@ -124,7 +124,7 @@ function checksumsOf(directory: string, paths: readonly string[]): Map<string, s
   return found;
 }
 
-/** What getfattr and getfacl say of each path, by its name, which they write with octal escapes. */
+/** The output of getfattr and getfacl for each path, by its name, which they write with octal escapes. */
 function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   for (const stanza of text.split('\n\n')) {
     const [head = '', ...rest] = stanza.split('\n');

@@ -15,7 +15,7 @@ export interface MintingRequest {
   now: Date;
 }
 
-/** Inserts a key of these rights and gives its answer, the only place where its token is seen. */
+/** Inserts a key with these rights and makes its answer, the only place where its token appears. */
 export async function mintKey(
   tx: Tx,
   secrets: KeySecrets,

@@ -7,7 +7,10 @@ import type { KeySecrets } from './api-key.secret';
 
 const storedSchema = apiKeySchema.extend({ made_with: z.string().optional() });
 
-/** The stored answer has no token; a replay derives the secret again from what only the caller has: its Idempotency-Key. */
+/**
+ * The stored answer has no token. A replay derives the secret again from the Idempotency-Key, which only the caller
+ * has.
+ */
 export const replayToken = (secrets: KeySecrets): ReplaySecret<typeof createApiKey> & ReplaySecret<typeof rotateApiKey> => ({
   remove: ({ token: _token, ...key }: MintedApiKey) => ({ ...key, made_with: secrets.madeWith }),
   rehydrate: (stored, rawIdempotencyKey, request): MintedApiKey => {

@@ -13,8 +13,8 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
 }
 
 /**
- * One round trip: the prefix' unique index, and the primary keys of the organisations above. An unknown prefix is answered with some
- * organisation's permissions, so that it takes Postgres and us as long as a known one.
+ * One round trip: the unique index of the prefix, and the primary keys of the organisations above. An unknown prefix
+ * gets the permissions of some organisation, so that it takes Postgres and us as long as a known one.
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
@@ -29,15 +29,16 @@ export async function findVerifiableKey(sql: Sql, prefix: string): Promise<Verif
   return row === undefined || row.id === null ? null : row;
 }
 
-/** One use of a key, and the hash by which it is known from now on where its pepper is not the current one. */
+/** A use of a key, with its new hash if its pepper was not the current one. */
 export interface KeyUse {
   at: Date;
   newHash: HashedSecret | null;
 }
 
 /**
- * Notes the last use of keys, unless one of the minute before is noted already, and their new hashes. A key that somebody else holds is left out:
- * its next use will be noted instead. A key whose last use is noted after a change of the pepper has the new one, since one statement writes both.
+ * Records the last use of keys, unless one of the last minute is recorded already, and their new hashes. A key that
+ * another transaction has locked is left out: its next use is recorded instead. One statement writes both columns, so a
+ * key with a recorded use after a change of the pepper has the new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];

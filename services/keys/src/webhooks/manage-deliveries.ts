@@ -35,7 +35,7 @@ export const replayWebhookDelivery = ({ database }: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof replayEndpoint, Tx, void>;
 
-/** An event like any other, which is sent to this webhook alone. */
+/** Makes an ordinary event, which is sent only to this webhook. */
 export const testWebhook = () =>
   ({
     execute: async (tx, { caller, params, now }) => {

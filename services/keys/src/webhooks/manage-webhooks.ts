@@ -21,21 +21,21 @@ export async function requireWebhook(tx: Reader, caller: Caller, id: string): Pr
   return row;
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<store.WebhookRow> {
   const row = await store.lockWebhook(tx, caller, id);
   if (row === null) throw problem('webhook_not_found');
   return row;
 }
 
-/** What can be told without asking DNS; the sender checks every address that it connects to. */
+/** Refuses a URL for what shows without DNS; the sender checks every address that it connects to. */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
 }
 
 const storedSchema = webhookSchema.extend({ made_with: z.string().optional() });
 
-/** The secret stands in no row, nor in the stored answer: it is derived again. */
+/** No row and no stored answer contains the secret: it is derived again. */
 const replaySecret = ({
   webhookSecrets,
 }: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> & ReplaySecret<typeof endpoints.rotateWebhookSecret> => ({

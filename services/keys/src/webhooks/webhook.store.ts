@@ -23,7 +23,7 @@ export const viewWebhook = (row: WebhookRow): WebhookView => ({
   created_at: row.createdAt.toISOString(),
 });
 
-/** A check of the table's keeps other values out. */
+/** A check constraint keeps other values out. */
 const reasonOf = (reason: string | null): WebhookView['disabled_reason'] =>
   reason === 'customer' || reason === 'failures' || reason === 'gone' ? reason : null;
 
@@ -40,7 +40,10 @@ export const listWebhooks = (tx: Reader, { orgId, mode }: Owner, page: { after: 
     take: page.take,
   });
 
-/** Null when there are `max` already. The organisation's row is locked, so that two calls at once do not both take the last place. */
+/**
+ * Null if there are `max` already. The organisation's row is locked, so that two calls at once cannot both take the
+ * last place.
+ */
 export async function insertWebhook(
   tx: Tx,
   row: Pick<WebhookRow, 'id' | 'orgId' | 'mode' | 'url' | 'eventTypes' | 'description' | 'createdAt'>,

@@ -410,7 +410,7 @@ test('an organisation whose receivers hang takes a share of the places, and anot
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
   const quick = await create({}, stranger);
-  // What happened before may have been answered already.
+  // Earlier events may have been answered already.
   const hanging: string[] = [];
   receiver.answer = ({ path, id }) => {
     if (path !== pathOf(slow)) return 204;

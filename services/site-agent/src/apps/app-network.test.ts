@@ -35,7 +35,7 @@ afterAll(async () => {
   await clearHost(host, [siteId, neighbourId]);
 });
 
-/** What `work`, the body of an async function in the application, returns. */
+/** Runs `work`, the body of an async function, in the application and resolves with its result. */
 async function inApp(work: string): Promise<unknown> {
   const source = `
     const [net, http, tls, dns, fs, child] = ['net', 'http', 'tls', 'dns', 'fs', 'child_process'].map((name) => require(name));
@@ -81,7 +81,7 @@ describe('the network of an application', () => {
 
   it('has no port of the machine to take', async () => {
     const ports = await Promise.all(Array.from({ length: 20 }, () => listen(createServer(greeting), '0.0.0.0')));
-    // What the machine's own server has is free in there: it is another network.
+    // Ports that are taken on the machine are free in there: it is another network.
     const taken = await inApp(`const taken = [];
       for (const port of ${JSON.stringify(ports)}) await new Promise((next) => {
         net.createServer().listen(port, '0.0.0.0', () => { taken.push(port); next(); }).on('error', next);

@@ -13,8 +13,9 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Connects for the sockets of a site's application (`outgoing-preload.ts`). A connection says one line of JSON, and is answered by one and
- * closed, unless it shows a ticket: it is then joined to what was connected for that ticket.
+ * Connects for the sockets of a site's application (`outgoing-preload.ts`). A connection sends one line of JSON and
+ * gets one back. If it asks to connect, it is closed after the answer. If it shows a ticket, it is joined to the
+ * connection that was made for the ticket.
  */
 export class OutgoingDialler {
   private readonly outgoing: Outgoing;

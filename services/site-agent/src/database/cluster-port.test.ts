@@ -57,7 +57,10 @@ interface Login {
   database: string;
 }
 
-/** What a Postgres says first to such a login: the code of its refusal, or that it asks for a password. Run inside of app.js too. */
+/**
+ * Postgres' first answer to such a login: the code of its refusal, or its request for a password. Runs inside app.js
+ * too.
+ */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');
   const head = Buffer.alloc(8);

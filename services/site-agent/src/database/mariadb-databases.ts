@@ -22,8 +22,9 @@ export interface MariadbDatabasesOptions {
 type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
- * A MariaDB for each release: what its sessions share (locks, memory, places) is the release's own, a dump is all that the server has, and the database has the same name in
- * every release, which a customer's views and routines name.
+ * A MariaDB server for each release. Locks, memory and places, which all sessions of a server share, are then the
+ * release's own. A dump is all that the server has. And the database has the same name in every release, which a
+ * customer's views and routines contain.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;

@@ -165,7 +165,7 @@ const suite = (): void => {
         return socket;
       }),
     );
-    // Who takes more than three seconds to log in, on a busy machine, comes again.
+    // On a busy machine a login may take more than three seconds and be refused. It is tried again.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
     const held: Connection[] = [];

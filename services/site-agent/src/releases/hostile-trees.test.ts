@@ -71,7 +71,7 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
   const built = spawnSync(process.execPath, ['-e', treeBuilder], { ...accountOf(site), cwd: site.files_dir, input: JSON.stringify(steps) });
   if (built.status !== 0) throw new Error(built.stderr.toString());
   if (!isRoot) return;
-  // What the site's account cannot make: devices, and a second name of a file that it may not read.
+  // Files that the site's account cannot make: devices, and a second name of a file that it may not read.
   const inTop = (name: string): string => path.join(site.files_dir, top, name);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('zero'), 'c', '1', '5']);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('disk'), 'b', '7', '0']);
@@ -168,7 +168,7 @@ async function makeSite(trees: readonly HostileTree[], random: SeededRandom): Pr
   const site = await host.client.ensureSite(newSiteId(), { domain: 'hostile.org' }, claim(1));
   await fillVersion(site, 1);
   for (const tree of trees) build(site, tree, random);
-  // What the host itself looks for in a site.
+  // Names that the host itself looks up in a site.
   await symlink(
     random.pick([...canaries, '/', 'nowhere', '.']),
     path.join(site.files_dir, random.pick(['tmp', 'public', '.well-known'])),

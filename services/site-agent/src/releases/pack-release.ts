@@ -21,7 +21,7 @@ export interface ReleaseToPack {
   progress(share: number): void;
 }
 
-/** Where the bar is half-way when nobody knows how much there is. */
+/** The size at which the progress shows half when the real size is not known. */
 const guessedBytes = 64 * 2 ** 20;
 
 async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGenerator<StreamEntry> {
@@ -29,7 +29,10 @@ async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGener
   yield { path: 'folder', content: Readable.from([described]) };
 }
 
-/** Files straight from the release's folder, then its database out of one snapshot, into one archive. Memory does not grow with either. */
+/**
+ * Packs files straight from the release's folder, then its database from one snapshot, into one archive. Memory does
+ * not grow with either.
+ */
 export async function packRelease({
   spec,
   filesDir,

@@ -15,12 +15,15 @@ export interface ReleaseToStage {
   key: readonly DerivedKeys[];
   /** Empty. */
   filesDir: string;
-  /** Fresh and empty. Null: the files alone are staged. */
+  /** Fresh and empty. Null: only the files are staged. */
   database: ProgramDatabase | null;
   progress(share: number): void;
 }
 
-/** Files and database at once: the one waits for the disk, the other for its server. The first failure stops the other. */
+/**
+ * Stages files and database at the same time: one waits for the disk, the other for its server. The first failure stops
+ * the other.
+ */
 export async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
   const lost = new SkippedPaths();
   const stop = new AbortController();

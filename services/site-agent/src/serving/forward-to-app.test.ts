@@ -52,7 +52,7 @@ const url = (page: string, of = site): URL => new URL(page, of.url);
 const seen = async (): Promise<{ connections: number; left: number }> =>
   (await (await fetch(url('seen'))).json()) as { connections: number; left: number };
 
-/** What comes back for these very bytes, until the other side closes. */
+/** Sends exactly these bytes, and resolves with all that comes back until the other side closes. */
 async function sayRaw(text: string): Promise<string> {
   const socket = connect(Number(url('').port), '127.0.0.1', () => socket.write(text));
   let said = '';

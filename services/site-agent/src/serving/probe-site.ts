@@ -3,10 +3,13 @@ import { request } from 'undici';
 import type { ReleaseDatabase } from '../database/release-database';
 
 const usualDeadlineMs = 8_000;
-/** Tells a probe, and nobody else, which process of the site's application has answered. */
+/** Tells only a probe which process of the site's application has answered. */
 export const generationHeader = 'x-drydock-app-generation';
 
-/** Asks a site as its visitors and its application do: by HTTP at its own port, and by SQL as its own role. Never throws. */
+/**
+ * Probes a site as its visitors and its application use it: by HTTP at its own port, and by SQL as its own role. Never
+ * throws.
+ */
 export async function probeSite(
   target: { url: string; headers: Record<string, string>; database: Pick<ReleaseDatabase, 'probe'> },
   deadlineMs = usualDeadlineMs,

@@ -43,7 +43,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What the site's account can do to its files, as its own code does it. */
+/** Changes the site's files as its own account, like the code of a site. */
 function asSite(script: string, args: string[]): ChildProcess {
   const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
   return spawn(process.execPath, ['-e', script, ...args], { ...account, cwd: '/', stdio: ['ignore', 'pipe', 'inherit'] });
@@ -164,7 +164,7 @@ test("a site's app that swaps a folder for a link during a restore is given noth
         isStaging = false;
       });
     const app = await startSwapping(path.join(await stagingDir(releaseId), 'deep'), canary, () => !isStaging);
-    // What was swapped while the staging goes on was swapped within it.
+    // Swaps counted while the staging still runs happened during it.
     const swaps = isStaging ? app.swaps() : 0;
     await staging;
     await app.stop();

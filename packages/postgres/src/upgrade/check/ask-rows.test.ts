@@ -1,5 +1,5 @@
 /**
- * What the rows say of the customer's functions as they are now, before an upgrade begins.
+ * Rows that contradict the customer's functions as they are now are found before an upgrade begins.
  *
  * @processes
  */

@@ -13,7 +13,7 @@ export interface RowLimits {
   statementMs: number;
   /** How long all of them may take together. What is left then is not asked. */
   totalMs: number;
-  /** What sorting the keys may take of the disk of the instance that serves. */
+  /** Disk that sorting the keys may use on the instance that serves, in kB. */
   tempFileKb: number;
 }
 

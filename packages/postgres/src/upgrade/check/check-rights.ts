@@ -12,8 +12,9 @@ const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_ro
     left join pg_catalog.pg_roles r on r.oid = a.grantee where a.grantee = 0 or not (${isOwnRoleSql}) and not r.rolsuper`;
 
 /**
- * What only a superuser can have made: code that runs with the superuser's rights, or with none but the machine's. Members of extensions are the extension's. An
- * aggregate has no code of its own, and Postgres makes the constructors of a range type with the type; both are in the language `internal`.
+ * Objects that only a superuser can have made: code that runs with the superuser's rights, or without any limits of the
+ * database. Members of extensions belong to the extension. An aggregate has no code of its own, and Postgres makes the
+ * constructors of a range type with the type; both are in the language `internal`.
  */
 const objectsSql = `select 'event trigger' as what, evtname as name from pg_catalog.pg_event_trigger
   union all select 'function', p.oid::regprocedure::text from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.oid = p.proowner

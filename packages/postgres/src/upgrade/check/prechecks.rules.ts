@@ -1,4 +1,4 @@
-/** What was looked up about a database that is to move, and about the server that it would move to. */
+/** Facts about a database that is to move, and about the server that it would move to. */
 export interface Facts {
   fromMajor: number;
   toMajor: number;
@@ -83,7 +83,7 @@ function errorsOf(facts: Facts, neededBytes: number): Finding[] {
   return findings;
 }
 
-/** What replication could not carry, or not in time. */
+/** Findings that make the upgrade take the offline path: replication could not carry something, or not in time. */
 function offlineReasons(facts: Facts): Finding[] {
   const blind = facts.keyless.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
   const slow = facts.keyless

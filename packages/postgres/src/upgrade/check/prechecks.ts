@@ -111,7 +111,7 @@ export interface PrecheckRequest {
   url: string;
   databaseName: string;
   toMajor: number;
-  /** What the new major brings along. */
+  /** The extensions that the new major has. */
   extensionsOfTarget: readonly string[];
   freeBytes: number;
   signal?: AbortSignal | undefined;
@@ -124,7 +124,7 @@ export const checkUpgrade = (request: PrecheckRequest): Promise<Judgement> =>
   );
 
 export interface LookedAt extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
-  /** Whose roles these are; those that an earlier look has left are dropped. */
+  /** A name for the roles of this look; those that an earlier look has left are dropped. */
   tag: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the preflight says of the rows is what the upgrade says.
+ * The preflight's findings about rows are those of the upgrade.
  *
  * @tier long
  * @processes

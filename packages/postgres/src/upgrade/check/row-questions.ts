@@ -5,9 +5,9 @@ import { readRows } from '../session';
 
 /** A question to the rows behind one object whose expressions call the customer's own functions. */
 export interface RowQuestion {
-  /** What the customer can look for: `index public.orders_code`. */
+  /** The object in words that the customer can search for: `index public.orders_code`. */
   object: string;
-  /** Whose code is called, and who may read the rows; null: neither is a role of the customer's. */
+  /** The role whose code is called, and who may read the rows; null: neither is a role of the customer's. */
   role: string | null;
   /** How much is read, as Postgres remembers it: it would wait for a lock to say how much it is. */
   pages: number;
@@ -112,7 +112,10 @@ const factsSql = `with recursive computed as materialized (
       from below join pg_catalog.pg_class c on c.oid = below.oid and c.relkind = 'r' join pg_catalog.pg_roles o on o.oid = c.relowner) w
     where w.bounds is not null group by w.role, w.root`;
 
-/** What has to be asked of the rows, smallest first; nothing where no stored expression calls a function of the customer's own. */
+/**
+ * The questions to ask of the rows, smallest first; none if no stored expression calls a function of the customer's
+ * own.
+ */
 export async function readQuestions(reader: pg.ClientBase): Promise<RowQuestion[]> {
   const facts = (await readRows(reader, factSchema, factsSql)).map(({ fact }) => fact);
   const questions = facts.map((fact): RowQuestion => {

@@ -12,7 +12,7 @@ export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   names: readonly string[];
-  /** What each version computes itself and has computed otherwise. It is no difference in content. */
+  /** Values that each version computes itself and that came out different. They are no difference in content. */
   recomputed: readonly Recomputed[];
 }
 

@@ -11,7 +11,10 @@ const oidSchema = z.object({ oid: z.number() });
 const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
 
-/** What was written by a transaction at or after the horizon, by its contents, its owner or its grants. Ages, since numbers of transactions wrap around. */
+/**
+ * Large objects of which a transaction at or after the horizon has written the content, the owner or the grants.
+ * Compared by age, because transaction numbers wrap around.
+ */
 const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner, pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
     coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable', a.is_grantable,
       'grantee', case when a.grantee <> 0 then pg_catalog.pg_get_userbyid(a.grantee) end)) from pg_catalog.aclexplode(m.lomacl) a), '[]') as grants

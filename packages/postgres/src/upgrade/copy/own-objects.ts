@@ -7,7 +7,9 @@ export const platformRole = 'postgres';
 /** Begins the name of every session of a stage; the claim's fence follows. */
 export const sessionPrefix = 'drydock-upgrade/';
 
-/** What a move keeps on both servers while it lasts. Nothing of it is left on the new instance afterwards. */
+/**
+ * The objects that a move keeps on both servers while it lasts. None of them is left on the new instance afterwards.
+ */
 export interface OwnObjects {
   /** Random digits that are in every name of the move, and in no other. */
   digits: string;

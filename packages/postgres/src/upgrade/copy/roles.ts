@@ -136,7 +136,7 @@ function settingStatements(wanted: readonly Setting[], there: readonly Setting[]
   return [...statements, ...[...left.values()].map((entry) => `alter ${subjectOf(entry, databaseName)} reset ${name(entry.key)}`)];
 }
 
-/** What holds for everybody who connects to the database. */
+/** The settings for everybody who connects to the database. */
 export async function databaseSettingStatements(client: pg.ClientBase, databaseName: string): Promise<string[]> {
   const settings = await readRows(client, settingSchema, settingsSql, [databaseName]);
   return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));

@@ -34,7 +34,10 @@ export interface SchemaPlan {
   indexes: PlannedStatement[];
   /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
   rest: PlannedStatement[];
-  /** What would change the rows that arrive by replication, or keep them out; and what owners have left themselves of their rights. Made when no more rows arrive. */
+  /**
+   * Statements that would change the rows that arrive by replication, or keep them out, and those by which owners gave
+   * up rights of their own. They are run when no more rows arrive.
+   */
   late: PlannedStatement[];
 }
 

@@ -70,7 +70,7 @@ async function sendStart(
   return accepted(machineId, action);
 }
 
-/** What the provider calls it: how it is asked for, and the action that comes of it. */
+/** The provider's names for a change of the power: the path of the request, and the command of its action. */
 export function powerOf(change: Of<PowerKind>): { path: string; command: string } {
   if (change.kind === 'power_on') return { path: 'poweron', command: 'start_server' };
   if (change.kind === 'power_off')
@@ -115,7 +115,7 @@ async function sendDeleteSnapshot(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  // Looked at first: the provider would delete another machine's as well.
+  // Checked first, because the provider would delete another machine's snapshot too.
   if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return done;
   try {
     await api.change({ method: 'DELETE', path: ['images', snapshotId] }, kind, z.unknown(), signal);
@@ -137,7 +137,7 @@ async function sendRebuild(
     const { action } = await api.change(call, kind, actionAnswer, signal);
     return accepted(machineId, action);
   } catch (error) {
-    // 404 is said of the server and of the image alike.
+    // A 404 may mean the server or the image.
     const isMissing = error instanceof ComputeError && error.reason === 'machine_not_found';
     if (!isMissing || (await reader.readMachine(machineId, signal)) === null) throw error;
     throw new ComputeError(kind === 'rollback' ? 'snapshot_not_found' : 'order_refused', error.message, { cause: error });
@@ -145,7 +145,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // It was taken on, for some machine: look which.
+  // It was accepted for another machine: find out which.
   if (!concerns(action, machineId)) throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
 }

@@ -45,7 +45,7 @@ export async function findChange(
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  // The oldest: later ones are of work that was accepted behind it.
+  // The oldest one: later ones come from work that was accepted after it.
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&

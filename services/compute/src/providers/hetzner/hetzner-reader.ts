@@ -11,7 +11,7 @@ const perPage = ['per_page', '50'] as const;
 /** 10,000 objects: more than a project may hold. */
 const pagesMax = 200;
 
-/** Ids are numbers; anything else is nobody's, and is not asked for. */
+/** Ids are numbers; any other text names nothing, and is not sent. */
 export const isId = (id: string): boolean => /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id));
 
 /** One page of a listing whose items are under `name`. */
@@ -28,7 +28,7 @@ async function readPages<T>(api: ProviderApi, name: string, query: Query, item: 
   const items: T[] = [];
   for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
     const answer: z.infer<typeof schema> | null = await api.read([name], [...query, perPage, ['page', String(page)]], schema, signal);
-    // A listing may be empty and never missing: we are not where we think we are, and nothing has vanished.
+    // A listing may be empty but never missing: a 404 means a wrong URL, and not that everything has vanished.
     if (answer === null) throw new ComputeError('rejected', `there is no listing of ${name} at this address`);
     items.push(...answer.items);
     page = answer.nextPage;
@@ -50,7 +50,7 @@ export interface Seen {
   highestActionId: number;
 }
 
-/** The machine's newest action: whatever a change begins has a higher id. */
+/** The machine's newest action: every later change has a higher id. */
 export async function prepareOn(api: ProviderApi, machineId: string | null, signal?: AbortSignal): Promise<Checkpoint> {
   const [newest] = machineId === null ? [] : await readActions(api, machineId, [], signal);
   return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies Seen);

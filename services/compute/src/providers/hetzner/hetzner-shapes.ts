@@ -53,7 +53,7 @@ export const actionOf = ({ id, command, status, progress, error }: HetznerAction
   command,
   state: states[status],
   progress: progress ?? null,
-  // The public samples carry an error on actions that run and succeed: it counts on failed ones alone.
+  // The public samples have an error on actions that run or succeed, so it counts only for failed ones.
   failure: status === 'error' ? { reason: 'rejected', internal: `${command}: ${error?.code ?? ''} ${error?.message ?? ''}` } : null,
 });
 

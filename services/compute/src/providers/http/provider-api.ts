@@ -7,7 +7,7 @@ import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProvide
 import { createRateBudget } from './rate-budget';
 import { readAgain } from './read-again';
 
-/** What every provider behind an HTTP API is configured with. */
+/** The settings of every provider behind an HTTP API. */
 export interface ApiOptions {
   baseUrl: string;
   deadlineMs?: number | undefined;
@@ -19,24 +19,27 @@ export interface ApiOptions {
 export type Query = ReadonlyArray<readonly [string, string]>;
 export type ReadPath = readonly (string | number)[];
 
-/** One account's calls: budget, deadline, what may be repeated, and every answer parsed. */
+/** The calls of one account: rate budget, deadline, repeats, and parsing of every answer. */
 export interface ProviderApi {
-  /** Null when the provider says that there is no such thing. */
+  /** Null if the provider has no such thing. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
-  /** Sent again only after a `conflict`, which did nothing. */
+  /** Repeated only after a `conflict`, which did nothing. */
   change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
   close(): Promise<void>;
 }
 
 interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
-  /** What the provider definitely refuses, in its words; null when the answer refuses nothing definitely. `kind` is left out of reads. */
+  /** The error for a definite refusal; null if the answer is none. `kind` is undefined for reads. */
   refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
-  /** Which part of the provider a call depends on: each has a circuit of its own. Null: what is said there is no sign of the provider's health. Default: one for all. */
+  /**
+   * The part of the provider that a call depends on: each has a circuit of its own. Null: its answer says nothing about
+   * the provider's health. Default: one circuit for all.
+   */
   partOf?(path: ReadPath): string | null;
 }
 
 const conflictAttemptsMax = 3;
-/** What a change was answered with when it was taken on may hold a password, and is shown to nobody. */
+/** The answer to an accepted change may hold a password, so its text is left out. */
 const describe = ({ status, text }: HttpAnswer): string =>
   status < 300 ? `${status} and ${text.length} characters that cannot be read` : `${status} ${text.slice(0, 200)}`;
 
@@ -82,7 +85,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // A call that is aborted before it was sent fails as such, and may be made again. One that may have been sent never is.
+      // A call that is aborted before it was sent fails as `unavailable`, and may be made again. A call that may have
+      // been sent never may.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {

@@ -23,7 +23,7 @@ export interface HttpCall {
 
 export interface HttpAnswer {
   status: number;
-  /** The words behind the status: some providers say there, and only there, what is wrong. */
+  /** The text of the status: some providers report the error there and nowhere else. */
   statusText: string;
   headers: Readonly<Record<string, string>>;
   /** Undefined when the body is empty or no JSON. */
@@ -31,7 +31,7 @@ export interface HttpAnswer {
   text: string;
 }
 
-/** There was no whole answer. `wasSent` is false only when the request certainly never left. */
+/** There was no complete answer. `wasSent` is false only if the request certainly never left. */
 export class NoAnswer extends Error {
   readonly wasSent: boolean;
 
@@ -48,9 +48,9 @@ export interface ProviderHttp {
   close(): Promise<void>;
 }
 
-/** A provider that does not even take a connection within this is not there. */
+/** A provider that does not accept a connection within this time is away. */
 const connectMs = 3_000;
-/** As many as workflows and requests of one process have use for at once; more would only wait at the provider. */
+/** As many as the workflows and requests of one process need at once; more would only wait at the provider. */
 const connectionsMax = 16;
 
 export function openProviderHttp(options: HttpOptions): ProviderHttp {
@@ -127,7 +127,7 @@ function parseJson(text: string): unknown {
 const flat = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]));
 
-/** No connection was made. Whatever else went wrong, the provider may have read the request. */
+/** No connection was made. After any other error the provider may have read the request. */
 const unsentCodes = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
 function wasNeverSent(error: unknown): boolean {

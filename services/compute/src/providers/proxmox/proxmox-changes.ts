@@ -72,7 +72,7 @@ async function sendStart(
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
   const grown = { disk: firstDisk, size: `${size.diskGb}G` };
-  // What the provider calls G is 2^30 bytes.
+  // The provider's G is 2^30 bytes.
   if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
     await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
@@ -89,7 +89,7 @@ async function sendPower({ api, reader }: Sender, change: Of<PowerKind>, checkpo
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
 
-/** A VM that runs is not deleted: its power is cut first, and only what is off is asked to be destroyed. */
+/** A running VM is not deleted: its power is cut first, and only a VM that is off is destroyed. */
 async function sendDelete({ api, reader }: Sender, change: Of<'delete'>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
   const { kind, machineId } = change;
   if ((await assertDeletionAllowed(reader, change, signal)) === null) return { actionId: null, machineId, snapshotId: null };
@@ -101,7 +101,10 @@ async function sendDelete({ api, reader }: Sender, change: Of<'delete'>, checkpo
 
 const looksMax = 20;
 
-/** Nothing of the deletion was accepted, whatever came of the stop. The deletion begins again and looks whether the VM still runs. */
+/**
+ * Cuts the power, whose failure means that no deletion was accepted. The deletion begins again and checks whether the
+ * VM still runs.
+ */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
   const upid = await api.change(call, 'power_off', upidAnswer, signal).catch((error: unknown) => {
@@ -158,8 +161,8 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 }
 
 /**
- * The VM where `prepare` saw it, since a lost answer is looked for there alone, and without a lock: the provider would take the call on all the same and let its
- * task fail, which cannot be told from our own failing.
+ * Requires the VM on the node where `prepare` saw it, because a lost answer is searched only there, and without a lock:
+ * the provider would accept the call all the same and let its task fail, which looks like our own failure.
  */
 async function requireFree(api: ProviderApi, machineId: string, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Resource> {
   const vm = await requireVm(api, machineId, signal);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Only what is used is looked at. Source: the public API viewer and qemu-server, as they are spoken by Proxmox VE 8. */
+/** Only fields that are used are parsed. Source: the public API viewer and qemu-server of Proxmox VE 8. */
 const flag = z.union([z.literal(0), z.literal(1)]);
 
 /** Every answer is `{"data": …}`. */

@@ -16,15 +16,15 @@ const triesMax = 3;
 const pauseMs = 300;
 
 /**
- * The machine's job, from wherever somebody left it to its end. Each part of it may be done again, up to the mark after which the guest may write.
- * To be called by the holder of the machine's lock alone.
+ * Carries out the machine's job to its end, from wherever an earlier process left it. Each part may be repeated, up to
+ * the mark after which the guest may write. Only the holder of the machine's lock may call it.
  */
 export async function carryOutJob(machineFolder: string): Promise<void> {
   const job = await readLastJob(machineFolder);
   if (job === null || job.state !== 'running') return;
   const failure = await tryWork(machineFolder, job);
   const ended: JobRecord = { ...((await readLastJob(machineFolder)) ?? job), state: failure === null ? 'succeeded' : 'failed', failure };
-  // A rollback that came to nothing leaves the machine as it was, for whoever uses it.
+  // A failed rollback leaves the machine as it was, so it is started again if it ran.
   if (failure !== null && job.startsAfter) await startAnyway(machineFolder);
   faultpoint(`qemu.${job.kind}.before_end`);
   await saveJob(machineFolder, ended);

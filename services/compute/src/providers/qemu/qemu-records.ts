@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** All that it takes to start the machine, so that a change of configuration changes no machine that is there. */
+/** Everything needed to start the machine, so that a change of configuration does not change existing machines. */
 export const machineRecordSchema = z.strictObject({
   name: z.string(),
   spec: z.string(),
@@ -20,7 +20,8 @@ export const machineRecordSchema = z.strictObject({
 export type MachineRecord = z.infer<typeof machineRecordSchema>;
 
 /**
- * A piece of work on one machine: claimed, carried out and kept. The newest one that runs holds the machine; the whole of them is the ledger of what was done.
+ * A piece of work on one machine: claimed, carried out and kept. The newest one locks the machine while it runs; all of
+ * them together are the ledger.
  */
 export const jobRecordSchema = z.strictObject({
   /** Counts up without gaps, from 1 (`create`). */
@@ -29,8 +30,8 @@ export const jobRecordSchema = z.strictObject({
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
   /**
-   * Whether a rollback has made the disk the snapshot's, or a reboot has stopped the machine. From here on the guest may write again, so that is never done a
-   * second time.
+   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. From here on the guest may write
+   * again, so that part is never repeated.
    */
   isApplied: z.boolean(),
   /** Whether the machine ran before its rollback or reboot. */
@@ -50,5 +51,5 @@ export const jobRecordSchema = z.strictObject({
 });
 export type JobRecord = z.infer<typeof jobRecordSchema>;
 
-/** Name of the snapshot within the disk. Never a bare number: QEMU would take it for the number that it gave a snapshot itself. */
+/** The snapshot's name within the disk. Never a bare number: QEMU would take it for its own number of a snapshot. */
 export const snapshotIdOf = ({ number }: Pick<JobRecord, 'number'>): string => `s${number}`;

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
 
-/** Each monitor serves one client at a time: those who look are not kept waiting by those who work. */
+/** Each monitor serves one client at a time, so reads have their own and do not wait for work. */
 export type Monitor = 'work.sock' | 'look.sock';
 
 /** Nobody listens: there is no process. */
@@ -13,7 +13,7 @@ export class NotRunning extends Error {
   override readonly name = 'NotRunning';
 }
 
-/** QEMU has read the command and will not do it. */
+/** QEMU has read the command and refused it. */
 export class QmpRefusal extends Error {
   override readonly name = 'QmpRefusal';
 }
@@ -33,15 +33,15 @@ const lineSchema = z.looseObject({
 });
 
 /**
- * One command over QEMU's monitor; resolves with what it returns.
- * @throws NotRunning, QmpRefusal, or what the connection failed with; after the deadline it is not known whether the command was carried out
+ * Sends one command to QEMU's monitor; resolves with its result. @throws NotRunning, QmpRefusal, or the error of the
+ * connection; after the deadline it is not known whether the command was carried out
  */
 export async function askQmp(call: QmpCall): Promise<unknown> {
   const folder = await open(call.machineFolder, 'r').catch((error: unknown) => {
     throw errorCodeOf(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
   });
   try {
-    // A socket's path may have 107 characters and a folder's many more; this one is short.
+    // A socket's path may have only 107 characters, less than a folder's; this one is short.
     return await talk(connect(path.join(`/proc/self/fd/${folder.fd}`, call.monitor)), call);
   } finally {
     await folder.close();

@@ -6,7 +6,7 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
-/** What runs on the host, behind the prelude. */
+/** The scripts that run on the host, each behind the prelude. */
 const scripts = {
   describe: `
 [ -L "$site/current" ] || exit 0
@@ -145,7 +145,7 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 database. One that another release has too stays. */
+  /** $1 database. It stays if another release uses it too. */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi

@@ -58,7 +58,7 @@ export class SshConnection {
     return line;
   }
 
-  /** One connection stays for the next call; what was opened beside it goes when it is idle. */
+  /** One idle connection stays for the next call; further ones are closed when they are idle. */
   #leave(line: Line): void {
     line.channels -= 1;
     if (line.channels > 0 || this.#lines.size <= 1) return;
@@ -72,7 +72,7 @@ export class SshConnection {
 
 type Done = (error: Error | undefined, channel: ClientChannel) => void;
 
-/** A channel that comes after all is closed at once. */
+/** A channel that opens after the abort is closed at once. */
 function untilAborted<T extends Duplex>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);

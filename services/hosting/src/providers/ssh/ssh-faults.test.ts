@@ -111,7 +111,7 @@ onHost('a host over ssh behind a bad network', () => {
     const mark = randomBytes(8).toString('hex');
     const command = remoteCommand('sh -c "sleep 600; : $1" $1 & wait', [mark], 1);
     await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(RemoteError);
-    // What it has started may end a moment after it.
+    // The children of the command may end a moment after it.
     await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(mark), { what: 'the end of all of it' });
   });
 

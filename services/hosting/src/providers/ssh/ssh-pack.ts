@@ -15,7 +15,7 @@ const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'databas
 
 export const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
 
-/** Where the bar is half-way when nobody knows how much there is. */
+/** The size at which the progress shows half when the real size is not known. */
 const guessedBytes = 64 * 2 ** 20;
 
 /** The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line. */

@@ -10,7 +10,7 @@ import { databaseStream, filesStream, lostIn } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
-/** Raw bytes of the newest archive, after every byte of the chain has been checked. @throws ArchiveError */
+/** Checks every byte of the chain; resolves with the raw bytes of the newest archive. @throws ArchiveError */
 async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;
@@ -40,7 +40,7 @@ async function* contentOf(
     isFound = true;
     for await (const piece of entry.content()) {
       onBytes(piece.length);
-      // The reader uses its memory again for the next piece, while the connection may still hold this one.
+      // Copies the piece: the reader reuses its memory for the next one, while the connection may still hold this one.
       yield Buffer.from(piece);
     }
   }
