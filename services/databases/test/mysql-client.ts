@@ -1,8 +1,10 @@
 import { listFetched } from '@drydock/mysql/engines/list-engines';
 import mysql, { type Connection } from 'mysql2/promise';
 
-/** The versions of MariaDB whose programs are here; those of the host, which looks in the same places. */
-export const mariadbVersions: readonly string[] = listFetched()
+/** The fetched versions of MariaDB and MySQL. The host offers the same, because it looks in the same places. */
+export const fetchedEngines = listFetched();
+
+export const mariadbVersions: readonly string[] = fetchedEngines
   .filter(({ flavour }) => flavour === 'mariadb')
   .map(({ version }) => version);
 

@@ -1,5 +1,5 @@
 /**
- * The promises of a provider that an engine answers for, asked of every version of MariaDB whose programs are here.
+ * The promises of a provider that an engine answers for, asked of every version of MariaDB and MySQL whose programs are here.
  *
  * @tier long
  * @processes
@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
 import { type DatabaseHostProcess, startDatabaseHost } from '../../test/database-host-process';
-import { askMysql, codeOfMysql, type MysqlAddress, mariadbVersions, type SqlRow } from '../../test/mysql-client';
+import { askMysql, codeOfMysql, fetchedEngines, type MysqlAddress, type SqlRow } from '../../test/mysql-client';
 import type {
   ArchiveToVerify,
   DatabaseProvider,
@@ -52,10 +52,12 @@ const schema = [
 const contents =
   'select (select group_concat(hex(name), hex(picture), born) from customers) as c, (select sum(doubled) from orders) as o, twice(4) as f';
 
-const versions = mariadbVersions.length > 0 ? mariadbVersions : ['none'];
-const withPrograms = mariadbVersions.length > 0 ? describe.each(versions) : describe.skip.each(versions);
+const engines = fetchedEngines.map(({ flavour, version }) => [flavour, version] as const);
+const withPrograms = engines.length > 0 ? describe.each(engines) : describe.skip.each([['none', '']]);
 
-withPrograms('the database provider, of MariaDB %s (needs npm run engines)', (version) => {
+withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour, version) => {
+  const newPassword = 'another-password-of-the-owner';
+  const setPassword = flavour === 'mysql' ? `set password = '${newPassword}'` : `set password = password('${newPassword}')`;
   const spec = specOf(version);
   let host: DatabaseHostProcess;
   let provider: DatabaseProvider;
@@ -124,13 +126,7 @@ withPrograms('the database provider, of MariaDB %s (needs npm run engines)', (ve
     const database = await filled(ref);
     const before = await ask(database, contents);
     const archive = await pack(ref, 2);
-    await ask(
-      database,
-      'delete from orders',
-      "call add_customer('Grace')",
-      'drop view dear',
-      "set password = password('another-password-of-the-owner')",
-    );
+    await ask(database, 'delete from orders', "call add_customer('Grace')", 'drop view dear', setPassword);
     const move = { upgradeId: 'r-1' };
     const restore = { ...move, major: version, sourceId: ref.databaseId, archive };
     // A stage that was done before is done again from empty.
@@ -140,11 +136,14 @@ withPrograms('the database provider, of MariaDB %s (needs npm run engines)', (ve
     await provider.cutover(ref, move, call(3));
     await expect(provider.abandon(ref, move, call(3))).rejects.toMatchObject({ refusal: 'switched' });
     expect(await codeOf(ask(database, 'select 1'))).toBe('ER_ACCESS_DENIED_ERROR');
-    const login = { ...addressOf(database), password: 'another-password-of-the-owner' };
+    const login = { ...addressOf(database), password: newPassword };
     expect(await askMysql(login, contents)).toEqual(before);
     expect(await askMysql(login, "call add_customer('Mary')", 'select count(*) as n from customers')).toEqual([{ n: 3 }]);
     expect(
-      await askMysql(login, 'select distinct definer from information_schema.views union select definer from information_schema.events'),
+      await askMysql(
+        login,
+        'select distinct definer as definer from information_schema.views union select definer from information_schema.events',
+      ),
     ).toEqual([{ definer: 'shop_owner@%' }]);
     const archiveId = randomUUID();
     const replaced = { sink: folderSink(path.join(folder, archiveId)), archiveId, sequence: 2, createdAt: new Date() };
