@@ -23,7 +23,7 @@ import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
 import { rolesOf, withRolesOf } from './statement-roles';
 
 export interface LoadRequest {
-  /** A login that may do nothing but act as the owner of the empty database. */
+  /** A login that may only act as the owner of the empty database. */
   url: string;
   /** The owner, whose every object will be that `owners` knows no other owner of; the login itself when it is left out. */
   role?: string;
@@ -101,7 +101,7 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
+    // It calls functions of indexes. When they need a path, which it does not set, there are just no statistics.
     await this.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });

@@ -10,7 +10,7 @@ Settings are environment variables, or files that NAME_FILE names.`;
 
 const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: z.string().min(16) })).min(1);
 
-/** Makes the roles and databases that are missing, in an empty cluster as beside data that is there. */
+/** Creates the roles and databases that are missing, in an empty cluster and also where there is data already. */
 async function createDatabases(): Promise<string[]> {
   const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
   const databases = readVariable(process.env, 'DATABASES');
@@ -20,10 +20,13 @@ async function createDatabases(): Promise<string[]> {
   return wanted.map(({ name }) => name);
 }
 
-/** Always a process of its own: jest's sandbox cannot import the engine's ESM glue, and the engine keeps state in its module. */
+/**
+ * Always a process of its own: jest's sandbox cannot import the ESM glue of the engine, and the engine keeps state in
+ * its module.
+ */
 async function main(command: string | undefined, serviceDir: string | undefined, name: string | undefined): Promise<unknown> {
   if (command === 'databases') return createDatabases();
-  // Never an argument, because a command line is readable by every user of the machine.
+  // Never an argument, because every user of the machine can read a command line.
   const databaseUrl = readVariable(process.env, 'DATABASE_URL');
   if (serviceDir === undefined || databaseUrl === undefined) throw new Error(`usage: ${usage}`);
   if (command === 'deploy') return deployMigrations(serviceDir, databaseUrl);

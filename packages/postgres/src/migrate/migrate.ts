@@ -25,8 +25,8 @@ export async function deployMigrations(serviceDir: string, databaseUrl: string):
 }
 
 /**
- * The SQL that would bring the migration history up to the schema files; null when there is nothing to do.
- * `adminUrl` must be allowed to create databases: the history is replayed into a shadow database.
+ * The SQL that would make the migration history equal to the schema files, or null when nothing differs. `adminUrl`
+ * must be allowed to create databases, because the history is replayed into a shadow database.
  */
 export async function findPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
   const folder = readMigrationFolder(serviceDir);

@@ -27,7 +27,7 @@ export function readMigrationFolder(serviceDir: string): MigrationFolder {
   return { schemaFiles, migrationsDir: path.join(serviceDir, 'prisma/migrations') };
 }
 
-/** Reads the history in the order of its folders' names, which is the order in which it is applied. */
+/** Reads the history in the order of its folders' names, in which it is applied. */
 export function readMigrationList(migrationsDir: string): MigrationList {
   const lockfile = path.join(migrationsDir, 'migration_lock.toml');
   return {

@@ -8,14 +8,15 @@ export interface ServiceDatabase {
 }
 
 /**
- * Makes, for each, a role of that name (no superuser, may create nothing) and a database that it owns and nobody else may enter.
- * Run at every start: what is there is left as it is, and the password is set to the given one.
+ * Creates for each service a role with its name (no superuser, and it may create nothing), and a database that this
+ * role owns and nobody else may connect to. Runs at every start: what exists stays as it is, and the password is set to
+ * the given one.
  */
 export async function ensureServiceDatabases(adminUrl: string, databases: readonly ServiceDatabase[]): Promise<void> {
   const admin = new pg.Client({ connectionString: adminUrl });
   await admin.connect();
   try {
-    // A service's role enters its own database and no other.
+    // A service's role may connect only to its own database.
     for (const common of ['postgres', 'template1']) await admin.query(`REVOKE CONNECT, TEMPORARY ON DATABASE ${common} FROM PUBLIC`);
     for (const database of databases) await ensureServiceDatabase(admin, database);
   } finally {

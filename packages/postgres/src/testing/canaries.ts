@@ -11,7 +11,10 @@ const applicationName = 'drydock canary';
 const poweredSql = `select rolname as name from pg_catalog.pg_roles r where rolname !~ '^pg_' and (rolsuper or rolbypassrls or rolreplication
   or pg_has_role(oid, 'pg_read_all_data', 'member') or pg_has_role(oid, 'pg_execute_server_program', 'member')) order by 1`;
 
-/** Things that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in it, and a process. */
+/**
+ * Things that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in
+ * it, and a process.
+ */
 export class Canaries {
   readonly applicationName = applicationName;
   readonly file: string;
@@ -63,7 +66,10 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** The canaries that have changed; empty when all is well. Roles that are not `isOurs` may do no more than a customer. */
+  /**
+   * The canaries that have changed. Empty when nothing was harmed. Roles that are not `isOurs` may do no more than a
+   * customer.
+   */
   async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
     if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');

@@ -10,17 +10,17 @@ import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
  * is empty.
  */
 export interface TemplateContent {
-  /** The service's folder, the one that holds `prisma/`. */
+  /** The service's folder, which contains `prisma/`. */
   serviceDir?: string;
   sql?: readonly string[];
 }
 
-/** Any constant: serialises the making of templates among jest's workers. */
+/** Any constant. It lets jest's workers create templates only one after the other. */
 const templateLock = 7_320_991;
 
 /**
- * Makes sure that a template with this content exists, and returns its name. It is named by a hash of the content, so that a changed
- * migration gives another template, and everything that is alike shares one.
+ * Makes sure that a template with this content exists, and returns its name. The name is a hash of the content. So a
+ * changed migration gives another template, and equal contents share one.
  */
 export async function ensureTemplate(admin: pg.Client, content: TemplateContent): Promise<string> {
   const name = `template_${hashContent(content)}`;

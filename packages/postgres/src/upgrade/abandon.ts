@@ -3,7 +3,10 @@ import { removeGuard } from './guard-ddl';
 import { dropSlots, unpublish } from './replication';
 import { type Move, withStage } from './session';
 
-/** The old database as it was before the move: nothing published, identities and DDL given back. The target must be stopped first. Again is harmless. */
+/**
+ * Puts the old database back to the state before the move: nothing is published, and identities and DDL are given back.
+ * The target must be stopped first. May be called again.
+ */
 export async function abandonMove(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const { publisher, replicator } = stage.own;

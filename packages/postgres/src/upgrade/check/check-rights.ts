@@ -5,7 +5,10 @@ import { UpgradeError } from '../upgrade-error';
 
 const foundSchema = z.object({ what: z.string(), name: z.string() });
 
-/** No customer's role may be a superuser or replicate, none may set what only a superuser sets, and nobody else's role may bypass row security. */
+/**
+ * No role of a customer may be a superuser or replicate, none may set what only a superuser sets, and only the
+ * platform's roles may bypass row security.
+ */
 const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_roles r
     where r.rolname <> '${platformRole}' and r.rolname !~ '^pg_' and (r.rolsuper or (r.rolreplication and not ${isOwnRoleSql}))
   union all select 'parameter', p.parname from pg_catalog.pg_parameter_acl p cross join lateral pg_catalog.aclexplode(p.paracl) a
@@ -30,7 +33,8 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
     where d.deptype = 'e' and d.objid >= 16384 and p.prosecdef and r.rolsuper and p.prolang <> (select oid from pg_catalog.pg_language where lanname = 'c')`;
 
 /**
- * Looks at the target for a right that nobody should have. Roles, memberships and settings were compared with the old server's before. Throws `rights_differ`.
+ * Checks the target for a right that nobody should have. Roles, memberships and settings were compared with the old
+ * server's before. Throws `rights_differ`.
  */
 export async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');

@@ -8,16 +8,16 @@ export interface Facts {
   /** Logical slots that are not the move's own. */
   foreignSlots: number;
   subscriptions: number;
-  /** Seconds since the oldest transaction began that is still open; 0 when there is none. */
+  /** Seconds since the oldest open transaction began, or 0 when there is none. */
   oldestTransactionSeconds: number;
   sessions: number;
   extensions: readonly string[];
   extensionsOfTarget: readonly string[];
   /** Tables of extensions that hold rows. */
   extensionTables: readonly string[];
-  /** Tables without a usable key. `cannotCompare`: a column of a type without equality. */
+  /** Tables without a usable key. `cannotCompare` is a column of a type without equality. */
   keyless: readonly { table: string; rows: number; changes: number; cannotCompare: boolean }[];
-  /** Tables partitioned by a hash that the new database may compute otherwise. */
+  /** Tables partitioned by a hash that the new database may compute differently. */
   movingHashes: readonly string[];
   unlogged: { count: number; bytes: number };
   largeObjects: { count: number; bytes: number };
@@ -47,11 +47,11 @@ export interface Judgement {
   pauseSeconds: number;
 }
 
-/** The copy beside, and as much again for the log while it is made. */
+/** The copy beside the old data, and as much again for the log while the copy is made. */
 const spaceFactor = 2.2;
-/** 390 MB took 8.3 s with everything blocked, of which a small database takes a second or two whatever it holds. */
+/** 390 MB took 8.3 s with everything blocked. Of this, a small database takes a second or two, whatever it holds. */
 const offlineBytesPerSecond = 45_000_000;
-/** A change of a row that has no key makes the subscriber read the whole table. */
+/** For a change of a row without a key, the subscriber reads the whole table. */
 const keylessRowsMax = 20_000;
 const inPauseBytesMax = 64 * 1024 * 1024;
 const longTransactionSeconds = 60;
@@ -197,7 +197,7 @@ function notesOf(facts: Facts): Finding[] {
   ];
 }
 
-/** Errors first. Any ERROR means that an upgrade must not begin. */
+/** Errors first. Any ERROR means that an upgrade must not start. */
 export function judgeUpgrade(facts: Facts): Judgement {
   const neededBytes = Math.ceil(facts.sizeBytes * spaceFactor);
   const reasons = offlineReasons(facts);

@@ -17,8 +17,10 @@ export interface Comparison {
 }
 
 /**
- * Compares what the customer wrote; what Postgres computes from it is compared apart, in `recomputed`. Stage: the frozen old database against the new one, row by row as hashes, with the large objects and the sequences. `snapshotId` was exported by a transaction of the
- * new database at the cutover and is still open; null when it was lost, then tables that were written since cannot be decided.
+ * Stage: compares what the customer wrote in the frozen old database and in the new one, row by row as hashes, with the
+ * large objects and the sequences. What Postgres computes from it is compared separately, in `recomputed`. `snapshotId`
+ * was exported by a transaction of the new database at the cutover, which is still open. When it is null, the snapshot
+ * was lost, and tables that were written since then cannot be decided.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
   return withStage(move, async (stage) => {
@@ -38,7 +40,7 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
       move.progress?.((index + 1) / tables.length);
     }
     recomputed.push(...(await emptyViews(old, snapshot)));
-    // Without its snapshot, a view that the customer has refreshed since would be told.
+    // Without the snapshot, a view that the customer has refreshed since would be reported.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));
     const behind = await sequencesBehind(old, target);
@@ -48,7 +50,7 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
   });
 }
 
-/** The partitions of a hash together: a row may belong to another one of them in the new database. */
+/** Takes the partitions of a hash together, because a row may belong to another one of them in the new database. */
 function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
   const whole = new Map<string, WholeTable>();
   for (const { root, columns, ...table } of tables) {
@@ -69,7 +71,10 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
   return names;
 }
 
-/** Sequences stand outside of snapshots: the new one's must not be behind. Those that count down or cycle need only be there. */
+/**
+ * Sequences are not part of snapshots: the new one's must not be behind. Those that count down or cycle only have to
+ * exist.
+ */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);
   const after = new Map((await readPositions(target, await sequenceNames(target))).map((position) => [position.name, position]));
