@@ -7,7 +7,7 @@ export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];
 
 export type Variables = Record<string, string>;
 
-/** What differs between a deployment on one machine (`npm start`) and one in containers (docker-compose.yml). */
+/** The differences between a deployment on one machine (`npm start`) and one in containers (docker-compose.yml). */
 export interface Place {
   /** True for `npm start`, which runs emulators for what an operator would provide. */
   isEmbedded: boolean;

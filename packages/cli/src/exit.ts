@@ -56,7 +56,7 @@ export function exitCodeOfStatus(status: number): number {
   return status >= 500 ? exitCodes.unavailable : exitCodes.refused;
 }
 
-/** What went wrong and what to do. Empty for an error that the output has already shown. */
+/** The cause of the error, and what to do. Empty for an error that the output has already shown. */
 export function messageOf(error: unknown): string {
   if (error instanceof ShownError || error instanceof CommanderError) return '';
   if (error instanceof ProblemError) {

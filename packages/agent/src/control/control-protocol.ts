@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CommonCode, HostError } from '../host/host-error';
 
-/** Who makes a change: `fence` is the claim's number as text, and `workflow_id` is for the ledger. */
+/** The author of a change: `fence` is the claim's number as text, and `workflow_id` is for the ledger. */
 export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;

@@ -11,7 +11,7 @@ const newcomersMax = 400;
 const offerBytes = 8;
 
 /**
- * What to do with a client, after the bytes that it has sent so far. The greeting says what the client wants. It is
+ * The decision about a client, after the bytes that it has sent so far. The greeting says what the client wants. It is
  * there once that is known.
  */
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;

@@ -131,8 +131,8 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
 const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
- * Who may connect to a cluster that is reached only through its Unix socket, in the form of pg_hba.conf: every client
- * proves a password. When a server still listens on a port because somebody else has configured it, it refuses every
+ * The rules for a cluster that is reached only through its Unix socket, in the form of pg_hba.conf: every client proves
+ * a password. When a server still listens on a port because somebody else has configured it, it refuses every
  * client there.
  */
 const socketOnlyRules = [
