@@ -32,8 +32,11 @@ const place: SecretPlace = {
   sitesSocketFolder: () => '/var/run/sites-postgres',
   setting: (variable, fallback = '') => `\${${variable}:-${fallback}}`,
   derive: (label) => `<${label}>`,
+  current: (label) => `<${label}>`,
   rotated: (label) => `<rotated ${label}>`,
-  adminUrl: (cluster) => `postgresql://postgres:<${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
+  fingerprint: (label) => `<fingerprint ${label}>`,
+  adminUrl: (cluster) =>
+    `postgresql://postgres:<rotated ${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
   queueUrl: () => 'redis://:<redis>@redis:6379',
   redisUrl: () => place.queueUrl(),
 };
@@ -51,7 +54,7 @@ const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
     'create-databases',
     {
       ADMIN_DATABASE_URL: place.adminUrl('postgres'),
-      DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.derive(`postgres:${name}`) }))),
+      DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) }))),
     },
   ],
 ]);
@@ -181,7 +184,8 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    const ping = `REDISCLI_AUTH=$$(cut -d' ' -f2 /run/secrets/REDIS_CONFIG) valkey-cli ping | grep -q PONG`;
+    // The first password of the file is one that the running server has, whichever phase of a rotation the file is of.
+    const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
       image: 'valkey/valkey:8-bookworm',

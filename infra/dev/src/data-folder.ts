@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fingerprintOf } from '@drydock/postgres/migrate/service-databases';
 import { endProcess } from '@drydock/process/end-process';
 import { isPortFree } from '@drydock/process/free-port';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
@@ -60,15 +61,15 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
 }
 
 /** The secrets of a label, as hex. The labels are those of containers too. */
-type Secrets = Pick<SecretPlace, 'derive' | 'rotated'>;
+type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
  * The master key of this data folder, made at the first start (0600). It stays with the supervisor: no process is given it. `master.key` may hold
- * several with commas between, and is read at each start of a process, which is how one takes the place of another. What takes one value alone comes
- * from `stores-master.key` then, the key of before.
+ * several with commas between, and is read at each start of a process, which is how one takes the place of another. Emulators stand in for other
+ * people's servers: their secrets come from `emulators-master.key` then, the key of before.
  */
 export function openMasterKey(dataDir: string): Secrets {
-  const [file, ofStores] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'stores-master.key')];
+  const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
   if (!fs.existsSync(file)) writeFileAtomically(file, `${randomBytes(32).toString('hex')}\n`);
   const read = (from: string): string[] => {
     const text = fs.readFileSync(from, 'utf8').trim();
@@ -78,9 +79,12 @@ export function openMasterKey(dataDir: string): Secrets {
   const derive = (label: string, masters: readonly string[]): string =>
     masters.map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex')).join(',');
   read(file);
+  const current = (label: string): string => derive(label, read(file).slice(0, 1));
   return {
-    derive: (label) => derive(label, read(fs.existsSync(ofStores) ? ofStores : file).slice(0, 1)),
+    current,
     rotated: (label) => derive(label, read(file)),
+    fingerprint: (label) => fingerprintOf(current(label)),
+    derive: (label) => derive(label, read(fs.existsSync(ofEmulators) ? ofEmulators : file).slice(0, 1)),
   };
 }
 

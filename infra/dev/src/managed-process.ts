@@ -168,16 +168,20 @@ export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>
   return { kind: 'postgres', note: 'Postgres' };
 }
 
-/** The private Redis as a supervised process. `onUrl` gets its URL, the same at every start. */
-export function managedRedis(options: { folder: string; port: number; isEphemeral: boolean; onLog: (text: string) => void }): {
-  managed: ManagedProcess;
-  url: () => string;
-} {
-  let url = '';
+/** The private Redis as a supervised process. `passwordsNow` is asked again at each start, since secrets may have been rotated. */
+export function managedRedis({
+  passwordsNow,
+  ...options
+}: {
+  folder: string;
+  port: number;
+  isEphemeral: boolean;
+  onLog: (text: string) => void;
+  passwordsNow: () => readonly string[];
+}): ManagedProcess {
   const start = async (): Promise<Running> => {
-    const server = await startRedis(options);
-    url = server.url;
+    const server = await startRedis({ ...options, passwords: passwordsNow() });
     return { port: server.port, proof: server.proof, program: '', exited: server.exited, stop: () => server.stop() };
   };
-  return { managed: { name: 'redis', start }, url: () => url };
+  return { name: 'redis', start };
 }

@@ -22,10 +22,14 @@ export interface Place {
 
 /** A place that also knows the secrets. Only `secrets` of a process is given one, so that no secret ends up among plain variables. */
 export interface SecretPlace extends Place {
-  /** The secret derived from the master key for this label, as hex. */
-  derive(label: string): string;
-  /** The same for a secret of which a process accepts several: while the master key is rotated, one of each, the current one first. */
+  /** The secret of this label, as hex, derived from the current master key. */
+  current(label: string): string;
+  /** The same for those that accept it: while the master key is rotated, one of each, the current one first. */
   rotated(label: string): string;
+  /** What names the login of a password in Postgres, where a role has one password. */
+  fingerprint(label: string): string;
+  /** A secret of an emulator. On one machine it stands in for somebody else's server, whose secrets stay when ours are rotated. */
+  derive(label: string): string;
   /** Superuser's URL of one of our two clusters; '' where there are no older sites. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
   /** URL of the queue: Redis, or a database of our cluster. */
@@ -41,7 +45,8 @@ export const urlOf = (place: Place, name: string): string => `http://${place.add
 
 /** The URL by which a service enters its database. */
 export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | 'queue'): string {
-  return `postgresql://${service}:${place.derive(`postgres:${service}`)}@${place.addressOf('postgres')}/${service}`;
+  const label = `postgres:${service}`;
+  return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
 }
 
 /** What a service and its worker share. */
@@ -98,11 +103,13 @@ export const emulatorAdmin = (name: 'hetzner-stand-in' | 'vendor-stand-in', plac
 /** Live accounts at the emulators stand for real ones, so that only `npm start` has them. */
 const accountsIn = (place: Place): readonly string[] => (place.isEmbedded ? ['live', 'sandbox'] : ['sandbox']);
 
-/** `name=secret,name=secret` for each account of an emulator. */
-export const accountList = (place: SecretPlace, name: string, suffix = ''): string =>
-  accountsIn(place)
-    .map((account) => `${account}=${place.derive(`${name}:${account}${suffix}`)}`)
+/** `name=secret,name=secret` for each account of an emulator. In containers it accepts two of an account while the master key is rotated. */
+export function accountList(place: SecretPlace, name: string, suffix = ''): string {
+  const accepted = place.isEmbedded ? place.derive : place.rotated;
+  return accountsIn(place)
+    .map((account) => `${account}=${accepted(`${name}:${account}${suffix}`)}`)
     .join(',');
+}
 
 /** Where backups are. */
 const backupsBucket = (place: Place): Variables => ({

@@ -75,7 +75,6 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     if (cluster === undefined) throw new Error(`${name} does not run here`);
     return cluster.server();
   };
-  let redisUrl = queue.kind === 'redis-url' ? queue.url : undefined;
   let isolation: Isolation | undefined;
 
   const place: SecretPlace = {
@@ -86,8 +85,11 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     setting: (variable, fallback = '') => config.settings[variable] ?? fallback,
     ...secrets,
     adminUrl: (name) => (name === 'sites-postgres' && !hasOlderSites ? '' : clusterOf(name).adminUrl),
-    queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
-    redisUrl: () => redisUrl,
+    queueUrl: () => place.redisUrl() ?? databaseUrl(place, 'queue'),
+    redisUrl: () => {
+      if (queue.kind === 'redis-child') return `redis://:${secrets.current('redis')}@${place.addressOf('redis')}`;
+      return queue.kind === 'redis-url' ? queue.url : undefined;
+    },
   };
 
   /** Finds each process its port before the first of them runs, also those that do not run now: others are told where they would be. */
@@ -144,15 +146,15 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   /** Once for all services: two that change the rights of one database at the same time disturb each other. */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
-    const databases = names.map((name) => ({ name, password: secrets.derive(`postgres:${name}`) }));
+    const databases = names.map((name) => ({ name, passwords: secrets.rotated(`postgres:${name}`).split(',') }));
     await ensureServiceDatabases(place.adminUrl('postgres'), databases);
   }
 
   async function startRedis(): Promise<void> {
     const log = openChildLog(logsDir, 'redis');
-    const redis = managedRedis({ folder: path.join(dataDir, 'redis'), port: portOf('redis'), isEphemeral, onLog: log.write });
-    await supervisor.keepRunning(redis.managed);
-    redisUrl = redis.url();
+    const passwordsNow = () => secrets.rotated('redis').split(',');
+    const folder = path.join(dataDir, 'redis');
+    await supervisor.keepRunning(managedRedis({ folder, port: portOf('redis'), isEphemeral, onLog: log.write, passwordsNow }));
   }
 
   async function startOne({ name, run }: ProcessPlan, tell: (line: string) => void): Promise<void> {
