@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
 import { inRepo } from './dev-config';
 import {
+  createDatabasesSecrets,
   databaseUrl,
   hostingEnvironment,
   type SecretPlace,
@@ -35,8 +36,7 @@ const place: SecretPlace = {
   current: (label) => `<${label}>`,
   rotated: (label) => `<rotated ${label}>`,
   fingerprint: (label) => `<fingerprint ${label}>`,
-  adminUrl: (cluster) =>
-    `postgresql://postgres:<rotated ${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
+  adminUrl: (cluster) => `postgresql://postgres:<rotated postgres:${cluster === 'postgres' ? 'admin' : 'sites'}>@${cluster}:5432/postgres`,
   queueUrl: () => 'redis://:<redis>@redis:6379',
   redisUrl: () => place.queueUrl(),
 };
@@ -50,13 +50,7 @@ const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.m
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
   ...servicesWithDatabase.map((service): [string, Variables] => [`migrate-${service}`, { DATABASE_URL: databaseUrl(place, service) }]),
-  [
-    'create-databases',
-    {
-      ADMIN_DATABASE_URL: place.adminUrl('postgres'),
-      DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) }))),
-    },
-  ],
+  ['create-databases', createDatabasesSecrets(place)],
 ]);
 
 /** Each secret is one file, however many containers are given it: `<first container>.<variable>`, by its template. */
@@ -184,7 +178,7 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    // The first password of the file is one that the running server has, whichever phase of a rotation the file is of.
+    // The file's first password is one that the running server has.
     const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,

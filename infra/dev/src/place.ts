@@ -49,6 +49,12 @@ export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | '
   return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
 }
 
+/** What the job is given that makes the services' databases and logins. */
+export const createDatabasesSecrets = (place: SecretPlace): Variables => ({
+  ADMIN_DATABASE_URL: place.adminUrl('postgres'),
+  DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) }))),
+});
+
 /** What a service and its worker share. */
 export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   DATABASE_URL: databaseUrl(place, service),

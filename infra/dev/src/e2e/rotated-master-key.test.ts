@@ -274,7 +274,7 @@ async function tellStores(masterKeys: string): Promise<void> {
     REDIS_PORT: String(redis),
   };
   const { stdout } = await promisify(execFile)('bash', ['-e', '-o', 'pipefail', '-c', stepOne()], { cwd: inRepo('.'), env });
-  expect(stdout.trim().split('\n').slice(1)).toEqual([JSON.stringify(apis), 'OK']);
+  expect(stdout).toMatch(/^Written to .*\n\{"keys":\["keys_[0-9a-f]{8}".*\}\nOK\n$/);
 }
 
 /** One phase: Postgres and Redis are told, then every process that is given a secret is restarted in turn, none before the one before it is ready. */
@@ -437,20 +437,25 @@ itWithRedis(
     const webhookSchema = z.looseObject({ id: z.string(), secret: z.string() });
     const { id: webhookId, secret: webhookSecret } = webhookSchema.parse(webhook.body);
     receiver.secrets.push(webhookSecret);
+    /** What stays good for ever. */
+    const stays = async () => ({
+      usedKey: (await front.ask(used.token, 'GET', '/v1/me')).status,
+      databaseOpens: await database.opens(),
+      databaseBackup: await database.backUp(),
+      copy: await storage.copy('incremental'),
+    });
+    const everythingStays = { usedKey: 200, databaseOpens: true, databaseBackup: 'succeeded', copy: 'succeeded' };
+    /** What the old key is needed for, too. */
     const held = async () => {
       const replay = await mint('used');
       const goesOn = await front.ask(token, 'GET', `/v1/api-keys?limit=1&cursor=${encodeURIComponent(cursor)}`);
       return {
         replayed: replay.replayed && replay.body['token'] === used.token && (await database.isShownAgain()),
         nextPage: goesOn.status,
-        usedKey: (await front.ask(used.token, 'GET', '/v1/me')).status,
-        databaseOpens: await database.opens(),
-        databaseBackup: await database.backUp(),
-        copy: await storage.copy('incremental'),
+        ...(await stays()),
       };
     };
-    const copiesAndDatabase = { databaseOpens: true, databaseBackup: 'succeeded', copy: 'succeeded' };
-    const everythingHolds = { replayed: true, nextPage: 200, usedKey: 200, ...copiesAndDatabase };
+    const everythingHolds = { replayed: true, nextPage: 200, ...everythingStays };
 
     const restored = await tenant.makeSite('rotated.example.com');
     const load = startLoad(token, { site: restored.id, backup: (await tenant.takeBackup(restored.id)).id });
@@ -472,8 +477,6 @@ itWithRedis(
     const changed = await front.ask(token, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`, {});
     receiver.secrets.push(webhookSchema.parse(changed.body).secret);
     await receiver.more();
-    receiver.secrets.shift();
-    await receiver.more();
     expect(await restoreAndLook(tenant, oldBackup)).toEqual(['succeeded', 'old/old']);
     await writeVersion(site, 'new');
     const { id: newBackup } = await tenant.takeBackup(site.id);
@@ -493,7 +496,7 @@ itWithRedis(
     // The archive key stays: its holders keep what they were given in phase 2.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
-    expect(await held()).toMatchObject({ ...copiesAndDatabase, usedKey: 200 });
+    expect(await stays()).toEqual(everythingStays);
     await receiver.more();
     expect((await front.ask(idle.token, 'GET', '/v1/me')).status).toBe(401);
     const [unused] = await runSql<{ named: boolean }>(

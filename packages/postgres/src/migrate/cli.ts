@@ -2,7 +2,7 @@ import { readCommandLine } from '@drydock/process/command-line';
 import { readVariable } from '@drydock/process/secret-file';
 import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
-import { ensureServiceDatabases } from './service-databases';
+import { ensureServiceDatabases, loginOf } from './service-databases';
 import { settleSuperuser } from './superuser';
 
 const usage = `cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
@@ -16,7 +16,7 @@ const passwordsSchema = z
 const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: passwordsSchema })).min(1);
 
 /** Makes the roles and databases that are missing, in an empty cluster as beside data that is there, and brings passwords to those given. */
-async function createDatabases(): Promise<string[]> {
+async function createDatabases(): Promise<Record<string, string[]>> {
   const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
   const databases = readVariable(process.env, 'DATABASES');
   if (adminUrl === undefined || databases === undefined) throw new Error(`usage: ${usage}`);
@@ -25,7 +25,7 @@ async function createDatabases(): Promise<string[]> {
     await settleSuperuser(adminUrl),
     wanted.map(({ name, password }) => ({ name, passwords: password })),
   );
-  return wanted.map(({ name }) => name);
+  return Object.fromEntries(wanted.map(({ name, password }) => [name, password.map((each) => loginOf(name, each))]));
 }
 
 /** Always a process of its own: jest's sandbox cannot import the engine's ESM glue, and the engine keeps state in its module. */

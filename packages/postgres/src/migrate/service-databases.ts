@@ -13,7 +13,8 @@ export interface ServiceDatabase {
 /** What tells the login of one password from that of another: 32 bits of its hash. */
 export const fingerprintOf = (password: string): string => createHash('sha256').update(password).digest('hex').slice(0, 8);
 
-const loginOf = (name: string, password: string): string => `${name}_${fingerprintOf(password)}`;
+/** The role that a service logs in as with this password. */
+export const loginOf = (name: string, password: string): string => `${name}_${fingerprintOf(password)}`;
 
 /**
  * Makes, for each, a role of that name (no superuser, may create nothing) and a database that it owns and nobody else may enter. For each
