@@ -1,12 +1,11 @@
 // Writes a file for every secret of docker-compose.yml, derived from one master key, to infra/docker/secrets.
 //   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
 //   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
-//   DRYDOCK_MASTER_KEY=<current>,<another> while the key is rotated (docs/operating.md): secrets that two may accept are written for both. What takes one
-//   only (passwords of Postgres and Redis, tokens of emulators) comes from DRYDOCK_STORES_MASTER_KEY, one of the two.
+//   DRYDOCK_MASTER_KEY=<current>,<another> while the key is rotated (docs/operating.md): who accepts a secret is given both, who uses it the current one.
 //   POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) are where these are, when they are not the containers of docker-compose.yml.
 //   ADMIN_DATABASE_URL is a superuser's, when that Postgres was not made by docker-compose.yml.
 // A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
-import { hkdfSync, randomBytes } from 'node:crypto';
+import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -46,15 +45,16 @@ if (given !== undefined && !/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(given)) {
   );
 }
 const masters = given?.split(',') ?? [randomBytes(32).toString('hex')];
-const ofStores = process.env.DRYDOCK_STORES_MASTER_KEY || (masters.length === 1 ? masters[0] : undefined);
-if (ofStores === undefined || !/^[0-9a-f]{64}$/i.test(ofStores)) {
-  refuse(
-    'DRYDOCK_STORES_MASTER_KEY must be the key that the passwords of Postgres and Redis come from, while DRYDOCK_MASTER_KEY holds several.',
-  );
-}
 const deriveFrom = (master, label) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
-/** `<label>` is one value, and `<rotated label>` is one value for each master key. */
-const derive = (label, isRotated) => (isRotated ? masters : [ofStores]).map((master) => deriveFrom(master, label)).join(',');
+/**
+ * `<label>` is the value of the current master key, `<rotated label>` one of each, with commas between, or as `>one >another` for Redis. `<fingerprint label>`
+ * names the login of the current value in Postgres.
+ */
+function derive(label, kind, sign = '') {
+  const values = masters.map((master) => deriveFrom(master, label));
+  if (kind === 'rotated') return sign + values.join(sign === '' ? ',' : ` ${sign}`);
+  return sign + (kind === 'fingerprint' ? createHash('sha256').update(values[0]).digest('hex').slice(0, 8) : values[0]);
+}
 
 /** Values that an operator brings, instead of derived ones. */
 const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
@@ -76,10 +76,12 @@ const templates = JSON.parse(fs.readFileSync(path.join(here, 'secrets.json'), 'u
 for (const [name, template] of Object.entries(templates)) {
   const file = path.join(folder, name);
   if (template === '' && fs.existsSync(file)) continue;
-  fs.rmSync(file, { force: true });
+  // A running container sees what is written into its file, and not a file that takes its place.
+  if (fs.existsSync(file)) fs.chmodSync(file, 0o644);
   fs.writeFileSync(
     file,
-    brought[name] || placed(template).replace(/<(rotated )?([^>]+)>/g, (_match, isRotated, label) => derive(label, isRotated)),
+    brought[name] ||
+      placed(template).replace(/(>)?<(?:(rotated|fingerprint) )?([^>]+)>/g, (_match, sign, kind, label) => derive(label, kind, sign)),
   );
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }

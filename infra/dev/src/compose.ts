@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
 import { inRepo } from './dev-config';
 import {
+  createDatabasesSecrets,
   databaseUrl,
   hostingEnvironment,
   type SecretPlace,
@@ -32,8 +33,10 @@ const place: SecretPlace = {
   sitesSocketFolder: () => '/var/run/sites-postgres',
   setting: (variable, fallback = '') => `\${${variable}:-${fallback}}`,
   derive: (label) => `<${label}>`,
+  current: (label) => `<${label}>`,
   rotated: (label) => `<rotated ${label}>`,
-  adminUrl: (cluster) => `postgresql://postgres:<${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
+  fingerprint: (label) => `<fingerprint ${label}>`,
+  adminUrl: (cluster) => `postgresql://postgres:<rotated postgres:${cluster === 'postgres' ? 'admin' : 'sites'}>@${cluster}:5432/postgres`,
   queueUrl: () => 'redis://:<redis>@redis:6379',
   redisUrl: () => place.queueUrl(),
 };
@@ -47,13 +50,7 @@ const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.m
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
   ...servicesWithDatabase.map((service): [string, Variables] => [`migrate-${service}`, { DATABASE_URL: databaseUrl(place, service) }]),
-  [
-    'create-databases',
-    {
-      ADMIN_DATABASE_URL: place.adminUrl('postgres'),
-      DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.derive(`postgres:${name}`) }))),
-    },
-  ],
+  ['create-databases', createDatabasesSecrets(place)],
 ]);
 
 /** The file of each secret, by its template: `<first container>.<variable>`, however many containers get it. */
@@ -181,7 +178,8 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    const ping = `REDISCLI_AUTH=$$(cut -d' ' -f2 /run/secrets/REDIS_CONFIG) valkey-cli ping | grep -q PONG`;
+    // The file's first password is one that the running server has.
+    const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
       image: 'valkey/valkey:8-bookworm',

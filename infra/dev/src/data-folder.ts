@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fingerprintOf } from '@drydock/postgres/migrate/service-databases';
 import { endProcess } from '@drydock/process/end-process';
 import { isPortFree } from '@drydock/process/free-port';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
@@ -66,16 +67,17 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
     throw new Error(`${name} (pid ${noted.pid}) of an earlier run cannot be ended`);
 }
 
-/** The secret of a label, in hex. Containers use the same labels. */
-type Secrets = Pick<SecretPlace, 'derive' | 'rotated'>;
+/** The secrets of a label, as hex. The labels are those of containers too. */
+type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
  * The master key of this data folder, created at the first start (0600). Only the supervisor has it: no process gets
  * it. `master.key` may hold several keys, separated by commas, and is read at each start of a process. That is how one
- * key replaces another. What accepts only one value then uses the earlier key, which is in `stores-master.key`.
+ * key replaces another. The secrets of emulators, which replace other people's servers, then come from the earlier key,
+ * which is in `emulators-master.key`.
  */
 export function openMasterKey(dataDir: string): Secrets {
-  const [file, ofStores] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'stores-master.key')];
+  const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
   if (!fs.existsSync(file)) writeFileAtomically(file, `${randomBytes(32).toString('hex')}\n`);
   const read = (from: string): string[] => {
     const text = fs.readFileSync(from, 'utf8').trim();
@@ -85,9 +87,12 @@ export function openMasterKey(dataDir: string): Secrets {
   const derive = (label: string, masters: readonly string[]): string =>
     masters.map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex')).join(',');
   read(file);
+  const current = (label: string): string => derive(label, read(file).slice(0, 1));
   return {
-    derive: (label) => derive(label, read(fs.existsSync(ofStores) ? ofStores : file).slice(0, 1)),
+    current,
     rotated: (label) => derive(label, read(file)),
+    fingerprint: (label) => fingerprintOf(current(label)),
+    derive: (label) => derive(label, read(fs.existsSync(ofEmulators) ? ofEmulators : file).slice(0, 1)),
   };
 }
 

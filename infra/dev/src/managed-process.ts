@@ -173,16 +173,23 @@ export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>
   return { kind: 'postgres', note: 'Postgres' };
 }
 
-/** The private Redis as a supervised process. `onUrl` is called with its URL, which is the same at every start. */
-export function managedRedis(options: { folder: string; port: number; isEphemeral: boolean; onLog: (text: string) => void }): {
-  managed: ManagedProcess;
-  url: () => string;
-} {
-  let url = '';
+/**
+ * The private Redis as a supervised process. `passwordsNow` is called at each start, because secrets may have been
+ * rotated since the last one.
+ */
+export function managedRedis({
+  passwordsNow,
+  ...options
+}: {
+  folder: string;
+  port: number;
+  isEphemeral: boolean;
+  onLog: (text: string) => void;
+  passwordsNow: () => readonly string[];
+}): ManagedProcess {
   const start = async (): Promise<Running> => {
-    const server = await startRedis(options);
-    url = server.url;
+    const server = await startRedis({ ...options, passwords: passwordsNow() });
     return { port: server.port, proof: server.proof, program: '', exited: server.exited, stop: () => server.stop() };
   };
-  return { managed: { name: 'redis', start }, url: () => url };
+  return { name: 'redis', start };
 }

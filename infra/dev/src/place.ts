@@ -29,14 +29,18 @@ export interface Place {
  * variables.
  */
 export interface SecretPlace extends Place {
-  /** The secret derived from the master key for this label, as hex. */
-  derive(label: string): string;
-  /**
-   * The same for a secret of which a process accepts several. While the master key is rotated, there is one for each
-   * master key, the current one first.
-   */
+  /** The secret of this label, as hex, derived from the current master key. */
+  current(label: string): string;
+  /** The same for those that accept it: while the master key is rotated, one of each, the current one first. */
   rotated(label: string): string;
-  /** The superuser's URL of one of our two clusters. '' where there are no older sites. */
+  /** The part of a login's name in Postgres that tells its password: a role has only one password there. */
+  fingerprint(label: string): string;
+  /**
+   * The secret of an emulator. On one machine it replaces somebody else's server, whose secrets stay as they are when
+   * ours are rotated.
+   */
+  derive(label: string): string;
+  /** Superuser's URL of one of our two clusters; '' where there are no older sites. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
   /** The URL of the queue: Redis, or a database of our cluster. */
   queueUrl(): string;
@@ -51,8 +55,15 @@ export const urlOf = (place: Place, name: string): string => `http://${place.add
 
 /** The URL with which a service connects to its database. */
 export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | 'queue'): string {
-  return `postgresql://${service}:${place.derive(`postgres:${service}`)}@${place.addressOf('postgres')}/${service}`;
+  const label = `postgres:${service}`;
+  return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
 }
+
+/** The secrets of the job that creates the services' databases and logins. */
+export const createDatabasesSecrets = (place: SecretPlace): Variables => ({
+  ADMIN_DATABASE_URL: place.adminUrl('postgres'),
+  DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) }))),
+});
 
 /** The secrets that a service and its worker share. */
 export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
@@ -111,11 +122,16 @@ export const emulatorAdmin = (name: 'hetzner-stand-in' | 'vendor-stand-in', plac
 /** Live accounts at the emulators replace real ones, so only `npm start` has them. */
 const accountsIn = (place: Place): readonly string[] => (place.isEmbedded ? ['live', 'sandbox'] : ['sandbox']);
 
-/** `name=secret,name=secret` for each account of an emulator. */
-export const accountList = (place: SecretPlace, name: string, suffix = ''): string =>
-  accountsIn(place)
-    .map((account) => `${account}=${place.derive(`${name}:${account}${suffix}`)}`)
+/**
+ * `name=secret,name=secret` for each account of an emulator. In containers an account has two secrets while the master
+ * key is rotated.
+ */
+export function accountList(place: SecretPlace, name: string, suffix = ''): string {
+  const accepted = place.isEmbedded ? place.derive : place.rotated;
+  return accountsIn(place)
+    .map((account) => `${account}=${accepted(`${name}:${account}${suffix}`)}`)
     .join(',');
+}
 
 /** Where backups are. */
 const backupsBucket = (place: Place): Variables => ({

@@ -81,7 +81,6 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     if (cluster === undefined) throw new Error(`${name} does not run here`);
     return cluster.server();
   };
-  let redisUrl = queue.kind === 'redis-url' ? queue.url : undefined;
   let isolation: Isolation | undefined;
 
   const place: SecretPlace = {
@@ -92,8 +91,11 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     setting: (variable, fallback = '') => config.settings[variable] ?? fallback,
     ...secrets,
     adminUrl: (name) => (name === 'sites-postgres' && !hasOlderSites ? '' : clusterOf(name).adminUrl),
-    queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
-    redisUrl: () => redisUrl,
+    queueUrl: () => place.redisUrl() ?? databaseUrl(place, 'queue'),
+    redisUrl: () => {
+      if (queue.kind === 'redis-child') return `redis://:${secrets.current('redis')}@${place.addressOf('redis')}`;
+      return queue.kind === 'redis-url' ? queue.url : undefined;
+    },
   };
 
   /**
@@ -156,15 +158,15 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
    */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
-    const databases = names.map((name) => ({ name, password: secrets.derive(`postgres:${name}`) }));
+    const databases = names.map((name) => ({ name, passwords: secrets.rotated(`postgres:${name}`).split(',') }));
     await ensureServiceDatabases(place.adminUrl('postgres'), databases);
   }
 
   async function startRedis(): Promise<void> {
     const log = openChildLog(logsDir, 'redis');
-    const redis = managedRedis({ folder: path.join(dataDir, 'redis'), port: portOf('redis'), isEphemeral, onLog: log.write });
-    await supervisor.keepRunning(redis.managed);
-    redisUrl = redis.url();
+    const passwordsNow = () => secrets.rotated('redis').split(',');
+    const folder = path.join(dataDir, 'redis');
+    await supervisor.keepRunning(managedRedis({ folder, port: portOf('redis'), isEphemeral, onLog: log.write, passwordsNow }));
   }
 
   async function startOne({ name, run }: ProcessPlan, tell: (line: string) => void): Promise<void> {

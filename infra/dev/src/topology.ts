@@ -63,7 +63,7 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'data',
     memoryMb: 1_024,
-    secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
+    secrets: (place) => ({ POSTGRES_PASSWORD: place.current('postgres:admin') }),
   },
   {
     name: 'sites-postgres',
@@ -72,7 +72,7 @@ const dataStores: readonly ProcessPlan[] = [
     isForOldData: true,
     network: 'sites',
     memoryMb: 2_048,
-    secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:sites') }),
+    secrets: (place) => ({ POSTGRES_PASSWORD: place.current('postgres:sites') }),
   },
   {
     name: 'redis',
@@ -80,8 +80,8 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'queue',
     memoryMb: 512,
-    // A line of its configuration. Valkey reads no secret from a file, and every user can read a command line.
-    secrets: (place) => ({ REDIS_CONFIG: `requirepass ${place.derive('redis')}` }),
+    // A line of its configuration: Valkey reads no secret from a file by itself, and a command line is readable by all.
+    secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];
 

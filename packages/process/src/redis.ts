@@ -11,12 +11,17 @@ import type { ProcessProof } from './process-proof';
 import { pingRedis } from './redis-ping';
 
 export interface RedisOptions {
-  /** Holds the append-only file, the configuration and the password (all ours alone). Made when missing. */
+  /**
+   * Holds the append-only file, the configuration and the password that is generated here (all mode 0600). Created when
+   * missing.
+   */
   folder: string;
   /** A free one when missing. */
   port?: number;
   /** For tests: nothing is written to disk. */
   isEphemeral?: boolean;
+  /** Each is accepted, and the first stands in `url`. One that is made here and kept in the folder, when missing. */
+  passwords?: readonly string[];
   onLog?: (text: string) => void;
 }
 
@@ -58,9 +63,9 @@ interface Start {
 }
 
 async function startOn(port: number, { program, folder, options }: Start): Promise<RedisServer> {
-  const password = settlePassword(folder);
+  const [password = settlePassword(folder), ...others] = options.passwords ?? [];
   const configuration = path.join(folder, 'redis.conf');
-  fs.writeFileSync(configuration, configurationText(folder, port, password, options.isEphemeral === true), { mode: 0o600 });
+  fs.writeFileSync(configuration, configurationText(folder, port, [password, ...others], options.isEphemeral === true), { mode: 0o600 });
   const child = await spawnGuarded(program, [configuration], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -77,13 +82,13 @@ async function startOn(port: number, { program, folder, options }: Start): Promi
   return { port, url: `redis://:${password}@127.0.0.1:${port}`, proof: child.proof, exited: child.exited, stop };
 }
 
-/** The password goes into a file: a command line is readable by every user of the machine. */
-function configurationText(folder: string, port: number, password: string, isEphemeral: boolean): string {
+/** The passwords go into a file: a command line is readable by every user of the machine. */
+function configurationText(folder: string, port: number, passwords: readonly string[], isEphemeral: boolean): string {
   const lines = [
     `port ${port}`,
     'bind 127.0.0.1',
     'protected-mode yes',
-    `requirepass ${password}`,
+    `user default on resetpass ~* &* +@all ${passwords.map((password) => `>${password}`).join(' ')}`,
     `dir ${JSON.stringify(folder)}`,
     'daemonize no',
     'save ""',

@@ -7,6 +7,7 @@ import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
 import { CpuShares } from '@drydock/agent/host/cpu-shares';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
+import { settleSuperuser } from '@drydock/postgres/migrate/service-databases';
 import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
 import { tokenKeys } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
@@ -115,7 +116,8 @@ interface ClustersToOpen {
 
 /** Waits for the shared Postgres, if there is one; an organisation's starts with its first site. */
 async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen): Promise<SitesClusters> {
-  const { SITES_DATABASE_URL: url, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
+  const { SITES_DATABASE_URL: given, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
+  const url = given === undefined ? undefined : await settleSuperuser(given, socketFolder);
   const name = `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`;
   const shared = url === undefined ? null : new SitesCluster(url, socketFolder, name);
   const isSharedForAll = shared !== null && use === 'all_sites';

@@ -11,7 +11,7 @@ export const siteHostConfigShape = {
   SITES_DIR: z.string().min(1).meta({ description: 'Folder of all sites: files, records, ledger' }),
   SITES_DATABASE_URL: z.url('must be a URL').optional().meta({
     description:
-      "Superuser of a Postgres for sites' databases, for this process only; unset, each organisation has a server of its own here",
+      "Superuser of a Postgres for sites' databases, for this process only, with two passwords (current,another) while they are rotated; unset, each organisation has a server of its own here",
     secret: true,
   }),
   SITES_DATABASE_SOCKET: z.string().min(1).optional().meta({

@@ -31,7 +31,7 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
    * folder.
    */
   async function describeSite(siteId: string): Promise<SitePlace> {
-    const client = createSiteHostClient({ url: `http://${place.addressOf('site-host')}`, secret: place.derive('site-host') });
+    const client = createSiteHostClient({ url: `http://${place.addressOf('site-host')}`, secret: place.current('site-host') });
     try {
       const { url } = await client.readSite(siteId);
       const { filesDir, databaseUrl: siteDatabase } = await readSiteOnDisk(place.folderOf('sites'), siteId, '127.0.0.1');

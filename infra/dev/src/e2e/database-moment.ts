@@ -61,7 +61,9 @@ export const readMoment = (url: string): Promise<Moment> =>
 /** Puts the database back to the moment. Its service must be frozen. Its connections are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    const others = 'FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()';
+    // The login ends its sessions; the role that it works as may not.
+    await client.query('SET LOCAL ROLE NONE');
+    const others = 'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';
     await client.query(`SELECT pg_terminate_backend(pid, 5000) ${others}`);
     await client.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, columns, rows } of tables) {

@@ -10,7 +10,7 @@ import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
 import { openStateFile } from '../protocol/state-file';
-import { isSame, type TokenHolder } from '../protocol/tokens';
+import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
 import { templates } from './cluster';
 import { clusterRoutes } from './cluster-routes';
 import { proxmoxAdminRoutes } from './proxmox-admin';
@@ -44,7 +44,7 @@ function holderIn(
   const [, name = '', token, secret = ''] = /^PVEAPIToken=([^@]+)@pve!(drydock|reader)=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
   const mayChange = token === 'drydock';
   const known = (mayChange ? tokens : readerTokens).get(name);
-  return known !== undefined && isSame(known, secret) ? { name, mayChange } : undefined;
+  return known !== undefined && isOneOf(known, secret) ? { name, mayChange } : undefined;
 }
 
 /** A call by one account, on a world that is up to date. */

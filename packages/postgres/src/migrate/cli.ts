@@ -2,22 +2,32 @@ import { readCommandLine } from '@drydock/process/command-line';
 import { readVariable } from '@drydock/process/secret-file';
 import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
-import { ensureServiceDatabases } from './service-databases';
+import { ensureServiceDatabases, loginOf, settleSuperuser } from './service-databases';
 
 const usage = `cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
        cli.js databases                                  (ADMIN_DATABASE_URL, and DATABASES as [{"name", "password"}])
-Settings are environment variables, or files that NAME_FILE names.`;
+Settings are environment variables, or files that NAME_FILE names. For databases a password may be two, "current,another", while it is rotated.`;
 
-const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: z.string().min(16) })).min(1);
+const passwordsSchema = z
+  .string()
+  .transform((text) => text.split(','))
+  .pipe(z.array(z.string().min(16)));
+const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: passwordsSchema })).min(1);
 
-/** Creates the roles and databases that are missing, in an empty cluster and also where there is data already. */
-async function createDatabases(): Promise<string[]> {
+/**
+ * Creates the roles and databases that are missing, in an empty cluster and also where there is data already. Gives the
+ * logins the given passwords.
+ */
+async function createDatabases(): Promise<Record<string, string[]>> {
   const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
   const databases = readVariable(process.env, 'DATABASES');
   if (adminUrl === undefined || databases === undefined) throw new Error(`usage: ${usage}`);
   const wanted = databasesSchema.parse(JSON.parse(databases));
-  await ensureServiceDatabases(adminUrl, wanted);
-  return wanted.map(({ name }) => name);
+  await ensureServiceDatabases(
+    await settleSuperuser(adminUrl),
+    wanted.map(({ name, password }) => ({ name, passwords: password })),
+  );
+  return Object.fromEntries(wanted.map(({ name, password }) => [name, password.map((each) => loginOf(name, each))]));
 }
 
 /**

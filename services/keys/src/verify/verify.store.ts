@@ -44,8 +44,8 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
   const all = [...uses.values()];
   await sql.query(
     `WITH due AS (
-       SELECT k.id, u.used_at, u.hash, u.pepper FROM api_keys k
-       JOIN unnest($1::uuid[], $2::timestamptz[], $3::bytea[], $4::int[]) AS u(id, used_at, hash, pepper) ON u.id = k.id
+       SELECT k.id, u.used_at, decode(u.hash, 'hex') AS hash, u.pepper FROM api_keys k
+       JOIN unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::int[]) AS u(id, used_at, hash, pepper) ON u.id = k.id
        WHERE k.last_used_at IS NULL OR k.last_used_at <= u.used_at - interval '1 minute' OR u.hash IS NOT NULL
        ORDER BY k.id FOR UPDATE OF k SKIP LOCKED
      )
@@ -55,7 +55,8 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
     [
       [...uses.keys()],
       all.map(({ at }) => at.toISOString()),
-      all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash)),
+      // As text: Prisma writes bytes that stand beside a null in a list as their base64.
+      all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash).toString('hex')),
       all.map(({ newHash }) => newHash?.pepperVersion ?? null),
     ],
   );

@@ -68,13 +68,14 @@ test('only the gateway may ask, and only with a token for this very question', a
   }
 });
 
-test('a new hash is written with the use that it was made at, even within the minute of another', async () => {
+test('a new hash is written with the use that it was made at, even within the minute of another, and beside uses that bring none', async () => {
   const used = await api.mint(root.caller);
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   const uses = createLastUses(database.sql(), createLog({ service: 'test', level: 'silent' }));
   const at = new Date();
   uses.note(used.id, { at, newHash: null });
   await uses.stop();
+  uses.note(root.id, { at, newHash: null });
   uses.note(used.id, { at, newHash: { secretHash: new Uint8Array(32).fill(7), pepperVersion: 3 } });
   await uses.stop();
   const [row] = await api.rows('SELECT secret_hash, pepper_version, last_used_at FROM api_keys WHERE id = $1', [used.id]);
