@@ -34,7 +34,10 @@ const commands = {
   helm: { program: 'infra/dev/dist/helm.js', needs: ['install', 'build'] },
   engines: { program: 'infra/dev/dist/engines.js', needs: ['install', 'build'] },
   // The command is built once in a clone. A customer's call must not wait for a build.
-  drydock: { program: 'packages/cli/dist/drydock.js', needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'] },
+  drydock: {
+    program: 'packages/cli/dist/drydock.js',
+    needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'],
+  },
   // The client and the command are made from docs/openapi.json, so neither can be built before that file is written.
   errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'buildGateway'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'buildGateway'] },
@@ -132,8 +135,11 @@ function installDigest() {
       .map((name) => `${folder}/${name}/package.json`)
       .filter((file) => fs.existsSync(file)),
   );
-  const hash = createHash('sha256').update(`${process.platform}-${process.arch}-${process.versions.modules}-${pnpmSpec}`);
-  for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...manifests]) hash.update(fs.readFileSync(file));
+  const hash = createHash('sha256').update(
+    `${process.platform}-${process.arch}-${process.versions.modules}-${pnpmSpec}`,
+  );
+  for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...manifests])
+    hash.update(fs.readFileSync(file));
   return hash.digest('hex');
 }
 
@@ -189,7 +195,15 @@ async function build(filters) {
   };
   await must(
     'turbo',
-    ['run', 'build', '--concurrency=10', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream', ...filters],
+    [
+      'run',
+      'build',
+      '--concurrency=10',
+      '--output-logs=new-only',
+      '--log-prefix=task',
+      '--log-order=stream',
+      ...filters,
+    ],
     onLine,
   );
   if (begun > 0) say(`Built in ${secondsSince(started)} s`);

@@ -16,7 +16,10 @@ const usage = `usage: [DRYDOCK_MASTER_KEY=HEX] node infra/docker/derive-secrets.
 const { given: words, isHelp } = readArguments();
 function readArguments() {
   try {
-    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    const { positionals, values } = parseArgs({
+      options: { help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
     if (positionals.length > 1) throw new Error(`Unexpected argument '${positionals[1]}'`);
     return { given: positionals, isHelp: values.help };
   } catch (error) {
@@ -37,7 +40,9 @@ function refuse(why) {
   process.exit(1);
 }
 if (given === undefined && fs.existsSync(folder)) {
-  refuse(`${folder} exists. Set DRYDOCK_MASTER_KEY to the key that it was made with: another key would lock you out of your data.`);
+  refuse(
+    `${folder} exists. Set DRYDOCK_MASTER_KEY to the key that it was made with: another key would lock you out of your data.`,
+  );
 }
 if (given !== undefined && !/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(given)) {
   refuse(
@@ -45,7 +50,8 @@ if (given !== undefined && !/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(given)) {
   );
 }
 const masters = given?.split(',') ?? [randomBytes(32).toString('hex')];
-const deriveFrom = (master, label) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
+const deriveFrom = (master, label) =>
+  Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
 /**
  * `<label>` is the value of the current master key, `<rotated label>` one of each, with commas between, or as `>one >another` for Redis. `<fingerprint label>`
  * names the login of the current value in Postgres.
@@ -81,11 +87,15 @@ for (const [name, template] of Object.entries(templates)) {
   fs.writeFileSync(
     file,
     brought[name] ||
-      placed(template).replace(/(>)?<(?:(rotated|fingerprint) )?([^>]+)>/g, (_match, sign, kind, label) => derive(label, kind, sign)),
+      placed(template).replace(/(>)?<(?:(rotated|fingerprint) )?([^>]+)>/g, (_match, sign, kind, label) =>
+        derive(label, kind, sign),
+      ),
   );
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }
 console.log(`Written to ${folder}`);
 if (given === undefined) {
-  console.log(`Master key: ${masters[0]}\nKeep it secret, backed up and off this machine: without it no backup can be read.`);
+  console.log(
+    `Master key: ${masters[0]}\nKeep it secret, backed up and off this machine: without it no backup can be read.`,
+  );
 }

@@ -39,7 +39,8 @@ const fieldsOf = (schema, steps = []) =>
     const own = resolve(given);
     const at = [...steps, name];
     const required = (schema.required ?? []).includes(name);
-    if (own.type === 'object') return fieldsOf(own, at).map((field) => ({ ...field, required: required && field.required }));
+    if (own.type === 'object')
+      return fieldsOf(own, at).map((field) => ({ ...field, required: required && field.required }));
     return [fieldOf('body', at, required, given)];
   });
 
@@ -74,7 +75,10 @@ const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
       takesKey: parameters.some(({ name }) => name === 'Idempotency-Key'),
       isLong: status === '202',
       isStream: 'text/event-stream' in answer,
-      items: method === 'get' && 'application/json' in answer ? itemsOf(resolve(answer['application/json'].schema)) : undefined,
+      items:
+        method === 'get' && 'application/json' in answer
+          ? itemsOf(resolve(answer['application/json'].schema))
+          : undefined,
     };
     return [operationId, own];
   }),

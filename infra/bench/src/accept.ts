@@ -40,9 +40,10 @@ export interface SiteCopy {
  */
 export async function copySites(stack: TestStack, pool: Pool, count: number): Promise<SiteCopy[]> {
   const [{ id: siteId } = { id: '' }] = stack.demo.sites;
-  const found = await pool.query<{ id: string }>("SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1", [
-    siteId,
-  ]);
+  const found = await pool.query<{ id: string }>(
+    "SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1",
+    [siteId],
+  );
   const backupId = found.rows[0]?.id;
   if (backupId === undefined) throw new Error('the demo has no backup');
   const made = Array.from({ length: count }, () => ({ siteId: uuidv7(), backupId: uuidv7() }));
@@ -109,7 +110,9 @@ export async function benchAccept(): Promise<void> {
 async function bareTransactions(pool: Pool, copies: ReadonlyArray<{ siteId: string }>): Promise<number[]> {
   const client = await pool.connect();
   const [model] = (
-    await client.query<{ id: string }>("SELECT id FROM workflow WHERE kind = 'restore_backup' ORDER BY created_at DESC LIMIT 1")
+    await client.query<{ id: string }>(
+      "SELECT id FROM workflow WHERE kind = 'restore_backup' ORDER BY created_at DESC LIMIT 1",
+    )
   ).rows;
   const taken: number[] = [];
   for (const { siteId } of copies) {

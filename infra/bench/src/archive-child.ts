@@ -19,11 +19,18 @@ const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 async function run(command: string, archive: string, folder: string): Promise<void> {
   if (command === 'pack' || command === 'take') {
     fs.mkdirSync(archive, { recursive: true });
-    const result = await pack({ roots: [directoryRoot('files', folder)], sink: folderSink(archive), key, identity, createdAt: new Date() });
+    const result = await pack({
+      roots: [directoryRoot('files', folder)],
+      sink: folderSink(archive),
+      key,
+      identity,
+      createdAt: new Date(),
+    });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
     // As a backup is taken: it is complete only after everything was read back and every MAC compared.
-    if (command === 'take') await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
+    if (command === 'take')
+      await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;
   }
   const manifestMac = fs.readFileSync(macFile(archive), 'utf8');
@@ -60,7 +67,11 @@ async function main(): Promise<void> {
   await run(command, archive, folder);
   clearInterval(sampler);
   process.stdout.write(
-    JSON.stringify({ seconds: (performance.now() - started) / 1000, idleMb, grownMb: Math.max(peakMb, residentMb()) - idleMb }),
+    JSON.stringify({
+      seconds: (performance.now() - started) / 1000,
+      idleMb,
+      grownMb: Math.max(peakMb, residentMb()) - idleMb,
+    }),
   );
 }
 

@@ -16,7 +16,9 @@ export interface ArchiveProcess {
 }
 
 export async function withArchiveProcess<T>(work: (archiveProcess: ArchiveProcess) => Promise<T>): Promise<T> {
-  const child = fork(path.join(__dirname, 'archive-child.js'), ['serve'], { env: { ...process.env, ...workerEnvironment } });
+  const child = fork(path.join(__dirname, 'archive-child.js'), ['serve'], {
+    env: { ...process.env, ...workerEnvironment },
+  });
   try {
     return await work({ run: (...order) => runIn(child, ...order) });
   } finally {

@@ -4,7 +4,11 @@ import path from 'node:path';
 import express from 'express';
 
 interface Store {
-  listSubtree(tx: unknown, scope: { orgId: string; mode: 'live' }, page: { after: null; take: number }): Promise<unknown[]>;
+  listSubtree(
+    tx: unknown,
+    scope: { orgId: string; mode: 'live' },
+    page: { after: null; take: number },
+  ): Promise<unknown[]>;
 }
 interface DatabaseStore {
   openDatabase(url: string, limits: { max: number; applicationName: string }): { pool: unknown };

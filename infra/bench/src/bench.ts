@@ -39,7 +39,8 @@ const benches: Record<string, () => Promise<void>> = {
 
 async function main(names: string[]): Promise<void> {
   const unknown = names.filter((name) => !Object.hasOwn(benches, name));
-  if (unknown.length > 0) throw new Error(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(benches).join(', ')}.`);
+  if (unknown.length > 0)
+    throw new Error(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(benches).join(', ')}.`);
   for (const [name, bench] of Object.entries(benches)) {
     if (names.length > 0 && !names.includes(name)) continue;
     say(`== ${name}`);

@@ -22,8 +22,13 @@ interface Peer {
   restore(folder: string, tree: string, target: string): Promise<unknown>;
 }
 
-const secrets = { RESTIC_PASSWORD: 'bench', BORG_PASSPHRASE: 'bench', BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes' };
-const run = (bin: string, args: string[], cwd?: string) => timeCommand({ bin, args, env: secrets, ...(cwd === undefined ? {} : { cwd }) });
+const secrets = {
+  RESTIC_PASSWORD: 'bench',
+  BORG_PASSPHRASE: 'bench',
+  BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes',
+};
+const run = (bin: string, args: string[], cwd?: string) =>
+  timeCommand({ bin, args, env: secrets, ...(cwd === undefined ? {} : { cwd }) });
 const inNew = (target: string): string => {
   fs.mkdirSync(target);
   return target;
@@ -58,7 +63,12 @@ const peers: Peer[] = [
     prepare: (folder, tree) => run('tar', ['-cf', `${folder}/tree.tar`, '-C', tree, '.']),
     restore: (folder, _tree, target) => run('tar', ['-xf', `${folder}/tree.tar`, '-C', inNew(target)]),
   },
-  { name: 'cp -a', bin: 'cp', prepare: async () => {}, restore: (_folder, tree, target) => run('cp', ['-a', tree, target]) },
+  {
+    name: 'cp -a',
+    bin: 'cp',
+    prepare: async () => {},
+    restore: (_folder, tree, target) => run('cp', ['-a', tree, target]),
+  },
 ];
 
 const oursIn = (worker: ArchiveProcess): Peer => ({
@@ -113,7 +123,8 @@ export const benchExtraction = (): Promise<void> =>
       }
       await targets.close();
       const rows = (['done', 'synced'] as const).flatMap((moment) => {
-        const megabytesPerSecond = (name: string): number => bytes / 1e6 / median((seconds.get(name) ?? []).map((taken) => taken[moment]));
+        const megabytesPerSecond = (name: string): number =>
+          bytes / 1e6 / median((seconds.get(name) ?? []).map((taken) => taken[moment]));
         return present.map(
           (peer): Row => ({
             what: `restore of ${files} files, ${Math.round(bytes / 1e6)} MB${moment === 'synced' ? ', synced' : ''}`,

@@ -19,7 +19,9 @@ import { withWorkspace } from './workspace';
 const samples = 150;
 const orgId = '01890a5d-ac96-774b-bcce-b302099a8058';
 const silent = { info() {}, warn() {}, error() {}, debug() {} };
-const fragments = ['tables.sql', 'workflow.sql'].map((name) => path.resolve(__dirname, '../../../packages/workflow/prisma', name));
+const fragments = ['tables.sql', 'workflow.sql'].map((name) =>
+  path.resolve(__dirname, '../../../packages/workflow/prisma', name),
+);
 
 /** Milliseconds from the commit of the accepting transaction to the first line of the first step. */
 async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<number[]> {
@@ -88,7 +90,9 @@ export const benchFirstStep = (): Promise<void> =>
       if (queueUrl === undefined) continue;
       if (backend === 'Postgres') await prepareQueue(queueUrl);
       const raw = median(await rawAddToStart(queueUrl, samples));
-      const ours = median(await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl));
+      const ours = median(
+        await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl),
+      );
       // In the table a higher number is better: it is how much of the allowed multiple is left.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
@@ -100,7 +104,11 @@ export const benchFirstStep = (): Promise<void> =>
         bar: 1,
       });
     }
-    printRows('First step', rows, `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`);
+    printRows(
+      'First step',
+      rows,
+      `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`,
+    );
     // The servers end together with this process, because BullMQ's Postgres backend keeps a connection for a moment
     // after its close.
   });

@@ -23,7 +23,11 @@ type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
 /** Processes that are compared, before the same trivial upstream and the same keys service. All end with `stop`. */
 export async function startArena() {
   const started: Child[] = [];
-  const start = async (script: string, env: Record<string, string>, options: Parameters<typeof startChild>[2] = {}): Promise<Child> => {
+  const start = async (
+    script: string,
+    env: Record<string, string>,
+    options: Parameters<typeof startChild>[2] = {},
+  ): Promise<Child> => {
     const child = await startChild(script, env, { ...options, flags: [...flags, ...(options.flags ?? [])] });
     started.push(child);
     return child;
@@ -48,7 +52,8 @@ export async function startArena() {
       { path: '/healthz', flags: ['--require', telemetryPreload] },
     );
   const startPeer = (role: string): Promise<Child> => start(peersScript, { ROLE: role, UPSTREAM: upstream.url });
-  const startCollector = (role: CollectorRole): Promise<Child> => start(peersScript, { ROLE: role }, { path: '/healthz' });
+  const startCollector = (role: CollectorRole): Promise<Child> =>
+    start(peersScript, { ROLE: role }, { path: '/healthz' });
   return { startGateway, startPeer, startCollector, stop: () => Promise.all(started.map((child) => child.stop())) };
 }
 
@@ -57,7 +62,10 @@ export async function startArena() {
  * all alike.
  * Resolves with the results of each, by round.
  */
-export async function compare(contestants: ReadonlyMap<string, Child>, rounds: number): Promise<Map<string, LoadResult[]>> {
+export async function compare(
+  contestants: ReadonlyMap<string, Child>,
+  rounds: number,
+): Promise<Map<string, LoadResult[]>> {
   const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]));
   // V8 compiles what is hot for several seconds, and the more a process does the longer.
   for (const child of contestants.values()) await loadOnce(child);
@@ -74,10 +82,18 @@ export async function compare(contestants: ReadonlyMap<string, Child>, rounds: n
 }
 
 /** Ratios are of one round each, and the row has their median. */
-export function rowOf(results: ReadonlyMap<string, readonly LoadResult[]>, what: string, name: string, peerName: string, bar: number): Row {
+export function rowOf(
+  results: ReadonlyMap<string, readonly LoadResult[]>,
+  what: string,
+  name: string,
+  peerName: string,
+  bar: number,
+): Row {
   const [ours, peers] = [results.get(name), results.get(peerName)];
   if (ours === undefined || peers === undefined) throw new Error(`${name} and ${peerName} were not both measured`);
-  const ratios = ours.map(({ requestsPerSecond }, round) => requestsPerSecond / (peers[round]?.requestsPerSecond ?? Number.NaN));
+  const ratios = ours.map(
+    ({ requestsPerSecond }, round) => requestsPerSecond / (peers[round]?.requestsPerSecond ?? Number.NaN),
+  );
   return {
     what: `${what}: ${name}`,
     ours: shown(middle(ours)),

@@ -5,7 +5,9 @@ import express from 'express';
 import { createProxyServer } from 'http-proxy-3';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
-const body = Buffer.from(JSON.stringify({ data: Array.from({ length: 10 }, (_, number) => ({ id: number, name: `site ${number}` })) }));
+const body = Buffer.from(
+  JSON.stringify({ data: Array.from({ length: 10 }, (_, number) => ({ id: number, name: `site ${number}` })) }),
+);
 const verification = Buffer.from(
   JSON.stringify({
     valid: true,
@@ -29,7 +31,8 @@ const collecting =
   (request, response) => {
     request.resume();
     if (request.method === 'GET') response.end();
-    else if (answerMs !== null) setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), answerMs);
+    else if (answerMs !== null)
+      setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), answerMs);
   };
 
 const upstream = process.env['UPSTREAM'] ?? '';

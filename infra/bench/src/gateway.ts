@@ -14,7 +14,9 @@ export async function benchGateway(): Promise<void> {
     const peers = ['http-proxy-3', 'http-proxy-middleware'];
     for (const role of peers) contestants.set(role, await arena.startPeer(role));
     const results = await compare(contestants, rounds);
-    const rows = peers.map((name) => rowOf(results, 'GET before a trivial upstream, 32 connections', 'gateway', name, 1));
+    const rows = peers.map((name) =>
+      rowOf(results, 'GET before a trivial upstream, 32 connections', 'gateway', name, 1),
+    );
     printRows(
       'Gateway',
       rows,

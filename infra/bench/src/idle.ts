@@ -30,7 +30,11 @@ const read = (file: string): string | null => {
 };
 
 function readMember(pid: number): Member | null {
-  const [stat, rollup, command] = [read(`/proc/${pid}/stat`), read(`/proc/${pid}/smaps_rollup`), read(`/proc/${pid}/cmdline`)];
+  const [stat, rollup, command] = [
+    read(`/proc/${pid}/stat`),
+    read(`/proc/${pid}/smaps_rollup`),
+    read(`/proc/${pid}/cmdline`),
+  ];
   if (stat === null || rollup === null || command === null) return null;
   // Only the name may contain spaces. After it, the parent is the second field, and user and system time are the 12th
   // and 13th.
@@ -87,7 +91,9 @@ function print(rows: ReadonlyArray<readonly [string, { count: number; pss: numbe
   const megabytes = (pss: number): number => Math.round(pss / 1_024);
   const percent = (ticks: number): number => ticks / measuredSeconds;
   const sum = (of: 'pss' | 'ticks'): number => rows.reduce((total, [, row]) => total + row[of], 0);
-  const lines = rows.map(([name, { count, pss, ticks }]) => `| ${name} | ${count} | ${megabytes(pss)} | ${percent(ticks).toFixed(2)} |`);
+  const lines = rows.map(
+    ([name, { count, pss, ticks }]) => `| ${name} | ${count} | ${megabytes(pss)} | ${percent(ticks).toFixed(2)} |`,
+  );
   const verdict = (value: number, bar: number): string => `${value} ${value <= bar ? 'ok' : 'MISSED'} (bar ${bar})`;
   const total = `| all | ${rows.reduce((all, [, { count }]) => all + count, 0)} | ${verdict(megabytes(sum('pss')), bars.megabytes)} | ${verdict(
     Number(percent(sum('ticks')).toFixed(2)),

@@ -35,7 +35,9 @@ export async function benchListKeys(): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
       rates.ours.push(await requestsPerSecond({ url: `${base_url}/v1/api-keys`, headers }));
       rates.bare.push(await requestsPerSecond({ url: bare.url }));
-      say(`round ${round + 1}: drydock ${rates.ours.at(-1)?.toFixed(0)}, bare ${rates.bare.at(-1)?.toFixed(0)} requests/s`);
+      say(
+        `round ${round + 1}: drydock ${rates.ours.at(-1)?.toFixed(0)}, bare ${rates.bare.at(-1)?.toFixed(0)} requests/s`,
+      );
     }
     await bare.stop();
     const [ours, peer] = [median(rates.ours), median(rates.bare)];

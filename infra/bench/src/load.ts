@@ -20,13 +20,17 @@ export interface LoadResult {
 }
 
 /** Puts load on it for `seconds`, after two seconds of warming up. Refuses a run in which any answer was not 2xx. */
-export async function runLoad({ url, headers = {}, connections = 32, seconds = 5 }: Load, cpuOf?: () => CpuTime): Promise<LoadResult> {
+export async function runLoad(
+  { url, headers = {}, connections = 32, seconds = 5 }: Load,
+  cpuOf?: () => CpuTime,
+): Promise<LoadResult> {
   await autocannon({ url, headers, connections, duration: 2 });
   const before = cpuOf?.();
   const result = await autocannon({ url, headers, connections, duration: seconds });
   const after = cpuOf?.();
   const refused = result.non2xx + result.errors + result.timeouts;
-  if (refused > 0) throw new Error(`${url}: ${refused} of ${result.requests.total} requests were not answered with 2xx`);
+  if (refused > 0)
+    throw new Error(`${url}: ${refused} of ${result.requests.total} requests were not answered with 2xx`);
   const used = before === undefined || after === undefined ? undefined : after - before;
   return {
     requestsPerSecond: result.requests.average,

@@ -42,7 +42,11 @@ interface Site {
 
 async function call({ base, token }: Site, method: 'GET' | 'POST' | 'PUT', target: string, body?: object) {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const answer = await request(base + target, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+  const answer = await request(base + target, {
+    method,
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+  });
   const text = await answer.body.text();
   if (answer.statusCode >= 300) throw new Error(`${method} ${target} answered ${answer.statusCode} ${text}`);
   return { json: JSON.parse(text) as unknown, location: String(answer.headers['location'] ?? '') };
@@ -54,12 +58,14 @@ async function carry(site: Site, rest: string, body: object): Promise<Workflow> 
   for (;;) {
     const workflow = workflowSchema.parse((await call(site, 'GET', location)).json);
     if (workflow.status === 'succeeded') return workflow;
-    if (workflow.status !== 'queued' && workflow.status !== 'running') throw new Error(`${rest} ended as ${JSON.stringify(workflow)}`);
+    if (workflow.status !== 'queued' && workflow.status !== 'running')
+      throw new Error(`${rest} ended as ${JSON.stringify(workflow)}`);
     await sleep(250);
   }
 }
 
-const secondsBetween = (from: string, to: string | null | undefined): number => (Date.parse(to ?? '') - Date.parse(from)) / 1000;
+const secondsBetween = (from: string, to: string | null | undefined): number =>
+  (Date.parse(to ?? '') - Date.parse(from)) / 1000;
 
 /** The time from the 202 until customers see the restored site: staged, synced and switched. */
 const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
@@ -92,7 +98,10 @@ async function openSite(stack: TestStack): Promise<Site> {
     path: `/v1/sites/${shop.id}`,
     filesDir: shop.files_dir,
   };
-  await call(site, 'PUT', `${site.path}/offsite`, { ...storageSchema.parse(stack.demo['customer_storage']), prefix: 'bench' });
+  await call(site, 'PUT', `${site.path}/offsite`, {
+    ...storageSchema.parse(stack.demo['customer_storage']),
+    prefix: 'bench',
+  });
   return site;
 }
 
@@ -162,7 +171,13 @@ function rowsOf(measured: Measured, size: string): Row[] {
     row(restore, offsite, 'restore of a local backup', local, 0.8),
     row(restore, offsite, 'restic restore of its files from the same server', restic, 2),
     row(restore, offsite, 'the same with the cache of the machine that made the copies', resticCached),
-    row('incremental offsite copy with 1 % changed, read back', increment, "restic's second run, with its cache", resticSecond, 1),
+    row(
+      'incremental offsite copy with 1 % changed, read back',
+      increment,
+      "restic's second run, with its cache",
+      resticSecond,
+      1,
+    ),
   ];
 }
 
@@ -176,7 +191,14 @@ export const benchOffsite = (): Promise<void> =>
     const home = await targets.fresh();
     fs.mkdirSync(home);
     const stack = await startBenchStack({ dataDir: home });
-    const measured: Measured = { increment: [], resticSecond: [], local: [], offsite: [], restic: [], resticCached: [] };
+    const measured: Measured = {
+      increment: [],
+      resticSecond: [],
+      local: [],
+      offsite: [],
+      restic: [],
+      resticCached: [],
+    };
     try {
       const site = await openSite(stack);
       const bytes = makeTree(treeOf(site), files);

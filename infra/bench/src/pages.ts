@@ -17,13 +17,18 @@ const rows = 1_000;
 const here = path.resolve(__dirname, '../../..');
 const peerScript = path.join(__dirname, 'pages-peer.js');
 const styleSheet = `${'.entry { color: #123456; margin: 0 auto; }\n'.repeat(240)}`;
-const app = "require('node:http').createServer((_, answer) => answer.end('It is said and written. '.repeat(40))).listen(1)";
+const app =
+  "require('node:http').createServer((_, answer) => answer.end('It is said and written. '.repeat(40))).listen(1)";
 const page = `<!doctype html><title>Posts</title><ul><?each ${query} ?><li><b>{{title}}</b> {{body}}</li>\n<?end?></ul>`;
 const recordSchema = z.object({ role: z.string(), password: z.string(), database_port: z.int(), http_port: z.int() });
 
 interface SiteHost {
   createSiteHostClient(target: { url: string; secret: string }): {
-    ensureSite(siteId: string, wanted: { domain: string }, claim: { fence: string; workflowId: string }): Promise<unknown>;
+    ensureSite(
+      siteId: string,
+      wanted: { domain: string },
+      claim: { fence: string; workflowId: string },
+    ): Promise<unknown>;
     close(): Promise<void>;
   };
 }
@@ -39,7 +44,11 @@ interface ServedSite {
  * Two sites on the site host of `tree`, a built checkout of this repository: one with a style sheet and a page of rows,
  * and one with an application.
  */
-async function makeSite(tree: string, host: Child, { sitesDir, secret }: { sitesDir: string; secret: string }): Promise<ServedSite> {
+async function makeSite(
+  tree: string,
+  host: Child,
+  { sitesDir, secret }: { sitesDir: string; secret: string },
+): Promise<ServedSite> {
   const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/site/client.js'));
   const client = createSiteHostClient({ url: host.url, secret });
   const open = async (): Promise<{ record: z.infer<typeof recordSchema>; filesDir: string }> => {
@@ -90,16 +99,25 @@ export async function benchPages(): Promise<void> {
     const openHost = async (tree: string, name: string): Promise<ServedSite> => {
       const place = { sitesDir: path.join(folder, name), secret: randomBytes(32).toString('hex') };
       const env = { SITES_DIR: place.sitesDir, SITE_HOST_SECRET: place.secret, SITES_DATABASE_URL: postgres.adminUrl };
-      const host = await start(path.join(tree, 'services/site-agent/dist/server.js'), { SERVICE_NAME: 'site-host', ...env });
+      const host = await start(path.join(tree, 'services/site-agent/dist/server.js'), {
+        SERVICE_NAME: 'site-host',
+        ...env,
+      });
       return makeSite(tree, host, place);
     };
     try {
       const ours = await openHost(here, 'ours');
       const other = process.env['DRYDOCK_BENCH_TREE'];
-      const others = other === undefined ? [] : [['site host of the other tree', await openHost(path.resolve(other), 'other')] as const];
+      const others =
+        other === undefined
+          ? []
+          : [['site host of the other tree', await openHost(path.resolve(other), 'other')] as const];
       const files = await start(peerScript, { ROLE: 'express.static', FILES_DIR: ours.filesDir });
       const database = new URL(ours.databaseUrl);
-      const bare = await start(peerScript, { ROLE: 'express and pg', DATABASE_URL: await directUrlOf(postgres.adminUrl, database) });
+      const bare = await start(peerScript, {
+        ROLE: 'express and pg',
+        DATABASE_URL: await directUrlOf(postgres.adminUrl, database),
+      });
       await compare('a file of 10 kB', 0.5, [
         ['site host', `${ours.url}/style.css`],
         ['express.static', `${files.url}/style.css`],
@@ -110,7 +128,10 @@ export async function benchPages(): Promise<void> {
         ['express and pg', `${bare.url}/`],
         ...others.map(([name, site]): [string, string] => [name, `${site.url}/`]),
       ]);
-      const apps: [string, string][] = [['site host', ours] as const, ...others].map(([name, site]) => [name, `${site.appUrl}/`]);
+      const apps: [string, string][] = [['site host', ours] as const, ...others].map(([name, site]) => [
+        name,
+        `${site.appUrl}/`,
+      ]);
       for (const connections of [32, 1]) await compare('an application', 0.5, apps, connections);
     } finally {
       await Promise.all(started.map((child) => child.stop()));

@@ -7,7 +7,9 @@ import { Redis } from 'ioredis';
 export async function rawAddToStart(queueUrl: string, samples: number): Promise<number[]> {
   let arrived: () => void = () => {};
   const processor: Processor = async () => arrived();
-  const { queue, worker, close } = queueUrl.startsWith('redis') ? onRedis(queueUrl, processor) : onPostgres(queueUrl, processor);
+  const { queue, worker, close } = queueUrl.startsWith('redis')
+    ? onRedis(queueUrl, processor)
+    : onPostgres(queueUrl, processor);
   await worker.waitUntilReady();
   const taken: number[] = [];
   for (let number = -10; number < samples; number += 1) {

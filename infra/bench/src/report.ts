@@ -18,7 +18,9 @@ const verdict = (row: Row): string => {
 export function printRows(title: string, rows: readonly Row[], note = ''): void {
   const lines = [`### ${title}`, '', '| what | ours | peer | peer | ratio | |', '|---|---|---|---|---|---|'];
   for (const row of rows) {
-    lines.push(`| ${row.what} | ${row.ours} | ${row.peer} | ${row.peerValue} | ${row.ratio.toFixed(2)} | ${verdict(row)} |`);
+    lines.push(
+      `| ${row.what} | ${row.ours} | ${row.peer} | ${row.peerValue} | ${row.ratio.toFixed(2)} | ${verdict(row)} |`,
+    );
   }
   process.stdout.write(`${lines.join('\n')}\n${note === '' ? '' : `\n${note}\n`}\n`);
 }

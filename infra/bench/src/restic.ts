@@ -25,7 +25,8 @@ export class Restic {
   /** Seconds of one command. */
   async run(args: readonly string[], cwd?: string): Promise<number> {
     const { environment: env } = this;
-    return (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) })).seconds;
+    return (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) }))
+      .seconds;
   }
 
   /** Seconds that a restore into `target` takes, until its files are safe on disk. */

@@ -37,7 +37,11 @@ export async function benchRestoreCard(): Promise<void> {
   const call: Call = async (path, body) => {
     const answer = await request(stack.demo.base_url + path, {
       method: 'POST',
-      headers: { authorization: `Bearer ${stack.demo.live_key}`, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+      headers: {
+        authorization: `Bearer ${stack.demo.live_key}`,
+        'content-type': 'application/json',
+        'idempotency-key': randomUUID(),
+      },
       body: JSON.stringify(body ?? {}),
     });
     const text = await answer.body.text();
@@ -70,7 +74,11 @@ export async function benchRestoreCard(): Promise<void> {
       ratio: (peer * 2) / ours,
       bar: 1,
     };
-    printRows('Restoring a card', [row], `${samples} samples of each by turns. The ratio is the allowed multiple over the measured one.`);
+    printRows(
+      'Restoring a card',
+      [row],
+      `${samples} samples of each by turns. The ratio is the allowed multiple over the measured one.`,
+    );
   } finally {
     await pool.end();
     await stack.stop();

@@ -45,12 +45,24 @@ export function createRecorder(): Recorder {
   prototype.query = function record(...args) {
     const into = seen;
     const [config, given] = args;
-    const asked: Asked = typeof config === 'string' ? { text: config, values: Array.isArray(given) ? given : [] } : (config as Asked);
+    const asked: Asked =
+      typeof config === 'string' ? { text: config, values: Array.isArray(given) ? given : [] } : (config as Asked);
     const values = asked.values ?? (Array.isArray(given) ? given : []);
-    if (into === undefined || typeof args.at(-1) === 'function' || typeof asked.text !== 'string' || !isStatement(asked))
+    if (
+      into === undefined ||
+      typeof args.at(-1) === 'function' ||
+      typeof asked.text !== 'string' ||
+      !isStatement(asked)
+    )
       return Reflect.apply(query, this, args);
     const run = async (): Promise<unknown> => {
-      const known = into.get(asked.text) ?? { text: asked.text, calls: 0, ms: [], rows: 0, plan: await explain(this, asked.text, values) };
+      const known = into.get(asked.text) ?? {
+        text: asked.text,
+        calls: 0,
+        ms: [],
+        rows: 0,
+        plan: await explain(this, asked.text, values),
+      };
       into.set(asked.text, known);
       const begun = performance.now();
       const result = (await Reflect.apply(query, this, args)) as pg.QueryResult;

@@ -5,7 +5,10 @@ import { type StackOptions, type StackProcesses, startStack, type TestStack } fr
  * The whole of Drydock, started by the program of `npm start`, on durable databases and with quotas that do not limit
  * anything.
  */
-export const startBenchStack = ({ environment, ...place }: Pick<StackOptions, 'dataDir' | 'environment'> = {}): Promise<TestStack> =>
+export const startBenchStack = ({
+  environment,
+  ...place
+}: Pick<StackOptions, 'dataDir' | 'environment'> = {}): Promise<TestStack> =>
   startStack({ ...place, environment: { DRYDOCK_EPHEMERAL: '', DRYDOCK_RATE_LIMIT_SCALE: '1000000', ...environment } });
 
 /** A variable of a running process. The peers of a benchmark use the same database. */

@@ -20,7 +20,8 @@ const packOurs =
 const backupRestic: Taker = async (place, tree) => {
   const repository = ['-q', '--no-cache', '-r', place];
   await timeCommand({ bin: 'restic', args: [...repository, 'init'], env: resticEnvironment });
-  return (await timeCommand({ bin: 'restic', args: [...repository, 'backup', '.'], cwd: tree, env: resticEnvironment })).seconds;
+  return (await timeCommand({ bin: 'restic', args: [...repository, 'backup', '.'], cwd: tree, env: resticEnvironment }))
+    .seconds;
 };
 
 const takersWith = (worker: ArchiveProcess): ReadonlyArray<readonly [name: string, take: Taker]> => [

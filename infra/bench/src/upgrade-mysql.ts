@@ -35,7 +35,9 @@ async function fill(login: ConnectionOptions): Promise<void> {
   const client = await connect(login);
   const rows = Math.ceil((megabytes * 1e6) / tables / rowBytes);
   for (let table = 0; table < tables; table += 1) {
-    await client.query(`create table t${table} (id int primary key, kind int, at datetime, text varchar(400), key (kind), key (at))`);
+    await client.query(
+      `create table t${table} (id int primary key, kind int, at datetime, text varchar(400), key (kind), key (at))`,
+    );
     await client.query(
       `insert into t${table} select seq, seq % 1000, '2026-01-01' + interval seq second, repeat(md5(seq), 12) from seq_1_to_${rows}`,
     );
@@ -83,7 +85,11 @@ async function measureOurs([from, to]: Step): Promise<Measured> {
     const databaseId = randomUUID();
     const size = { vcpu: 2, ram_gb: 4, storage_gb: 20 };
     const names = { database_name: 'shop', username: 'shop_owner', password };
-    const database = await client.ensureDatabase(databaseId, { mode: 'live', major: from, ...names, size }, { fence: '1' });
+    const database = await client.ensureDatabase(
+      databaseId,
+      { mode: 'live', major: from, ...names, size },
+      { fence: '1' },
+    );
     const { host, port, ca_certificate: ca } = database;
     const login = { host, port, user: 'shop_owner', password, database: 'shop', ssl: { ca } };
     await fill(login);
@@ -136,7 +142,12 @@ async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlSer
   const loader = programs.client?.slice(0, -1) ?? [];
   fs.mkdirSync(folder);
   for (const name of ['mariadb', 'mariadb-check', 'mariadb-upgrade']) {
-    const command = [...loader, ...(loader.length > 0 ? ['--argv0', '"$0"'] : []), path.join(root, 'usr/bin', name), '"$@"'];
+    const command = [
+      ...loader,
+      ...(loader.length > 0 ? ['--argv0', '"$0"'] : []),
+      path.join(root, 'usr/bin', name),
+      '"$@"',
+    ];
     fs.writeFileSync(path.join(folder, name), `#!/bin/sh\nexec ${command.join(' ')}\n`, { mode: 0o755 });
   }
   const args = ['--no-defaults', `--socket=${admin.socketPath}`, '--user=root', `--password=${admin.password}`];

@@ -40,11 +40,19 @@ const configOf = ({ host, port, ca_certificate: ca }: DatabaseDescription, user:
 
 async function createFilled(client: DatabaseHostClient, databaseId: string): Promise<DatabaseDescription> {
   const size = { vcpu: 2, ram_gb: 4, storage_gb: 20 };
-  const wanted = { mode: 'live', major: 16, database_name: 'shop', username: 'shop_owner', password: passwords.owner, size } as const;
+  const wanted = {
+    mode: 'live',
+    major: 16,
+    database_name: 'shop',
+    username: 'shop_owner',
+    password: passwords.owner,
+    size,
+  } as const;
   const database = await client.ensureDatabase(databaseId, wanted, claim);
   await withClient(database, async (session) => {
     const bytes = megabytes * 1e6;
-    for (const statement of [...realisticDatabase({ bytes, password: passwords.writer }), writerTableSql]) await session.query(statement);
+    for (const statement of [...realisticDatabase({ bytes, password: passwords.writer }), writerTableSql])
+      await session.query(statement);
   });
   return database;
 }
@@ -101,7 +109,9 @@ async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<
 
 /** An upgrade from 16 to 18 under a live writer, by logical replication and by the offline copy, on the same data. */
 export const benchUpgrade = (): Promise<void> =>
-  withDatabaseHost('upgrade', async (client) => printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')));
+  withDatabaseHost('upgrade', async (client) =>
+    printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')),
+  );
 
 /** A host of databases in a folder of its own. */
 export const withDatabaseHost = (name: string, work: (client: DatabaseHostClient) => Promise<void>): Promise<void> =>

@@ -53,7 +53,8 @@ async function startReceiver() {
 export async function benchWebhooks(): Promise<void> {
   const receiver = await startReceiver();
   const stack = await startBenchStack({ environment: { DRYDOCK_WEBHOOK_ALLOW: `127.0.0.1:${receiver.port}` } });
-  const poolOf = (name: string): Pool => new Pool({ connectionString: environmentOf(stack.processes(), name, 'DATABASE_URL'), max: 1 });
+  const poolOf = (name: string): Pool =>
+    new Pool({ connectionString: environmentOf(stack.processes(), name, 'DATABASE_URL'), max: 1 });
   const [hosting, agency] = [poolOf('hosting'), poolOf('agency')];
   const { base_url, live_key, org_id } = stack.demo;
   try {
@@ -88,12 +89,15 @@ export async function benchWebhooks(): Promise<void> {
       }
     };
     const [during] = await Promise.all([accept(copies.slice(warmUps + each)), storm()]);
-    say(`the storm took ${((performance.now() - startedMs) / 1_000).toFixed(1)} s; ${receiver.lagsMs.size} events had arrived`);
+    say(
+      `the storm took ${((performance.now() - startedMs) / 1_000).toFixed(1)} s; ${receiver.lagsMs.size} events had arrived`,
+    );
     for (let left = 6_000; receiver.lagsMs.size < events && left > 0; left -= 1) await wait(100);
     if (receiver.lagsMs.size < events) throw new Error(`${receiver.lagsMs.size} of ${events} events arrived`);
     const drainedSeconds = (performance.now() - startedMs) / 1_000;
     const lags = [...receiver.lagsMs.values()].sort((a, b) => a - b);
-    const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
+    const p99 = (values: readonly number[]): number =>
+      [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
     const row = {
       what: `accepting a restore (202) while ${events} events a minute go to a webhook, p50 (at most 20 ms)`,
       ours: `${median(during).toFixed(1)} ms, p99 ${p99(during).toFixed(1)} ms`,

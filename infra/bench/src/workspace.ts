@@ -39,8 +39,13 @@ async function loopTargets(folder: string): Promise<Targets> {
     await unmount();
     fs.rmSync(image, { force: true });
     await timeCommand({ bin: 'fallocate', args: ['-l', '8G', image] });
-    await timeCommand({ bin: 'mkfs.ext4', args: ['-q', '-F', '-E', 'nodiscard,lazy_itable_init=0,lazy_journal_init=0', image] });
-    const device = (await timeCommand({ bin: 'losetup', args: ['--direct-io=on', '--find', '--show', image] })).output.trim();
+    await timeCommand({
+      bin: 'mkfs.ext4',
+      args: ['-q', '-F', '-E', 'nodiscard,lazy_itable_init=0,lazy_journal_init=0', image],
+    });
+    const device = (
+      await timeCommand({ bin: 'losetup', args: ['--direct-io=on', '--find', '--show', image] })
+    ).output.trim();
     await timeCommand({ bin: 'mount', args: [device, mount] });
     // Detached as soon as it is unmounted.
     await timeCommand({ bin: 'losetup', args: ['--detach', device] });

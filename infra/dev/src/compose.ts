@@ -1,6 +1,7 @@
 // `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json. They are the topology in containers.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
+import { wrap, yaml } from './compose-yaml';
 import { inRepo } from './dev-config';
 import {
   createDatabasesSecrets,
@@ -13,7 +14,8 @@ import {
   urlOf,
   type Variables,
 } from './place';
-import { type Network, type ProcessPlan, topology } from './topology';
+import type { Network, ProcessPlan } from './process-plan';
+import { topology } from './topology';
 
 const sitesSettings = 'listen_addresses=127.0.0.1 hba_file=/etc/postgresql/pg_hba.conf max_locks_per_transaction=800';
 const quietLog = 'log_min_error_statement=panic log_error_verbosity=terse';
@@ -36,7 +38,8 @@ const place: SecretPlace = {
   current: (label) => `<${label}>`,
   rotated: (label) => `<rotated ${label}>`,
   fingerprint: (label) => `<fingerprint ${label}>`,
-  adminUrl: (cluster) => `postgresql://postgres:<rotated postgres:${cluster === 'postgres' ? 'admin' : 'sites'}>@${cluster}:5432/postgres`,
+  adminUrl: (cluster) =>
+    `postgresql://postgres:<rotated postgres:${cluster === 'postgres' ? 'admin' : 'sites'}>@${cluster}:5432/postgres`,
   queueUrl: () => 'redis://:<redis>@redis:6379',
   redisUrl: () => place.queueUrl(),
 };
@@ -49,7 +52,10 @@ const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.m
 /** The secrets of each container, by variable. '' stands for a secret that the operator writes into its file. */
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
-  ...servicesWithDatabase.map((service): [string, Variables] => [`migrate-${service}`, { DATABASE_URL: databaseUrl(place, service) }]),
+  ...servicesWithDatabase.map((service): [string, Variables] => [
+    `migrate-${service}`,
+    { DATABASE_URL: databaseUrl(place, service) },
+  ]),
   ['create-databases', createDatabasesSecrets(place)],
 ]);
 
@@ -118,7 +124,9 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
     ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
     // The migration has waited for Postgres.
     ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
-    ...Object.fromEntries(needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy])),
+    ...Object.fromEntries(
+      needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy]),
+    ),
   };
   return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
 }
@@ -153,13 +161,16 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
 /** @throws when the container would be given what the topology does not give it */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
-  if (container !== undefined && added.length > 0) throw new Error(`${container} is not to be given ${added.join(', ')}`);
+  if (container !== undefined && added.length > 0)
+    throw new Error(`${container} is not to be given ${added.join(', ')}`);
   return Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in group)));
 }
 
 function programOf(plan: ProcessPlan, run: { flags?: readonly string[]; entry: string }) {
   const { name, environment, volumes = [], makesBoxes } = plan;
-  const mounts = volumes.map((mount) => `${volumeOf(mount)}:${place.folderOf(volumeOf(mount))}${mount.endsWith(':ro') ? ':ro' : ''}`);
+  const mounts = volumes.map(
+    (mount) => `${volumeOf(mount)}:${place.folderOf(volumeOf(mount))}${mount.endsWith(':ro') ? ':ro' : ''}`,
+  );
   if (name === 'site-host') mounts.push(`sites-socket:${place.sitesSocketFolder()}`);
   return {
     ...limitsOf(plan, 'program'),
@@ -183,7 +194,14 @@ function storeOf(plan: ProcessPlan) {
     return {
       ...base,
       image: 'valkey/valkey:8-bookworm',
-      command: ['valkey-server', '/run/secrets/REDIS_CONFIG', '--appendonly', 'yes', '--maxmemory-policy', 'noeviction'],
+      command: [
+        'valkey-server',
+        '/run/secrets/REDIS_CONFIG',
+        '--appendonly',
+        'yes',
+        '--maxmemory-policy',
+        'noeviction',
+      ],
       tmpfs: ['/tmp:size=16m'],
       volumes: ['redis:/data'],
       healthcheck: { '<<': '*health', test: ['CMD-SHELL', ping] },
@@ -211,7 +229,9 @@ function storeOf(plan: ProcessPlan) {
     },
     volumes: [
       `${name}:/var/lib/postgresql/data`,
-      ...(isOfSites ? ['sites-socket:/var/run/postgresql', './infra/postgres/sites-pg_hba.conf:/etc/postgresql/pg_hba.conf:ro'] : []),
+      ...(isOfSites
+        ? ['sites-socket:/var/run/postgresql', './infra/postgres/sites-pg_hba.conf:/etc/postgresql/pg_hba.conf:ro']
+        : []),
     ],
     healthcheck: { '<<': '*health', test: ['CMD', 'pg_isready', '--username', 'postgres', '--host', '127.0.0.1'] },
   };
@@ -299,14 +319,21 @@ const anchors = {
 export function renderCompose(): string {
   const services = {
     ...jobs,
-    ...Object.fromEntries(plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)])),
+    ...Object.fromEntries(
+      plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)]),
+    ),
   };
   // From these two networks nothing outside the machine can be reached.
   const networks = Object.fromEntries(
-    [...new Set(plans.flatMap(networksOf))].sort().map((name) => [name, name === 'data' || name === 'queue' ? { internal: true } : {}]),
+    [...new Set(plans.flatMap(networksOf))]
+      .sort()
+      .map((name) => [name, name === 'data' || name === 'queue' ? { internal: true } : {}]),
   );
   const volumes = ['postgres', 'sites-postgres', 'sites-socket', 'redis', ...programVolumes];
-  const secrets = [...secretFiles.values()].map((name): [string, object] => [name, { file: `./infra/docker/secrets/${name}` }]);
+  const secrets = [...secretFiles.values()].map((name): [string, object] => [
+    name,
+    { file: `./infra/docker/secrets/${name}` },
+  ]);
   const shared = Object.entries(anchors).map(([name, value]) => `x-${name}: &${name}${yaml(value, 1)}\n`);
   const short = shared.filter((text) => text.split('\n').length === 2);
   const long = shared.filter((text) => !short.includes(text));
@@ -315,7 +342,9 @@ export function renderCompose(): string {
       '# How to run it: docs/guides/deploying.md.\n',
     short.join(''),
     ...long,
-    ...Object.entries(services).map(([name, value], at) => `${at === 0 ? 'services:\n' : ''}  ${name}:${yaml(value, 2)}\n`),
+    ...Object.entries(services).map(
+      ([name, value], at) => `${at === 0 ? 'services:\n' : ''}  ${name}:${yaml(value, 2)}\n`,
+    ),
     `networks:${yaml(networks, 1)}\n`,
     `volumes: {${wrap(
       volumes.map((name) => `${name}: {}`),
@@ -330,52 +359,6 @@ export function renderCompose(): string {
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
 
-const widthMax = 155;
-
-/** The value behind `key:` as YAML: on the same line if it is short and plain, otherwise each part on its own line. */
-function yaml(value: unknown, depth: number): string {
-  const line = flow(value);
-  const isMerged = isMap(value) && '<<' in value && depth < 4 && !('test' in value);
-  const isNested = depth === 1 && line.length > 110;
-  if (!isMerged && !isNested && line.length + 2 * depth <= widthMax) return ` ${line}`;
-  const indent = '  '.repeat(depth);
-  if (Array.isArray(value)) return ` [${wrap(value.map(flow), indent)}]`;
-  return isMap(value)
-    ? Object.entries(value)
-        .map(([key, each]) => `\n${indent}${key}:${yaml(each, depth + 1)}`)
-        .join('')
-    : ` ${line}`;
-}
-
-/** Puts as many parts of a list on a line as fit. */
-function wrap(parts: readonly string[], indent: string): string {
-  const lines: string[] = [];
-  for (const part of parts) {
-    const last = lines.at(-1);
-    if (last === undefined || last.length + part.length + 2 > widthMax) lines.push(`${indent}${part},`);
-    else lines[lines.length - 1] = `${last} ${part},`;
-  }
-  return lines
-    .map((line) => `\n${line}`)
-    .join('')
-    .replace(/,$/, '');
-}
-
-function flow(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`;
-  if (!isMap(value)) return typeof value === 'string' ? scalar(value) : String(value);
-  const entries = Object.entries(value);
-  return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
-}
-
-/** Quotes words that YAML would read as something else, and text with special characters. An alias is not quoted. */
-function scalar(text: string): string {
-  if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
-  return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text) ? text : JSON.stringify(text);
-}
-
-const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
-
 export const composeFiles: ReadonlyMap<string, () => string> = new Map([
   ['docker-compose.yml', renderCompose],
   ['infra/docker/secrets.json', renderSecrets],
@@ -383,10 +366,14 @@ export const composeFiles: ReadonlyMap<string, () => string> = new Map([
 
 /** `--check` changes nothing, and fails when a file differs from what the topology gives. */
 function main(isCheck: boolean): number {
-  const stale = [...composeFiles].filter(([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render());
+  const stale = [...composeFiles].filter(
+    ([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render(),
+  );
   if (!isCheck) for (const [file, render] of stale) writeFileSync(inRepo(file), render());
   else if (stale.length > 0)
-    process.stderr.write(`Not what the topology makes: ${stale.map(([file]) => file).join(', ')}. Run: npm run compose\n`);
+    process.stderr.write(
+      `Not what the topology makes: ${stale.map(([file]) => file).join(', ')}. Run: npm run compose\n`,
+    );
   return isCheck && stale.length > 0 ? 1 : 0;
 }
 

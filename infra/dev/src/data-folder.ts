@@ -57,7 +57,9 @@ function refuseOther(dataDir: string, file: string): void {
   if (!fs.existsSync(file)) return;
   const other = supervisorSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8')));
   if (!isSameProcess(other) || other.pid === process.pid) return;
-  throw new Error(`Drydock already runs on ${dataDir} (pid ${other.pid}). Stop it first, or set DRYDOCK_DATA_DIR and DRYDOCK_PORT.`);
+  throw new Error(
+    `Drydock already runs on ${dataDir} (pid ${other.pid}). Stop it first, or set DRYDOCK_DATA_DIR and DRYDOCK_PORT.`,
+  );
 }
 
 async function endLeftover(name: string, noted: NotedProcess, say: (line: string) => void): Promise<void> {
@@ -85,7 +87,9 @@ export function openMasterKey(dataDir: string): Secrets {
     return text.split(',');
   };
   const derive = (label: string, masters: readonly string[]): string =>
-    masters.map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex')).join(',');
+    masters
+      .map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex'))
+      .join(',');
   read(file);
   const current = (label: string): string => derive(label, read(file).slice(0, 1));
   return {
@@ -96,7 +100,10 @@ export function openMasterKey(dataDir: string): Secrets {
   };
 }
 
-const proofsSchema = z.record(z.string(), z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }));
+const proofsSchema = z.record(
+  z.string(),
+  z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }),
+);
 
 /** The identity of a process of an earlier run: its pid, its start time, and a text in its command line. */
 type NotedProcess = ProcessProof & { program: string };

@@ -50,7 +50,13 @@ async function call(method: string, path: string, body: string | undefined): Pro
     scopes: permissions,
   };
   const key = tokenKey(running.environment['INTERNAL_TOKEN_SECRET'] ?? '');
-  const token = signRequestToken(key, service, caller, { requestId: randomUUID(), method, path, body: bytes, idempotencyKey });
+  const token = signRequestToken(key, service, caller, {
+    requestId: randomUUID(),
+    method,
+    path,
+    body: bytes,
+    idempotencyKey,
+  });
   const response = await request(`http://127.0.0.1:${running.port}${path}`, {
     method: method as 'GET',
     headers: {

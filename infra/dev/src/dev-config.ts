@@ -68,10 +68,12 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
   const parsed = environmentSchema.safeParse(given);
   if (!parsed.success) throw new Error(`The environment is wrong:\n${z.prettifyError(parsed.error)}`);
   const values = parsed.data;
-  const common = [...passedOn, ...Object.keys(environment).filter(isOfTelemetry)].flatMap((name): [string, string][] => {
-    const value = environment[name];
-    return value === undefined || value === '' ? [] : [[name, value]];
-  });
+  const common = [...passedOn, ...Object.keys(environment).filter(isOfTelemetry)].flatMap(
+    (name): [string, string][] => {
+      const value = environment[name];
+      return value === undefined || value === '' ? [] : [[name, value]];
+    },
+  );
   return {
     port: values.DRYDOCK_PORT,
     dataDir: path.resolve(repoRoot, values.DRYDOCK_DATA_DIR),

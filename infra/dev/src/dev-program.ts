@@ -34,7 +34,14 @@ const everyMs = 50;
 /** How Node prints an error that nobody caught. */
 const complaintPattern = /^(?:Error: (.+)|(\w+Error\b.*))$/m;
 
-export function runDevProgram({ name, start, url, how = 'npm run dev:call GET /healthz', onState, say }: DevProgramOptions): DevProgram {
+export function runDevProgram({
+  name,
+  start,
+  url,
+  how = 'npm run dev:call GET /healthz',
+  onState,
+  say,
+}: DevProgramOptions): DevProgram {
   let current: GuardedChild | undefined;
   let isStopped = false;
   let isWanted = false;

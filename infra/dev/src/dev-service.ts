@@ -33,12 +33,16 @@ const isService = (name: string): boolean => servicesWithDatabase.some((service)
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];
-  return spawnGuarded(process.execPath, [...inspect, ...flags, '--require', preload, '--enable-source-maps', inRepo(entry)], {
-    cwd: folderOf(entry),
-    env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
-    stdio: ['ignore', 'inherit', 'pipe'],
-    signalOnOrphan: 'SIGTERM',
-  });
+  return spawnGuarded(
+    process.execPath,
+    [...inspect, ...flags, '--require', preload, '--enable-source-maps', inRepo(entry)],
+    {
+      cwd: folderOf(entry),
+      env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
+      stdio: ['ignore', 'inherit', 'pipe'],
+      signalOnOrphan: 'SIGTERM',
+    },
+  );
 }
 
 async function run(service: string, options: { inspect: boolean; seed: boolean }): Promise<void> {
@@ -82,11 +86,16 @@ function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): P
   return watchTypes({ name, project, sources, say, onCompiled });
 }
 
-function runPrograms(stack: Stack, names: readonly string[], on: { isInspected: boolean; onAnswer: () => void }): DevProgram[] {
+function runPrograms(
+  stack: Stack,
+  names: readonly string[],
+  on: { isInspected: boolean; onAnswer: () => void },
+): DevProgram[] {
   const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
   return names.map((name) => {
     const program = stack.programOf(name);
-    if (isWorker(name)) return runDevProgram({ name, start: () => start(program, on.isInspected), url: undefined, say });
+    if (isWorker(name))
+      return runDevProgram({ name, start: () => start(program, on.isInspected), url: undefined, say });
     const { port, environment } = program;
     const url = `http://127.0.0.1:${port}`;
     const onState = (down: string | null): void => {
@@ -109,7 +118,9 @@ async function seed(stack: Stack, config: DevConfig): Promise<void> {
     extent: config.demo,
     say,
   });
-  say(`The gateway is at ${demo.base_url}, keys and ids are in ${path.join(path.relative(process.cwd(), config.dataDir), 'demo.json')}`);
+  say(
+    `The gateway is at ${demo.base_url}, keys and ids are in ${path.join(path.relative(process.cwd(), config.dataDir), 'demo.json')}`,
+  );
 }
 
 const usage = `npm run dev ${developable.join('|')} [-- [--inspect] [--seed]]

@@ -18,7 +18,8 @@ async function main(names: readonly string[]): Promise<void> {
   }
   if (names.length > 0) return;
   const engines = await listEngines();
-  for (const { label, release, root } of engines) process.stdout.write(`${label} (${release}): ${root === '/' ? 'installed' : root}\n`);
+  for (const { label, release, root } of engines)
+    process.stdout.write(`${label} (${release}): ${root === '/' ? 'installed' : root}\n`);
   if (engines.length === 0) process.stdout.write(`None is there. Fetch one: ${usage}\n`);
 }
 

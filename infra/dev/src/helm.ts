@@ -8,12 +8,14 @@ import { stringify } from 'yaml';
 import { migrateTool, programPort, secretFilesOf, volumesRoot } from './compose';
 import { inRepo } from './dev-config';
 import { type Place, readinessPath, servicesWithDatabase, type Variables } from './place';
-import { type ProcessPlan, topology } from './topology';
+import type { ProcessPlan } from './process-plan';
+import { topology } from './topology';
 
 /**
  * The chart does not contain databases, the queue, and the hosts that run customers' code. Their addresses are values.
  */
-const isOutside = ({ run, network }: ProcessPlan): boolean => 'store' in run || network === 'sites' || network === 'managed';
+const isOutside = ({ run, network }: ProcessPlan): boolean =>
+  'store' in run || network === 'sites' || network === 'managed';
 const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true && !isOutside(plan);
 
 const inChart = topology.filter(isInChart);
@@ -83,7 +85,8 @@ export function renderProcesses(): string {
     processes: Object.fromEntries(inChart.map((plan) => [plan.name, entryOf(plan)])),
     migrations,
   };
-  const head = '# Made from infra/dev/src/topology.ts by `npm run helm`; do not edit. What you may choose is in values.yaml.';
+  const head =
+    '# Made from infra/dev/src/topology.ts by `npm run helm`; do not edit. What you may choose is in values.yaml.';
   return `${head}\n${stringify(content, { lineWidth: 0 })}`;
 }
 

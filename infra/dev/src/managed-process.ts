@@ -107,19 +107,29 @@ export function managedNode(describe: () => NodeProgram, logsDir: string, say: (
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
     const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
-    const child = await spawnGuarded(process.execPath, [...flags, '--require', preload, '--enable-source-maps', entry], {
-      cwd: repoRoot,
-      env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      signalOnOrphan: 'SIGTERM',
-    });
+    const child = await spawnGuarded(
+      process.execPath,
+      [...flags, '--require', preload, '--enable-source-maps', entry],
+      {
+        cwd: repoRoot,
+        env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        signalOnOrphan: 'SIGTERM',
+      },
+    );
     for (const stream of [child.process.stdout, child.process.stderr]) {
       stream?.on('data', (chunk: Buffer) => {
         log.write(chunk);
         summarise(chunk.toString());
       });
     }
-    return { port, proof: child.proof, program: entry, exited: child.exited, stop: () => child.stop('SIGTERM', stopTimeoutMs) };
+    return {
+      port,
+      proof: child.proof,
+      program: entry,
+      exited: child.exited,
+      stop: () => child.stop('SIGTERM', stopTimeoutMs),
+    };
   };
   return { name, start };
 }
@@ -159,7 +169,9 @@ export function managedPostgres(options: {
 }
 
 /** Which queue this start uses: the user's Redis, a private one of ours, or tables in our Postgres. */
-type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & { note: string };
+type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
+  note: string;
+};
 
 /**
  * REDIS_URL, else a Valkey or Redis on the PATH, else Postgres. QUEUE_BACKEND forces one of the two backends. @throws
@@ -169,7 +181,8 @@ export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>
   if (config.queueBackend === 'postgres') return { kind: 'postgres', note: 'Postgres' };
   if (config.redisUrl !== undefined) return { kind: 'redis-url', url: config.redisUrl, note: 'Redis at REDIS_URL' };
   if (findRedis() !== null) return { kind: 'redis-child', note: 'a private Redis or Valkey' };
-  if (config.queueBackend === 'redis') throw new Error('QUEUE_BACKEND=redis needs REDIS_URL, or valkey-server or redis-server on the PATH');
+  if (config.queueBackend === 'redis')
+    throw new Error('QUEUE_BACKEND=redis needs REDIS_URL, or valkey-server or redis-server on the PATH');
   return { kind: 'postgres', note: 'Postgres' };
 }
 

@@ -16,7 +16,11 @@ const secondsSince = (started: number): string => ((performance.now() - started)
 
 /** Runs a command in the copy, to its end. Resolves with its exit code and, to explain a failure, its output. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
-  const child = spawn(command, args, { cwd: copy, env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, {
+    cwd: copy,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const said: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => said.push(chunk));
   const stop = (): void => void child.kill();
@@ -44,7 +48,8 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
   const suites = readSuites(log);
   fs.rmSync(path.dirname(log), { recursive: true });
   const missing = files.filter((file) => !suites.some((suite) => suite.file === file));
-  if (suites.length === 0 || missing.length > 0) throw new Error(`jest did not run ${missing.join(' and ')}: ${output.trim()}`);
+  if (suites.length === 0 || missing.length > 0)
+    throw new Error(`jest did not run ${missing.join(' and ')}: ${output.trim()}`);
   return suites.filter(isBroken);
 }
 
@@ -53,7 +58,9 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
  * has changed does not count: the suite of the list of defects notices every such change.
  */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
-  const broken = [...suites].sort((left, right) => Number(expected.includes(right.file)) - Number(expected.includes(left.file)));
+  const broken = [...suites].sort(
+    (left, right) => Number(expected.includes(right.file)) - Number(expected.includes(left.file)),
+  );
   return broken.flatMap(({ file, failed }) =>
     file.startsWith('infra/dev/src/mutants') ? [] : failed.map((title) => `${file} › ${title}`),
   );
@@ -84,7 +91,8 @@ async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean)
   let planted: string[] = [];
   for (const defect of chosen) {
     const started = performance.now();
-    const tell = (verdict: string, what: string): void => write(`${verdict} ${defect.name} (${secondsSince(started)} s): ${what}`);
+    const tell = (verdict: string, what: string): void =>
+      write(`${verdict} ${defect.name} (${secondsSince(started)} s): ${what}`);
     try {
       const [first, ...others] = await plant(copy, defect, planted, isWhole);
       if (first === undefined) failed += 1;
@@ -108,7 +116,9 @@ async function main(): Promise<number> {
   });
   const unknown = positionals.filter((name) => !defects.some((defect) => defect.name === name));
   if (unknown.length > 0)
-    throw new Error(`There is no defect ${unknown.join(', ')}. There are: ${defects.map(({ name }) => name).join(', ')}.`);
+    throw new Error(
+      `There is no defect ${unknown.join(', ')}. There are: ${defects.map(({ name }) => name).join(', ')}.`,
+    );
   const wanted = defects.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
   const unfit = wanted.flatMap((defect) => {
     const reason = whyUnfit(defect, root);

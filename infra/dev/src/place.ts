@@ -62,7 +62,9 @@ export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | '
 /** The secrets of the job that creates the services' databases and logins. */
 export const createDatabasesSecrets = (place: SecretPlace): Variables => ({
   ADMIN_DATABASE_URL: place.adminUrl('postgres'),
-  DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) }))),
+  DATABASES: JSON.stringify(
+    servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) })),
+  ),
 });
 
 /** The secrets that a service and its worker share. */
@@ -101,7 +103,11 @@ export const webhookReceivers = (place: Place): Variables => {
 };
 
 /** The demo's buckets at the S3 emulator, by owner. The bucket of Drydock's backups has Object Lock. */
-export const buckets = { backups: 'drydock-backups', customer: 'demo-customer', sandboxCustomer: 'demo-sandbox-customer' } as const;
+export const buckets = {
+  backups: 'drydock-backups',
+  customer: 'demo-customer',
+  sandboxCustomer: 'demo-sandbox-customer',
+} as const;
 
 /** The settings for the owner of a bucket of the S3 emulator. The access key has the bucket's name. */
 export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
@@ -114,7 +120,10 @@ export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
 export type S3Keys = ReturnType<typeof s3KeysOf>;
 
 /** How the demo makes things happen at an emulator without Drydock. */
-export const emulatorAdmin = (name: 'hetzner-stand-in' | 'vendor-stand-in', place: SecretPlace): { url: string; token: string } => ({
+export const emulatorAdmin = (
+  name: 'hetzner-stand-in' | 'vendor-stand-in',
+  place: SecretPlace,
+): { url: string; token: string } => ({
   url: urlOf(place, name),
   token: place.derive(`${name}:admin`),
 });
@@ -177,7 +186,10 @@ const proxmoxOffer = {
   currency: 'EUR',
   specs: { 'vm-small': { hour_minor: 1, month_minor: 390 }, 'vm-medium': { hour_minor: 2, month_minor: 790 } },
   plans: { small: 'vm-small', medium: 'vm-medium' },
-  sizes: { 'vm-small': { cores: 1, memory_mb: 2_048, disk_gb: 20 }, 'vm-medium': { cores: 2, memory_mb: 4_096, disk_gb: 40 } },
+  sizes: {
+    'vm-small': { cores: 1, memory_mb: 2_048, disk_gb: 20 },
+    'vm-medium': { cores: 2, memory_mb: 4_096, disk_gb: 40 },
+  },
   templates: { 'debian-12': 9_000, 'debian-12-zfs': 9_001 },
 };
 

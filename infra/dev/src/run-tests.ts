@@ -10,7 +10,17 @@ import path from 'node:path';
 import { readCommandLine } from '@drydock/process/command-line';
 import { runChecks } from './tests/checks';
 import { describeRun, sum } from './tests/report';
-import { isBroken, listSuites, mayRunAgain, readSuites, rootOf, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
+import {
+  isBroken,
+  listSuites,
+  mayRunAgain,
+  readSuites,
+  rootOf,
+  runJest,
+  type Scope,
+  type Suite,
+  scratchFile,
+} from './tests/suites';
 
 /** The most suites that may fail once and pass on their own before the whole run fails. */
 const flakySuitesMax = 2;
@@ -69,7 +79,8 @@ async function runSuites(
   const log = isResumed ? resumableLog(scope, values.afresh) : scratchFile('suites.jsonl');
   const before = readSuites(log).filter((suite) => !isBroken(suite));
   const files = patterns.length > 0 ? [] : suitesToRun(scope, values, new Set(before.map(({ file }) => file)));
-  if (before.length > 0) write(`${before.length} suites passed in an earlier run of the same files; --afresh runs them again`);
+  if (before.length > 0)
+    write(`${before.length} suites passed in an earlier run of the same files; --afresh runs them again`);
   if (files.length === 0 && patterns.length === 0) {
     if (before.length === 0) throw new Error('There is no suite to run');
     return counted(before, []);
@@ -122,14 +133,20 @@ async function giveSecondChances(
     // For a single file jest runs the tests in its own process. What a failed test left open would keep that process
     // from ending.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
-    flaky.push(...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map((title) => `${suite.file} › ${title}`));
+    flaky.push(
+      ...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map(
+        (title) => `${suite.file} › ${title}`,
+      ),
+    );
   }
   const names = new Set(ran.map(({ file }) => file));
   return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
 }
 
 /** The last that was told of each suite. */
-const latestOf = (suites: readonly Suite[]): Suite[] => [...new Map(suites.map((suite) => [suite.file, suite])).values()];
+const latestOf = (suites: readonly Suite[]): Suite[] => [
+  ...new Map(suites.map((suite) => [suite.file, suite])).values(),
+];
 
 function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   const told = new Set(suites.map(({ file }) => file));

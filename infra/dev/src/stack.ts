@@ -20,8 +20,9 @@ import {
   readLastLines,
 } from './managed-process';
 import { databaseUrl, readinessPath, type SecretPlace, type ServiceWithDatabase } from './place';
+import type { ProcessPlan } from './process-plan';
 import { createSupervisor, type Supervisor } from './supervisor';
-import { findPlan, type ProcessPlan, topology, withNeeds } from './topology';
+import { findPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with what they need. */
 export interface Stack {
@@ -57,7 +58,11 @@ const sitesLocks = '400';
  * Takes over the data folder and prepares the start. Calls `say` with a line for each event that the user did not ask
  * for.
  */
-export async function openStack(config: DevConfig, say: (line: string) => void, options: StackOptions = {}): Promise<Stack> {
+export async function openStack(
+  config: DevConfig,
+  say: (line: string) => void,
+  options: StackOptions = {},
+): Promise<Stack> {
   const { dataDir, isEphemeral } = config;
   await claimDataFolder(dataDir, say);
   const secrets = openMasterKey(dataDir);
@@ -121,7 +126,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
     // An emulator sends us no spans, because the server that it replaces would not either.
     const commonEnvironment = Object.fromEntries(
-      Object.entries(config.commonEnvironment).filter(([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_')),
+      Object.entries(config.commonEnvironment).filter(
+        ([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_'),
+      ),
     );
     const metricsPort = metricsPortOf(config.metricsPort, name);
     return {
@@ -146,7 +153,14 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       settings: { max_locks_per_transaction: sitesLocks },
     };
     const own = name === 'sites-postgres' ? ofSites : { account: clusterAccounts.services };
-    const cluster = managedPostgres({ name, folder: path.join(dataDir, name), port: portOf(name), isEphemeral, onLog: log.write, ...own });
+    const cluster = managedPostgres({
+      name,
+      folder: path.join(dataDir, name),
+      port: portOf(name),
+      isEphemeral,
+      onLog: log.write,
+      ...own,
+    });
     clusters.set(name, cluster);
     await supervisor.keepRunning(cluster.managed);
     if (name === 'postgres') await createDatabases();
@@ -166,7 +180,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     const log = openChildLog(logsDir, 'redis');
     const passwordsNow = () => secrets.rotated('redis').split(',');
     const folder = path.join(dataDir, 'redis');
-    await supervisor.keepRunning(managedRedis({ folder, port: portOf('redis'), isEphemeral, onLog: log.write, passwordsNow }));
+    await supervisor.keepRunning(
+      managedRedis({ folder, port: portOf('redis'), isEphemeral, onLog: log.write, passwordsNow }),
+    );
   }
 
   async function startOne({ name, run }: ProcessPlan, tell: (line: string) => void): Promise<void> {
@@ -191,7 +207,8 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       starting.set(key, begun);
       return begun;
     };
-    const ready = (name: string): Promise<void> => (name === 'redis' ? once('queue', prepare) : bringUp(findPlan(name)));
+    const ready = (name: string): Promise<void> =>
+      name === 'redis' ? once('queue', prepare) : bringUp(findPlan(name));
     const prepare = async (): Promise<void> => {
       if (queue.kind !== 'redis-url') await bringUp(findPlan(queue.kind === 'postgres' ? 'postgres' : 'redis'));
       await prepareQueue(place.queueUrl());
@@ -209,7 +226,8 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     await Promise.all([...plans.map(bringUp), ...wanted.map(({ name }) => ready(name))]);
     options.onSpawned?.();
     const programs = plans.filter(({ run }) => 'entry' in run);
-    if (config.metricsPort !== undefined) writeTargets(path.join(dataDir, 'prometheus-targets.json'), config.metricsPort, programs);
+    if (config.metricsPort !== undefined)
+      writeTargets(path.join(dataDir, 'prometheus-targets.json'), config.metricsPort, programs);
     await Promise.all(
       programs.map(async ({ name }) => {
         await waitUntilReady(supervisor, name, portOf(name), path.join(logsDir, `${name}.log`));
@@ -265,7 +283,10 @@ const metricsPortOf = (first: number | undefined, name: string): number | undefi
 
 /** Where Prometheus finds the processes, in the format of its `file_sd_configs`. */
 function writeTargets(file: string, first: number, programs: readonly ProcessPlan[]): void {
-  const targets = programs.map(({ name }) => ({ targets: [`127.0.0.1:${metricsPortOf(first, name)}`], labels: { process: name } }));
+  const targets = programs.map(({ name }) => ({
+    targets: [`127.0.0.1:${metricsPortOf(first, name)}`],
+    labels: { process: name },
+  }));
   writeJsonAtomically(file, targets);
 }
 
@@ -282,7 +303,9 @@ async function waitUntilReady(supervisor: Supervisor, name: string, port: number
   while (!(await isReady(port))) {
     const isDying = supervisor.deathsOf(name) >= deathsMax;
     if (isDying || performance.now() > until) {
-      throw new Error(`${name} ${isDying ? 'keeps dying' : 'is not ready'}. The end of ${logFile}:\n${readLastLines(logFile, 15)}`);
+      throw new Error(
+        `${name} ${isDying ? 'keeps dying' : 'is not ready'}. The end of ${logFile}:\n${readLastLines(logFile, 15)}`,
+      );
     }
     await sleep(50);
   }

@@ -36,7 +36,9 @@ async function main(): Promise<void> {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
     if (isStopping()) return; // a demo seed that was in progress has failed only because of the stop
     const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
-    process.stdout.write(`\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
+    process.stdout.write(
+      `\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`,
+    );
     process.send?.('ready'); // to a test that started us
   } catch (error) {
     if (isStopping()) return; // what was in progress failed because everything stops, and the handler of the signal exits
@@ -93,7 +95,9 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
     `  Keys, ids   ${path.join(shown, 'demo.json')}`,
     `  Processes   ${path.join(shown, 'processes.json')}`,
     `  Logs        ${path.join(shown, 'logs')}`,
-    ...(demo.unfinished ?? []).map(({ title, problem }) => `  Not done    ${title}: ${problem}. The next npm start tries again.`),
+    ...(demo.unfinished ?? []).map(
+      ({ title, problem }) => `  Not done    ${title}: ${problem}. The next npm start tries again.`,
+    ),
     '',
     'Try:',
     `  curl -s ${demo.base_url}/v1/sites -H 'Authorization: Bearer ${demo.live_key}'`,

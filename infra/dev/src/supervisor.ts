@@ -60,7 +60,11 @@ const pauseByClock: Pause = (ms, signal) => sleep(ms, undefined, { signal }).cat
  * Keeps processes running, and the process table up to date. After a first death a process is started again at once.
  * After several quick deaths in a row, the pauses grow.
  */
-export function createSupervisor(table: ProcessTable, say: (line: string) => void, pause: Pause = pauseByClock): Supervisor {
+export function createSupervisor(
+  table: ProcessTable,
+  say: (line: string) => void,
+  pause: Pause = pauseByClock,
+): Supervisor {
   const processes = new Map<string, Kept>();
   let isClosed = false;
 
@@ -105,7 +109,8 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
     kept.running = null;
     kept.deaths += 1;
     note(() => table.down(name));
-    if (!kept.stopping.signal.aborted) say(`${name} (pid ${running.proof.pid}) ended with ${signal ?? `code ${code}`}; starting it again`);
+    if (!kept.stopping.signal.aborted)
+      say(`${name} (pid ${running.proof.pid}) ended with ${signal ?? `code ${code}`}; starting it again`);
   }
 
   async function stopOne(name: string): Promise<void> {
@@ -120,7 +125,13 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
   return {
     keepRunning: async (managed) => {
       if (isClosed) throw new Error('Drydock is stopping');
-      const kept: Kept = { running: null, deaths: 0, quickDeaths: 0, stopping: new AbortController(), ended: Promise.resolve() };
+      const kept: Kept = {
+        running: null,
+        deaths: 0,
+        quickDeaths: 0,
+        stopping: new AbortController(),
+        ended: Promise.resolve(),
+      };
       processes.set(managed.name, kept);
       const starting = startOnce(managed, kept);
       kept.ended = starting.then((running) => watch(managed, kept, running)).catch(() => undefined);

@@ -10,51 +10,15 @@ import {
   embeddedOr,
   hostingEnvironment,
   keysUrl,
-  type Place,
   queuedSecrets,
-  type SecretPlace,
-  type ServiceWithDatabase,
   s3KeysOf,
   serviceSecrets,
   servicesWithDatabase,
   urlOf,
-  type Variables,
   webhookReceivers,
   workerSecrets,
 } from './place';
-
-/**
- * Networks of containers. A process listens in its own network, and joins those of the processes that it needs or
- * calls. Only the gateway is in `front`, and it cannot reach `data`, where our databases are. From `data` and `queue`
- * the internet cannot be reached.
- */
-export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'managed' | 'clouds';
-
-export interface ProcessPlan {
-  name: string;
-  /** The built entry point with Node's own flags, or the server that the place provides. */
-  run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** These are started before it, and stopped after it. */
-  needs: readonly string[];
-  /** Processes that it calls as well, but can start and be useful without. */
-  calls?: readonly string[];
-  /** The service whose database it uses. The database is created and migrated before the process starts. */
-  database?: ServiceWithDatabase;
-  /** Only `npm start` runs it: it replaces something that an operator has. */
-  isEmbeddedOnly?: true;
-  /** It serves what earlier versions have created. `npm start` runs it when its folder exists in the data folder. */
-  isForOldData?: true;
-  network: Network;
-  /** Volumes that it writes, or, with `:ro`, only reads. For `npm start`, each is a folder in the data folder. */
-  volumes?: readonly string[];
-  /** It runs what customers bring in boxes. Its container needs namespaces for them. */
-  makesBoxes?: true;
-  /** Memory of its container, in MB. */
-  memoryMb: number;
-  environment?(place: Place): Variables;
-  /** Variables whose value is a secret or contains one. '' stands for a secret that the operator provides. */
-  secrets?(place: SecretPlace): Variables;
-}
+import type { ProcessPlan } from './process-plan';
 
 const dataStores: readonly ProcessPlan[] = [
   {
@@ -96,7 +60,9 @@ const hosts: readonly ProcessPlan[] = [
     memoryMb: 256,
     environment: (place) => ({
       STATE_DIR: place.folderOf('s3'),
-      BUCKETS: JSON.stringify(Object.values(buckets).map((name) => ({ name, hasObjectLock: name === buckets.backups }))),
+      BUCKETS: JSON.stringify(
+        Object.values(buckets).map((name) => ({ name, hasObjectLock: name === buckets.backups })),
+      ),
     }),
     secrets: (place) => ({
       ADMIN_TOKEN: place.derive('s3-stand-in:admin'),
@@ -211,7 +177,9 @@ const services: readonly ProcessPlan[] = [
       ...serviceSecrets('keys', place),
       WEBHOOK_SECRET: place.rotated('webhooks'),
       AUDIT_TOKEN_SECRETS: JSON.stringify(
-        Object.fromEntries(servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.rotated(`audit:${name}`)])),
+        Object.fromEntries(
+          servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.rotated(`audit:${name}`)]),
+        ),
       ),
     }),
   },
@@ -330,8 +298,15 @@ const services: readonly ProcessPlan[] = [
     database: 'databases',
     network: 'control',
     memoryMb: 512,
-    environment: (place) => ({ ...keysUrl(place), ...drainTime(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
-    secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.rotated('database-host:reader') }),
+    environment: (place) => ({
+      ...keysUrl(place),
+      ...drainTime(place),
+      DATABASE_HOST_URL: urlOf(place, 'database-host'),
+    }),
+    secrets: (place) => ({
+      ...queuedSecrets('databases', place),
+      DATABASE_HOST_READER_SECRET: place.rotated('database-host:reader'),
+    }),
   },
   {
     // Only the worker opens archives and changes what is on the host.
@@ -362,7 +337,9 @@ const services: readonly ProcessPlan[] = [
     network: 'front',
     memoryMb: 512,
     environment: (place) => ({
-      ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),
+      ...Object.fromEntries(
+        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)]),
+      ),
       ...drainTime(place, 'GATEWAY_DRAIN_SECONDS'),
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
       TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
@@ -370,7 +347,10 @@ const services: readonly ProcessPlan[] = [
     // It signs its calls to each service with the secret of that service.
     secrets: (place) => ({
       ...Object.fromEntries(
-        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_TOKEN_SECRET`, place.rotated(`internal-token:${service}`)]),
+        servicesWithDatabase.map((service) => [
+          `${service.toUpperCase()}_TOKEN_SECRET`,
+          place.rotated(`internal-token:${service}`),
+        ]),
       ),
       REDIS_URL: place.redisUrl() ?? '',
     }),
@@ -382,7 +362,8 @@ export const topology: readonly ProcessPlan[] = [...dataStores, ...hosts, ...ser
 /** @throws with the list of names */
 export function findPlan(name: string): ProcessPlan {
   const plan = topology.find((each) => each.name === name);
-  if (plan === undefined) throw new Error(`There is no process "${name}". There are: ${topology.map((each) => each.name).join(', ')}.`);
+  if (plan === undefined)
+    throw new Error(`There is no process "${name}". There are: ${topology.map((each) => each.name).join(', ')}.`);
   return plan;
 }
 

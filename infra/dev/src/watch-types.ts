@@ -27,7 +27,8 @@ const stopTimeoutMs = 5_000;
 /** Files that the compiler reads. Those that an editor keeps beside them, such as `.port.ts.swp`, start nothing. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
 /** When the file was written. A file that is gone counts as new, because the compiler notices that by itself. */
-const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+const writtenAtMs = (file: string): number =>
+  fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 /**
  * Compiles a project whenever a file of `sources` changes, and shows every type error. While there is an error the
@@ -46,12 +47,16 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
   const changed = new Set<string>();
 
   async function compileOnce(isWhole: boolean): Promise<void> {
-    compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--pretty', 'false', ...(isWhole ? ['--force'] : [])], {
-      cwd: project,
-      stdio: ['ignore', 'pipe', 'inherit'],
-      signalOnOrphan: 'SIGTERM',
-      isWrapper: true,
-    });
+    compiler = await spawnGuarded(
+      inRepo('node_modules/.bin/tsc'),
+      ['-b', '--pretty', 'false', ...(isWhole ? ['--force'] : [])],
+      {
+        cwd: project,
+        stdio: ['ignore', 'pipe', 'inherit'],
+        signalOnOrphan: 'SIGTERM',
+        isWrapper: true,
+      },
+    );
     let output = '';
     compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
@@ -97,7 +102,9 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
       if (files.length > 0) compile(files);
     };
   };
-  const watchers = await Promise.all(sources.map((folder) => subscribe(folder, tell(folder), { ignore: ['**/*.test.ts'] })));
+  const watchers = await Promise.all(
+    sources.map((folder) => subscribe(folder, tell(folder), { ignore: ['**/*.test.ts'] })),
+  );
   compile([]);
   return {
     stop: async () => {

@@ -41,9 +41,18 @@ export interface BoxHost {
   readerSecret: string;
   levers: Levers;
   client: ControlClient;
-  clientWith(change: { secret?: string; role?: 'parties' | 'readers'; url?: string; deadlineMs?: number }): ControlClient;
+  clientWith(change: {
+    secret?: string;
+    role?: 'parties' | 'readers';
+    url?: string;
+    deadlineMs?: number;
+  }): ControlClient;
   /** Sends a call by hand: with a token as `signed` says, and the body unchanged. */
-  send(method: string, callPath: string, sent: { body?: string; signed?: { path?: string; body?: string } }): Promise<Response>;
+  send(
+    method: string,
+    callPath: string,
+    sent: { body?: string; signed?: { path?: string; body?: string } },
+  ): Promise<Response>;
   close(): Promise<void>;
 }
 
@@ -93,7 +102,8 @@ export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions
     check,
   });
   const { url } = await listen(server, 0, '127.0.0.1');
-  const clientWith: BoxHost['clientWith'] = (change) => createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
+  const clientWith: BoxHost['clientWith'] = (change) =>
+    createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
   const client = clientWith({});
   return {
     url,

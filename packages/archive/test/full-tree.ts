@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type BigIntStats, closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+} from 'node:fs';
 import { cPath, cString, libc } from '../src/files/libc';
 import { fileCallPath } from '../src/format/path-bytes';
 
@@ -25,7 +34,8 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
       const location = fileCallPath(`${directory}/${path}`);
       const stat = lstatSync(location, { bigint: true });
       const inode = `${stat.dev}:${stat.ino}`;
-      const shared = stat.isDirectory() || stat.nlink === 1n ? '' : ` ${stat.nlink} names, first ${firstNames.get(inode) ?? path}`;
+      const shared =
+        stat.isDirectory() || stat.nlink === 1n ? '' : ` ${stat.nlink} names, first ${firstNames.get(inode) ?? path}`;
       if (!firstNames.has(inode)) firstNames.set(inode, path);
       const facts = `${(stat.mode & 0o177777n).toString(8)} ${stat.uid}:${stat.gid} ${stat.mtimeNs}${shared}${attributesOf(location)}`;
       lines.push(`${path} ${facts} ${contentOf(location, stat)}`);
@@ -67,7 +77,8 @@ function sha256Of(location: string | Buffer): string {
   const file = openSync(location, constants.O_RDONLY);
   const [digest, piece] = [createHash('sha256'), Buffer.alloc(2 ** 20)];
   try {
-    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) digest.update(piece.subarray(0, read));
+    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece))
+      digest.update(piece.subarray(0, read));
   } finally {
     closeSync(file);
   }

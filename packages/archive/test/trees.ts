@@ -59,7 +59,9 @@ function listNames(directory: string, below: string): string[] {
   const location = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(below, 'latin1')]);
   return readdirSync(location, { encoding: 'latin1' }).flatMap((name) => {
     const path = below + name;
-    const isDirectory = lstatSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, 'latin1')])).isDirectory();
+    const isDirectory = lstatSync(
+      Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, 'latin1')]),
+    ).isDirectory();
     return isDirectory ? [path, ...listNames(directory, `${path}/`)] : [path];
   });
 }
@@ -69,11 +71,18 @@ export interface PackedLink extends ArchiveLink {
 }
 
 /** Packs a directory as root `files` into memory: on top of a chain, or as a full archive. */
-export async function packDirectory(directory: string, parent: ArchiveLink[] = [], more: PackRoot[] = []): Promise<PackedLink> {
+export async function packDirectory(
+  directory: string,
+  parent: ArchiveLink[] = [],
+  more: PackRoot[] = [],
+): Promise<PackedLink> {
   const source = new MemoryArchive();
   const sequence = parent.length + 1;
   const identity = { archiveId: `archive-${sequence}`, siteId: 'site', orgId: 'org', sequence };
   const roots = [directoryRoot('files', directory), ...more];
   const result = await pack({ roots, sink: source, key, identity, createdAt, ...(parent.length > 0 && { parent }) });
-  return { source, expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac } };
+  return {
+    source,
+    expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac },
+  };
 }

@@ -53,13 +53,23 @@ const pick = (value: unknown, columns: readonly string[] | undefined): unknown =
   columns === undefined
     ? value
     : Object.fromEntries(
-        columns.map((name) => [name, name.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), value)]),
+        columns.map((name) => [
+          name,
+          name.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), value),
+        ]),
       );
 
-async function printPage(session: Session, id: OperationId, input: Input, first: unknown, { output, all }: Options): Promise<void> {
+async function printPage(
+  session: Session,
+  id: OperationId,
+  input: Input,
+  first: unknown,
+  { output, all }: Options,
+): Promise<void> {
   const { items: name = 'data' } = operations[id];
   const itemsOf = (page: unknown): unknown[] => (isObject(page) && Array.isArray(page[name]) ? page[name] : []);
-  const cursorOf = (page: unknown): unknown => (isObject(page) && isObject(page['page']) ? page['page']['next_cursor'] : null);
+  const cursorOf = (page: unknown): unknown =>
+    isObject(page) && isObject(page['page']) ? page['page']['next_cursor'] : null;
   const items = itemsOf(first);
   let last = first;
   while (all === true && typeof cursorOf(last) === 'string') {
@@ -77,14 +87,19 @@ async function printPage(session: Session, id: OperationId, input: Input, first:
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;
-  const bytes = (value: unknown): string => (typeof value === 'number' ? `${(value / 1e6).toFixed(1)} MB` : 'an unknown number of bytes');
+  const bytes = (value: unknown): string =>
+    typeof value === 'number' ? `${(value / 1e6).toFixed(1)} MB` : 'an unknown number of bytes';
   return [
     String(would),
     `  Of        ${String(resource)}`,
     ...(isObject(point) ? [`  Point     ${String(point['id'])}, the state of ${String(point['taken_at'])}`] : []),
-    ...(isObject(space) ? [`  Space     needs ${bytes(space['needed_bytes'])}, has ${bytes(space['free_bytes'])}`] : []),
+    ...(isObject(space)
+      ? [`  Space     needs ${bytes(space['needed_bytes'])}, has ${bytes(space['free_bytes'])}`]
+      : []),
     ...(Array.isArray(findings) ? findings.filter(isObject).map(findingLine) : []),
-    ...(isObject(refusal) ? [`  Refused   ${String(refusal['title'])}. ${String(refusal['detail'])} (${String(refusal['code'])})`] : []),
+    ...(isObject(refusal)
+      ? [`  Refused   ${String(refusal['title'])}. ${String(refusal['detail'])} (${String(refusal['code'])})`]
+      : []),
     '  Undo      none: no call takes it back',
   ].map(clean);
 }
@@ -93,7 +108,8 @@ const findingLine = ({ level, code, detail }: Record<string, unknown>): string =
 
 /** Ends the command when the call would be refused now. */
 function stopAtRefusal(preflight: unknown): void {
-  if (isObject(preflight) && isObject(preflight['refusal'])) throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
+  if (isObject(preflight) && isObject(preflight['refusal']))
+    throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
 }
 
 async function dryRun(session: Session, id: OperationId, input: Input, format: Format): Promise<void> {
@@ -105,15 +121,22 @@ async function dryRun(session: Session, id: OperationId, input: Input, format: F
 }
 
 /** Shows what would happen, and asks the user to type the name of what it would happen to. */
-async function confirm(session: Session, id: OperationId, asks: NonNullable<CommandPlan['asks']>, input: Input): Promise<void> {
+async function confirm(
+  session: Session,
+  id: OperationId,
+  asks: NonNullable<CommandPlan['asks']>,
+  input: Input,
+): Promise<void> {
   const twin = dryRunFor(id);
   const last = Object.values(input.path).at(-1) ?? '';
   const target = asks === 'argument' ? { id: last } : await session.call(asks, { path: input.path, query: {} });
   const preflight = twin === undefined ? undefined : await session.call(twin, input);
-  for (const line of preflight === undefined ? [`${clean(operations[id].summary)}.`] : preflightLines(preflight)) tell(line);
+  for (const line of preflight === undefined ? [`${clean(operations[id].summary)}.`] : preflightLines(preflight))
+    tell(line);
   stopAtRefusal(preflight);
   const name = nameOf(target);
-  if ((await ask(`Type ${name} to go on: `)) !== name) throw new UsageError('That is not its name, so nothing was done');
+  if ((await ask(`Type ${name} to go on: `)) !== name)
+    throw new UsageError('That is not its name, so nothing was done');
 }
 
 /** A domain, if there is one, because two sites may have the same name. */
@@ -125,7 +148,8 @@ function nameOf(target: unknown): string {
 }
 
 const stepOf = ({ steps }: Workflow): string => steps.find(({ status }) => status === 'running')?.name ?? '';
-const progressOf = (workflow: Workflow): string => `${workflow.kind}  ${workflow.progress} %  ${stepOf(workflow)}`.trimEnd();
+const progressOf = (workflow: Workflow): string =>
+  `${workflow.kind}  ${workflow.progress} %  ${stepOf(workflow)}`.trimEnd();
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
@@ -136,7 +160,9 @@ const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', '
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
   if (path === null) throw new Error('the answer names no workflow');
-  const isWaiting = options.detach !== true && (options.wait === true || options.timeout !== undefined || process.stdout.isTTY === true);
+  const isWaiting =
+    options.detach !== true &&
+    (options.wait === true || options.timeout !== undefined || process.stdout.isTTY === true);
   const interrupted = new AbortController();
   const stop = (): void => interrupted.abort(new InterruptedError('interrupted; the work goes on'));
   process.on('SIGINT', stop);

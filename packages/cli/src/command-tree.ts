@@ -68,7 +68,9 @@ function addOperation(command: Command, id: OperationId, { asks, follow }: Comma
   const operation = operations[id];
   // The summary in the contract says how to read the stream. The help of a command says what the command does.
   const ofStream =
-    id === 'watchEvents' ? 'Print each event as it comes, until Ctrl-C' : 'Print each state of a workflow until it has ended';
+    id === 'watchEvents'
+      ? 'Print each event as it comes, until Ctrl-C'
+      : 'Print each state of a workflow until it has ended';
   const summary = operation.isStream ? ofStream : operation.summary;
   command.summary(summary).description(`${summary}.\n${operation.description}`);
   addFields(command, operation);
@@ -78,13 +80,16 @@ function addOperation(command: Command, id: OperationId, { asks, follow }: Comma
     command.option('--detach', 'return when it is accepted; so it is where stdout is no terminal');
   }
   if (operation.isLong || operation.isStream || follow !== undefined) {
-    const timeout = new Option('--timeout <time>', 'wait no longer than this, such as 90s or 10m; the work goes on').argParser(
-      parseDuration,
-    );
+    const timeout = new Option(
+      '--timeout <time>',
+      'wait no longer than this, such as 90s or 10m; the work goes on',
+    ).argParser(parseDuration);
     command.addOption(operation.isLong ? timeout.conflicts('detach') : timeout);
   }
   if (follow !== undefined)
-    command.addOption(new Option('-f, --follow', 'print each as it comes, until Ctrl-C').conflicts(['all', 'limit', 'cursor']));
+    command.addOption(
+      new Option('-f, --follow', 'print each as it comes, until Ctrl-C').conflicts(['all', 'limit', 'cursor']),
+    );
   if (asks !== undefined) command.option('-y, --yes', 'do it without asking for the name');
   if (dryRunFor(id) !== undefined) command.option('--dry-run', 'say what it would do, and change nothing');
   command.action(() => run(id, command.args, command.optsWithGlobals()));

@@ -119,7 +119,10 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   takeDatabaseBackup: { command: 'databases backups take', columns: backup },
   getDatabaseBackup: { command: 'databases backups get' },
 
-  listWorkflows: { command: 'workflows list all', columns: ['id', 'kind', 'status', 'resource', 'created_at', 'updated_at'] },
+  listWorkflows: {
+    command: 'workflows list all',
+    columns: ['id', 'kind', 'status', 'resource', 'created_at', 'updated_at'],
+  },
   getWorkflow: { command: 'workflows find' },
   listSiteWorkflows: { command: 'workflows list site', columns: workflow },
   getSiteWorkflow: { command: 'workflows get site' },

@@ -52,7 +52,8 @@ export function candidatesFor(program: Command, words: readonly string[]): Candi
 
 function offersOf(command: Command, awaited: Option | undefined, unfinished: string): Candidate[] {
   if (awaited !== undefined) return bare(awaited.long === '--context' ? listNames() : (awaited.argChoices ?? []));
-  if (unfinished.startsWith('-')) return [...optionsOf(command), ...help].map(({ long, description }) => [long ?? '', description]);
+  if (unfinished.startsWith('-'))
+    return [...optionsOf(command), ...help].map(({ long, description }) => [long ?? '', description]);
   if (command.name() === 'completion') return bare(shells);
   if (command.parent?.name() === 'contexts' && ['use', 'remove'].includes(command.name())) return bare(listNames());
   return command

@@ -47,7 +47,8 @@ function readContexts(config: Config): Contexts {
 
 function refuseOpenToOthers(file: string, { mode, uid }: fs.Stats, forbidden: number, wanted: string): void {
   const own = process.geteuid?.();
-  if (own !== undefined && uid !== own) throw new UsageError(`${file} belongs to another user, so its keys are not used`);
+  if (own !== undefined && uid !== own)
+    throw new UsageError(`${file} belongs to another user, so its keys are not used`);
   if (own !== undefined && (mode & forbidden) !== 0)
     throw new UsageError(
       `${file} is open to other users, so its keys are not used. chmod ${wanted} ${file} closes it; rotate the keys that were in it`,
@@ -62,7 +63,8 @@ function parseContexts(file: string, text: string): Contexts {
     // It is said below.
   }
   const contexts: Contexts = { current: null, contexts: {} };
-  if (!isObject(found) || !isObject(found['contexts'])) throw new UsageError(`${file} holds no contexts. Remove it and add them again`);
+  if (!isObject(found) || !isObject(found['contexts']))
+    throw new UsageError(`${file} holds no contexts. Remove it and add them again`);
   for (const [name, context] of Object.entries(found['contexts'])) {
     if (!isObject(context) || typeof context['url'] !== 'string' || typeof context['key'] !== 'string')
       throw new UsageError(`${file} has no url or no key for ${name}`);
@@ -91,16 +93,20 @@ export function findTarget(name: string | undefined, config: Config = readConfig
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
     // A key must only be sent to the installation that it was given for.
-    if (url === undefined || key === undefined) throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
+    if (url === undefined || key === undefined)
+      throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');
     return { url: originOf(url), key, from: 'DRYDOCK_URL and DRYDOCK_KEY' };
   }
   const { current, contexts } = readContexts(config);
   const wanted = name ?? current;
   if (wanted === null)
-    throw new UsageError('No installation is named. Add one with drydock contexts add NAME --url URL, or set DRYDOCK_URL and DRYDOCK_KEY');
+    throw new UsageError(
+      'No installation is named. Add one with drydock contexts add NAME --url URL, or set DRYDOCK_URL and DRYDOCK_KEY',
+    );
   const context = Object.hasOwn(contexts, wanted) ? contexts[wanted] : undefined;
-  if (context === undefined) throw new UsageError(`There is no context ${wanted}; drydock contexts list shows all of them`);
+  if (context === undefined)
+    throw new UsageError(`There is no context ${wanted}; drydock contexts list shows all of them`);
   return { ...context, from: `context ${wanted}` };
 }
 
@@ -152,7 +158,11 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
     .description('The installations that are kept, without their keys')
     .action(async (_options: unknown, command: Command) => {
       const known = readContexts(config);
-      const items = Object.entries(known.contexts).map(([name, { url }]) => ({ name, url, current: name === known.current }));
+      const items = Object.entries(known.contexts).map(([name, { url }]) => ({
+        name,
+        url,
+        current: name === known.current,
+      }));
       await print(formatOf(command), items, () => tableOf(['name', 'url', 'current'], items));
     });
   const change = (name: string, make: (known: Contexts) => Contexts): void => {

@@ -31,7 +31,11 @@ export async function runDoctor(context: string | undefined, format: Format): Pr
   }
   const shown = checks.map(({ exitCode: _hidden, ...check }) => check);
   const advice = checks.flatMap(({ check, next }) => (next === undefined ? [] : [`\n${check}: ${clean(next)}`]));
-  await print(format, shown, () => `${tableOf(['check', 'result', 'detail'], shown)}${advice.join('')}${advice.length > 0 ? '\n' : ''}`);
+  await print(
+    format,
+    shown,
+    () => `${tableOf(['check', 'result', 'detail'], shown)}${advice.join('')}${advice.length > 0 ? '\n' : ''}`,
+  );
   const failed = checks.find(({ result }) => result === 'failed');
   if (failed !== undefined) throw new ShownError(failed.exitCode ?? exitCodes.unavailable);
 }
@@ -69,7 +73,8 @@ function checkClock(date: string | null, localMs: number): Check {
       detail: 'the answer has no date',
       next: 'A proxy removes the Date header of answers.',
     };
-  if (Math.abs(seconds) <= clockToleranceSeconds) return { check: 'clock', result: 'ok', detail: "the same as the server's" };
+  if (Math.abs(seconds) <= clockToleranceSeconds)
+    return { check: 'clock', result: 'ok', detail: "the same as the server's" };
   const detail = `${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the server`;
   return {
     check: 'clock',
@@ -87,10 +92,13 @@ async function checkVersion(target: Target): Promise<Check> {
     const paths = isObject(document) && isObject(document['paths']) ? Object.values(document['paths']) : [];
     const ids = paths
       .filter(isObject)
-      .flatMap((methods) => Object.values(methods).flatMap((one) => (isObject(one) ? [String(one['operationId'])] : [])));
+      .flatMap((methods) =>
+        Object.values(methods).flatMap((one) => (isObject(one) ? [String(one['operationId'])] : [])),
+      );
     const unknown = ids.filter((id) => !Object.hasOwn(operations, id)).length;
     const missing = Object.keys(operations).filter((id) => !ids.includes(id)).length;
-    if (there === version && unknown === 0 && missing === 0) return { check, result: 'ok', detail: `${version}, the same operations` };
+    if (there === version && unknown === 0 && missing === 0)
+      return { check, result: 'ok', detail: `${version}, the same operations` };
     const detail = `there ${String(there)}, here ${version}; ${unknown} operations have no command here, ${missing} commands no operation there`;
     return { check, result: 'warning', detail, next: 'Use the drydock of the same release as the installation.' };
   } catch (error) {
@@ -112,12 +120,19 @@ async function checkReady(target: Target): Promise<Check> {
     const bad = parts.flatMap(([name, state]) => (state === 'ok' ? [] : [`${name} ${String(state)}`]));
     if (response.ok && bad.length === 0) return { check, result: 'ok', detail: 'all services' };
     const detail = bad.join(', ') || `/readyz answers ${response.status}`;
-    const next = 'What these services do waits or is refused with 503. Those who run the installation see it in /readyz.';
+    const next =
+      'What these services do waits or is refused with 503. Those who run the installation see it in /readyz.';
     return response.ok
       ? { check, result: 'warning', detail, next }
       : { check, result: 'failed', detail, next, exitCode: exitCodes.unavailable };
   } catch (error) {
-    return { check, result: 'failed', detail: messageOf(error).trim(), next: 'Try again in a minute.', exitCode: exitCodes.unavailable };
+    return {
+      check,
+      result: 'failed',
+      detail: messageOf(error).trim(),
+      next: 'Try again in a minute.',
+      exitCode: exitCodes.unavailable,
+    };
   }
 }
 

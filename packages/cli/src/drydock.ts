@@ -13,5 +13,7 @@ async function main(words: readonly string[]): Promise<number> {
 }
 
 // A reader that stops reading early, such as head, is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect));
+process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect),
+);
 void main(process.argv.slice(2)).then((code) => process.exit(code));

@@ -67,7 +67,8 @@ export function messageOf(error: unknown): string {
   if (error instanceof WorkflowError) {
     const { id, status, error: problem } = error.workflow;
     const code = problem === null ? '' : ` (${problem.code}, workflow ${id})`;
-    const hint = status === 'needs_attention' ? '  It waits for staff; nothing else begins on the resource meanwhile.\n' : '';
+    const hint =
+      status === 'needs_attention' ? '  It waits for staff; nothing else begins on the resource meanwhile.\n' : '';
     return `drydock: ${clean(`${error.message}${code}`)}\n${hint}`;
   }
   if (error instanceof ConnectionError)

@@ -22,8 +22,16 @@ const answerMs = 15_000;
  * Sends every event from now on to a receiver on the user's own machine, one after the other, signed as a webhook is.
  * Nothing is sent a second time. Lasts until it is interrupted or its time is over.
  */
-export async function runListen({ context, forwardTo, type, resource, timeout, ...given }: ListenOptions): Promise<void> {
-  if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol)) throw new UsageError(`${forwardTo} is no URL`);
+export async function runListen({
+  context,
+  forwardTo,
+  type,
+  resource,
+  timeout,
+  ...given
+}: ListenOptions): Promise<void> {
+  if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol))
+    throw new UsageError(`${forwardTo} is no URL`);
   const secret = given.secret ?? `whsec_${randomBytes(32).toString('base64')}`;
   const session = openSession(context);
   const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);
@@ -32,7 +40,9 @@ export async function runListen({ context, forwardTo, type, resource, timeout, .
   const filters = { ...(type === undefined ? {} : { type }), ...(resource === undefined ? {} : { resource }) };
   try {
     for await (const event of session.drydock.events({ ...filters, ...(signal === undefined ? {} : { signal }) }))
-      process.stdout.write(`${clean(`${event.type}  ${event.resource}  ${await forward(event, forwardTo, secret)}`)}\n`);
+      process.stdout.write(
+        `${clean(`${event.type}  ${event.resource}  ${await forward(event, forwardTo, secret)}`)}\n`,
+      );
   } catch (error) {
     if (signal?.aborted !== true || error !== signal.reason) throw error;
   }
@@ -51,7 +61,13 @@ async function forward(event: Event, url: string, secret: string): Promise<strin
     'webhook-signature': `v1,${signature}`,
   };
   try {
-    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal: AbortSignal.timeout(answerMs) });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers,
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerMs),
+    });
     await response.body?.cancel();
     return String(response.status);
   } catch (error) {

@@ -70,10 +70,14 @@ const attributeOf = (flag: string): string => flag.replace(/-(.)/g, (_dash, lett
 
 /** Adds the arguments and options of a command, which come from the fields of its operation. */
 export function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
-  for (const { steps, description } of fields.filter(({ place }) => place === 'path')) command.argument(`<${steps[0]}>`, description);
-  for (const field of fields.filter(({ place }) => place !== 'path')) for (const option of optionsOf(field)) command.addOption(option);
-  if (hasBody) command.option('--body <file>', 'the body as JSON, from a file or from stdin (-); other options go over it');
-  if (takesKey) command.option('--idempotency-key <key>', 'a name of this call: it is carried out once, however often it is sent');
+  for (const { steps, description } of fields.filter(({ place }) => place === 'path'))
+    command.argument(`<${steps[0]}>`, description);
+  for (const field of fields.filter(({ place }) => place !== 'path'))
+    for (const option of optionsOf(field)) command.addOption(option);
+  if (hasBody)
+    command.option('--body <file>', 'the body as JSON, from a file or from stdin (-); other options go over it');
+  if (takesKey)
+    command.option('--idempotency-key <key>', 'a name of this call: it is carried out once, however often it is sent');
 }
 
 function optionsOf(field: Field): Option[] {
@@ -95,7 +99,8 @@ function optionsOf(field: Field): Option[] {
 
 function remarksOf(field: Field): string[] {
   const { required, isArray, isNullable, standard } = field;
-  const hasDefault = standard !== undefined && standard !== null && standard !== '' && !Array.isArray(standard) && !isFlag(field);
+  const hasDefault =
+    standard !== undefined && standard !== null && standard !== '' && !Array.isArray(standard) && !isFlag(field);
   return [
     ...(required ? ['(required)'] : []),
     ...(isArray ? ['(may be given again)'] : []),
@@ -106,7 +111,8 @@ function remarksOf(field: Field): string[] {
 
 function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   if (isNullable && word === 'null') return none;
-  if (values !== undefined && !values.includes(word)) throw new InvalidArgumentError(`Allowed choices are ${values.join(', ')}.`);
+  if (values !== undefined && !values.includes(word))
+    throw new InvalidArgumentError(`Allowed choices are ${values.join(', ')}.`);
   if (type !== 'integer' && type !== 'number') return word;
   const number = Number(word);
   const isFit = word.trim() !== '' && Number.isFinite(number) && (type === 'number' || Number.isSafeInteger(number));

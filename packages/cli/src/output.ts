@@ -13,7 +13,8 @@ const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
  * Text of a server as one harmless line. Neither a server nor the person who named a site may control the reader's
  * terminal.
  */
-export const clean = (text: string): string => stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
+export const clean = (text: string): string =>
+  stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
 
 /** The same data, with each unsafe character written as an escape that JSON and YAML read back. Line breaks stay. */
 const escapeUnsafe = (text: string, astral: (code: number) => string): string =>
@@ -71,7 +72,10 @@ const valueAt = (item: unknown, column: string): unknown =>
   column.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), item);
 
 export const tableOf = (columns: readonly string[], items: readonly unknown[]): string =>
-  alignColumns([columns.map((name) => name.toUpperCase()), ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column))))]);
+  alignColumns([
+    columns.map((name) => name.toUpperCase()),
+    ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column)))),
+  ]);
 
 /** One object, a line for each value in it. */
 export function recordOf(value: unknown): string {

@@ -62,9 +62,13 @@ export interface WaitOptions extends CallOptions {
  * Every operation of docs/openapi.json, by its operationId. Each throws a ProblemError, a ConnectionError, or the
  * reason of its signal.
  */
-export type Drydock = { readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>> } & {
+export type Drydock = {
+  readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>>;
+} & {
   /** The items of a list. The next page is requested when its items are needed. */
-  readonly all: { readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void> };
+  readonly all: {
+    readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void>;
+  };
   /**
    * Runs long work to its end. Returns the workflow that succeeded. Throws WorkflowError when it did not succeed, and
    * WaitTimeoutError when it took too long.
@@ -112,7 +116,10 @@ export function createDrydock(options: DrydockOptions): Drydock {
   const callable = ids.filter((id) => !routes[id].isStream);
   const each = <Value>(make: (id: OperationId) => Value) => Object.fromEntries(callable.map((id) => [id, make(id)]));
   const calls = {
-    ...each((id) => async (input?: Input, own?: CallOptions) => bodyOf(await send(options, requestOf(id, input, own)), own?.known)),
+    ...each(
+      (id) => async (input?: Input, own?: CallOptions) =>
+        bodyOf(await send(options, requestOf(id, input, own)), own?.known),
+    ),
     all: each((id) => (input?: Input, own?: CallOptions) => pages(options, id, input, own)),
     finish: each((id) => async (input?: Input, own: WaitOptions = {}) => {
       const accepted = await send(options, requestOf(id, input, own));
@@ -145,7 +152,8 @@ async function bodyOf(response: Response, known?: object): Promise<unknown> {
 function conditionOf(method: string, known: object | undefined): Record<string, string> {
   if (known === undefined) return {};
   const etag = etags.get(known);
-  if (etag === undefined) throw new TypeError('known is nothing that a call of this module gave with an ETag, or is a copy of it');
+  if (etag === undefined)
+    throw new TypeError('known is nothing that a call of this module gave with an ETag, or is a copy of it');
   if (method === 'GET') return { 'if-none-match': etag };
   if (method === 'PATCH') return { 'if-match': etag };
   throw new TypeError(`a ${method} is not made dependent on what is known`);
@@ -176,7 +184,12 @@ function requestOf(
   };
 }
 
-async function* pages(options: DrydockOptions, id: OperationId, input: Input = {}, own?: CallOptions): AsyncGenerator<unknown, void> {
+async function* pages(
+  options: DrydockOptions,
+  id: OperationId,
+  input: Input = {},
+  own?: CallOptions,
+): AsyncGenerator<unknown, void> {
   let cursor: string | null | undefined;
   do {
     const query = { ...input.query, ...(typeof cursor === 'string' ? { cursor } : {}) };
@@ -199,7 +212,11 @@ function workflowPathOf({ headers, url }: Response): string {
  */
 const lookMs = { first: 250, max: 2_000 };
 
-async function wait(options: DrydockOptions, path: string, { onProgress, timeoutMs, signal }: WaitOptions = {}): Promise<Workflow> {
+async function wait(
+  options: DrydockOptions,
+  path: string,
+  { onProgress, timeoutMs, signal }: WaitOptions = {},
+): Promise<Workflow> {
   const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs;
   let seen = '';
   for (let betweenMs = lookMs.first; ; betweenMs = Math.min(betweenMs * 1.5, lookMs.max)) {
@@ -233,7 +250,10 @@ async function* watch(options: DrydockOptions, path: string, signal?: AbortSigna
   }
 }
 
-async function* events(options: DrydockOptions, { type, resource, after, signal }: EventOptions = {}): AsyncGenerator<Event, never> {
+async function* events(
+  options: DrydockOptions,
+  { type, resource, after, signal }: EventOptions = {},
+): AsyncGenerator<Event, never> {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ type, resource })) if (value !== undefined) search.set(name, value);
   for (let last = after; ; ) {
@@ -258,7 +278,9 @@ async function* events(options: DrydockOptions, { type, resource, after, signal 
  * alive. Ends with the stream, also when the connection breaks. An event that was incomplete by then is sent again
  * later.
  */
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; name: string; data: string }, void> {
+async function* eventsOf(
+  body: ReadableStream<Uint8Array>,
+): AsyncGenerator<{ id: string; name: string; data: string }, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let unread = '';
@@ -270,7 +292,9 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id:
       unread = blocks.pop() ?? '';
       for (const block of blocks) {
         const valuesOf = (field: string): string[] =>
-          block.split('\n').flatMap((line) => (line.startsWith(`${field}:`) ? [line.slice(field.length + 1).replace(/^ /, '')] : []));
+          block
+            .split('\n')
+            .flatMap((line) => (line.startsWith(`${field}:`) ? [line.slice(field.length + 1).replace(/^ /, '')] : []));
         const data = valuesOf('data').join('\n');
         if (data !== '') yield { id: valuesOf('id').at(-1) ?? '', name: valuesOf('event').at(-1) ?? '', data };
       }

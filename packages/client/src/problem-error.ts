@@ -44,7 +44,11 @@ export class WorkflowError extends Error {
   readonly workflow: Workflow;
 
   constructor(workflow: Workflow) {
-    super(workflow.error === null ? `${workflow.kind} ended as ${workflow.status}` : `${workflow.error.title}. ${workflow.error.detail}`);
+    super(
+      workflow.error === null
+        ? `${workflow.kind} ended as ${workflow.status}`
+        : `${workflow.error.title}. ${workflow.error.detail}`,
+    );
     this.workflow = workflow;
   }
 }

@@ -79,9 +79,14 @@ async function tryOnce(
       redirect: 'error',
       signal: signal === undefined ? attempt.signal : AbortSignal.any([signal, attempt.signal]),
     });
-    return response.ok || response.status === 304 ? response : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+    return response.ok || response.status === 304
+      ? response
+      : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
   } catch (error) {
-    return { error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }), retryAfterMs: null };
+    return {
+      error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }),
+      retryAfterMs: null,
+    };
   } finally {
     clearTimeout(timer);
   }
@@ -102,7 +107,9 @@ async function errorOf(response: Response): Promise<ProblemError | ConnectionErr
     const problem: Problem = JSON.parse(text);
     return new ProblemError(problem);
   }
-  return new ConnectionError(`${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`);
+  return new ConnectionError(
+    `${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`,
+  );
 }
 
 const retryAfterOf = ({ headers }: Response): number | null => {
@@ -117,7 +124,8 @@ const retryAfterOf = ({ headers }: Response): number | null => {
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
   const isRepeatable = method === 'GET' || method === 'PUT' || idempotencyKey !== undefined;
-  if (error instanceof ProblemError) return isRepeatable && (error.status === 503 || error.code === 'idempotency_in_flight');
+  if (error instanceof ProblemError)
+    return isRepeatable && (error.status === 503 || error.code === 'idempotency_in_flight');
   return isRepeatable;
 }
 

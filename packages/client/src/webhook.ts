@@ -26,7 +26,8 @@ const toleranceSeconds = 300;
 export async function verifyWebhook(secret: string, { headers, body }: WebhookMessage): Promise<Event> {
   const header = (name: string): string => {
     const value = headers instanceof Headers ? headers.get(name) : headers[name];
-    if (typeof value !== 'string' || value === '') throw new WebhookVerificationError(`the message has no header ${name}`);
+    if (typeof value !== 'string' || value === '')
+      throw new WebhookVerificationError(`the message has no header ${name}`);
     return value;
   };
   const [id, timestamp, signatures] = [header('webhook-id'), header('webhook-timestamp'), header('webhook-signature')];

@@ -4,7 +4,9 @@ import { z } from 'zod';
 import type { FaultWish } from './protocol/fault-orders';
 import { type LedgerEntry, ledgerEntrySchema } from './protocol/ledger';
 
-const callsSchema = z.object({ calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })) });
+const callsSchema = z.object({
+  calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })),
+});
 
 /** Tells an emulator what to do, and reads what it did. For tests, and for programs that fill a sandbox. */
 export interface EmulatorAdmin {
@@ -30,7 +32,10 @@ function askOnce(method: string, url: string, adminToken: string, body = ''): Pr
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-length': String(Buffer.byteLength(body)) };
     const outgoing = request(url, { method, agent: false, headers }, (incoming) => {
-      buffer(incoming).then((bytes) => resolve({ status: incoming.statusCode ?? 0, text: bytes.toString('utf8') }), reject);
+      buffer(incoming).then(
+        (bytes) => resolve({ status: incoming.statusCode ?? 0, text: bytes.toString('utf8') }),
+        reject,
+      );
     });
     outgoing.once('error', reject);
     outgoing.end(body);
@@ -45,7 +50,10 @@ export function emulatorAdmin(url: string, adminToken: string): EmulatorAdmin {
     return text;
   };
   const call: EmulatorAdmin['call'] = async (method, path, body) => {
-    const text = expect2xx(await ask(method, path, body === undefined ? undefined : JSON.stringify(body)), `${method} ${path}`);
+    const text = expect2xx(
+      await ask(method, path, body === undefined ? undefined : JSON.stringify(body)),
+      `${method} ${path}`,
+    );
     return text === '' ? undefined : JSON.parse(text);
   };
   return {
@@ -53,7 +61,8 @@ export function emulatorAdmin(url: string, adminToken: string): EmulatorAdmin {
     orderFault: async (fault) => void (await call('POST', 'faults', fault)),
     clearFaults: async () => void (await call('DELETE', 'faults')),
     changeClock: async (change) => void (await call('PUT', 'clock', change)),
-    readLedger: async () => z.object({ entries: z.array(ledgerEntrySchema) }).parse(await call('GET', 'ledger')).entries,
+    readLedger: async () =>
+      z.object({ entries: z.array(ledgerEntrySchema) }).parse(await call('GET', 'ledger')).entries,
     readCalls: async () => callsSchema.parse(await call('GET', 'calls')).calls,
     readDisk: async (machineId, file) => {
       const answer = await ask('GET', `servers/${machineId}/disk${file}`);

@@ -14,7 +14,10 @@ export function engineFolders(): string[] {
   const { DRYDOCK_ENGINES_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
   if (chosen !== undefined && chosen !== '') return [path.resolve(chosen)];
   if (process.getuid?.() === 0) return [machineFolder];
-  return [path.join(cache === undefined || cache === '' ? path.join(os.homedir(), '.cache') : cache, 'drydock/engines'), machineFolder];
+  return [
+    path.join(cache === undefined || cache === '' ? path.join(os.homedir(), '.cache') : cache, 'drydock/engines'),
+    machineFolder,
+  ];
 }
 
 /** Whether this process belongs to a test. The servers of a test need not survive a power cut. */

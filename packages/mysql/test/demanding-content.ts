@@ -94,4 +94,7 @@ export const histories = [
   'UPDATE hist2 SET b = 2',
 ];
 
-export const demandingContent = (flavour: Flavour): string[] => [...bothMake, ...(flavour === 'mariadb' ? mariadbMakes : [])];
+export const demandingContent = (flavour: Flavour): string[] => [
+  ...bothMake,
+  ...(flavour === 'mariadb' ? mariadbMakes : []),
+];

@@ -5,7 +5,8 @@ import { type Engine, listFetched } from '../src/engines/list-engines';
 const fetched = listFetched();
 
 /** The installed engine of this name, such as `mariadb@10.11`; null if it was not fetched. */
-export const engineOf = (name: string): Engine | null => fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
+export const engineOf = (name: string): Engine | null =>
+  fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
 
 /**
  * Runs the body with each of these engines. An engine that this machine does not have becomes a skipped test, which
@@ -27,7 +28,11 @@ type Step = readonly [from: string, to: string];
 
 /** The one that the gate has. */
 export const gateUpgrade: Step = ['mariadb@10.5', gateEngine];
-export const allUpgrades: readonly Step[] = [gateUpgrade, [gateEngine, 'mariadb@11.8'], ['mariadb@10.5', 'mariadb@11.8']];
+export const allUpgrades: readonly Step[] = [
+  gateUpgrade,
+  [gateEngine, 'mariadb@11.8'],
+  ['mariadb@10.5', 'mariadb@11.8'],
+];
 
 /**
  * Runs the body with each of these steps. A step with a version that this machine does not have becomes a skipped test.

@@ -63,7 +63,8 @@ export class Canaries {
   async harm(): Promise<string[]> {
     const found: string[] = [];
     if (fs.readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
-    if (fs.readdirSync(this.folder).join() !== 'secret') found.push(`files were written: ${fs.readdirSync(this.folder).join()}`);
+    if (fs.readdirSync(this.folder).join() !== 'secret')
+      found.push(`files were written: ${fs.readdirSync(this.folder).join()}`);
     for (const { server, session, facts } of this.watched) {
       const name = `${server.engine.flavour}@${server.engine.version}`;
       if (!isSameProcess(server.proof)) found.push(`${name} has ended`);
@@ -88,7 +89,8 @@ export class Canaries {
 
 /** Accounts with their rights, settings, plugins, and functions from libraries. */
 async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<string> {
-  const privileges = flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';
+  const privileges =
+    flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';
   const settings = (await ask(admin, 'SHOW GLOBAL VARIABLES')) as { Variable_name: string; Value: string }[];
   const others = [
     `${privileges} ORDER BY User, Host`,
@@ -97,7 +99,9 @@ async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<str
     'SELECT * FROM mysql.servers',
   ];
   const found = [
-    settings.filter(({ Variable_name: name }) => !restless.test(name)).map(({ Variable_name: name, Value: value }) => `${name} = ${value}`),
+    settings
+      .filter(({ Variable_name: name }) => !restless.test(name))
+      .map(({ Variable_name: name, Value: value }) => `${name} = ${value}`),
   ];
   for (const sql of others) found.push(((await ask(admin, sql)) as object[]).map((row) => JSON.stringify(row)));
   return found.flat().join('\n');

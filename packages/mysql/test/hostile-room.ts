@@ -6,7 +6,14 @@ import { quoteName } from '../src/session/session';
  * Character sets of clients, by the names that a TextDecoder knows. In the last three, a quote or a backslash may be
  * the second byte of a letter.
  */
-const decoders = { utf8mb4: 'utf-8', latin1: 'latin1', cp1251: 'windows-1251', gbk: 'gbk', sjis: 'shift_jis', big5: 'big5' } as const;
+const decoders = {
+  utf8mb4: 'utf-8',
+  latin1: 'latin1',
+  cp1251: 'windows-1251',
+  gbk: 'gbk',
+  sjis: 'shift_jis',
+  big5: 'big5',
+} as const;
 export type Charset = keyof typeof decoders;
 export const charsets = Object.keys(decoders) as Charset[];
 
@@ -35,7 +42,8 @@ function tableOf(charset: Charset): Map<string, number[]> {
   };
   for (let first = 0x80; first < 0x100; first += 1) add([first]);
   if (['gbk', 'sjis', 'big5'].includes(charset))
-    for (let first = 0x81; first < 0xff; first += 1) for (let second = 0x40; second < 0xff; second += 1) add([first, second]);
+    for (let first = 0x81; first < 0xff; first += 1)
+      for (let second = 0x40; second < 0xff; second += 1) add([first, second]);
   tables.set(charset, table);
   return table;
 }
@@ -79,7 +87,20 @@ const oddTexts = [
 ];
 const oddNames = [
   ...oddTexts.filter((text) => !/\s$/.test(text)),
-  ...['t', 'T', 'select', 'proc', 'Proc', 'mysql', 'global_priv', 'mysql.proc', 'user', 'root', 'drydock_0123456789abcdef', 'Noted'],
+  ...[
+    't',
+    'T',
+    'select',
+    'proc',
+    'Proc',
+    'mysql',
+    'global_priv',
+    'mysql.proc',
+    'user',
+    'root',
+    'drydock_0123456789abcdef',
+    'Noted',
+  ],
   ...['n'.repeat(64), 'N'.repeat(64), '縗'.repeat(64), '../../x', '#sql-1', 'md5', 'CURRENT_USER'],
 ];
 
@@ -108,7 +129,9 @@ export class Room {
 
   private readable(from: readonly string[]): string {
     const table = this.charset === 'utf8mb4' ? null : tableOf(this.charset);
-    const known = from.filter((text) => Array.from(text).every((letter) => letter < '\x80' || table === null || table.has(letter)));
+    const known = from.filter((text) =>
+      Array.from(text).every((letter) => letter < '\x80' || table === null || table.has(letter)),
+    );
     return this.random.pick(known);
   }
 

@@ -74,7 +74,11 @@ export interface HostileItem {
 }
 
 /** The statements of one schema, which its owner runs in it. */
-export function hostileSchema(seed: number, number: number, { flavour, owner }: { flavour: Flavour; owner: string }): HostileItem[] {
+export function hostileSchema(
+  seed: number,
+  number: number,
+  { flavour, owner }: { flavour: Flavour; owner: string },
+): HostileItem[] {
   const random = new SeededRandom(seed * 1_000_003 + number);
   const room = new Room(random, flavour, owner);
   const items = itemsOf(flavour);

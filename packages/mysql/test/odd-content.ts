@@ -46,7 +46,9 @@ export function oddContent(flavour: Flavour): string[] {
     `CREATE EVENT shop.ticks ON SCHEDULE EVERY 1 SECOND DO INSERT INTO noted VALUES (CURRENT_USER(), 'event')`,
     'CREATE EVENT other.rests ON SCHEDULE EVERY 1 HOUR DISABLE DO SELECT 1',
     'ALTER TABLE shop.plain RENAME shop.moved',
-    ...(flavour === 'mariadb' ? ['CREATE SEQUENCE shop.numbers START WITH 5 INCREMENT BY 5', 'SELECT NEXTVAL(shop.numbers)'] : []),
+    ...(flavour === 'mariadb'
+      ? ['CREATE SEQUENCE shop.numbers START WITH 5 INCREMENT BY 5', 'SELECT NEXTVAL(shop.numbers)']
+      : []),
   ];
 }
 

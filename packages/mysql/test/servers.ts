@@ -67,7 +67,20 @@ export async function closeQuietly(connection: Connection): Promise<void> {
 export function makeCertificate(folder: string, account: number): { certificate: string; key: string } {
   const [certificate, key] = ['certificate.pem', 'key.pem'].map((name) => path.join(folder, name)) as [string, string];
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
-  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', certificate, ...subject];
+  const args = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '1',
+    '-keyout',
+    key,
+    '-out',
+    certificate,
+    ...subject,
+  ];
   execFileSync('openssl', args, { stdio: 'ignore' });
   const { uid } = serverAccount(account);
   if (uid !== undefined) fs.chownSync(key, uid, uid);

@@ -32,7 +32,10 @@ export async function holdDump(server: MysqlServer): Promise<Held> {
 }
 
 /** The sections of a dump that was changed in transit. */
-export async function* changed(sections: AsyncIterable<Section>, change: (content: string) => string): AsyncGenerator<Section> {
+export async function* changed(
+  sections: AsyncIterable<Section>,
+  change: (content: string) => string,
+): AsyncGenerator<Section> {
   for await (const section of sections) {
     if (section.path !== 'content.json') {
       yield section;

@@ -22,7 +22,10 @@ export interface Awaited {
  * Resolves when a server that was just started answers. @throws with its last output if it ends, or does not answer in
  * time
  */
-export async function waitUntilAnswering(child: GuardedChild, { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited): Promise<void> {
+export async function waitUntilAnswering(
+  child: GuardedChild,
+  { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited,
+): Promise<void> {
   let lastWords = '';
   child.process.stderr?.on('data', (chunk: Buffer) => {
     lastWords = (lastWords + chunk.toString()).slice(-4000);
@@ -33,14 +36,17 @@ export async function waitUntilAnswering(child: GuardedChild, { label, timeoutMs
   const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
   for (;;) {
     const answer = await ask();
-    if (answer === 'wrong password' && bindTimeoutMs > 0 && !isOver()) await Promise.race([child.exited, sleep(bindTimeoutMs)]);
+    if (answer === 'wrong password' && bindTimeoutMs > 0 && !isOver())
+      await Promise.race([child.exited, sleep(bindTimeoutMs)]);
     if (isOver()) {
       await Promise.race([allSaid, sleep(1_000)]);
       throw new Error(`${label} did not start:\n${lastWords}`);
     }
     if (answer === 'ready') return;
-    if (answer === 'wrong password') throw new Error('The password of the data folder differs from the password file beside it');
-    if (performance.now() > until) throw new Error(`${label} did not answer within ${timeoutMs / 1000} s:\n${lastWords}`);
+    if (answer === 'wrong password')
+      throw new Error('The password of the data folder differs from the password file beside it');
+    if (performance.now() > until)
+      throw new Error(`${label} did not answer within ${timeoutMs / 1000} s:\n${lastWords}`);
     await sleep(25);
   }
 }

@@ -99,7 +99,20 @@ const toolFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 /** Names that would change the tools which make the box, outside of it and with all rights. */
 const forbiddenEnv = /^(?:_box_.*|LD_.*|BASH.*|ENV|SHELLOPTS|IFS|PS4|LIBMOUNT_.*|GLIBC_TUNABLES|GCONV_PATH)$/;
 /** The folders that every box has; no mount can replace them. */
-const ownFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/dev', '/proc', '/tmp', '/sys'];
+const ownFolders = [
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/etc',
+  '/dev',
+  '/proc',
+  '/tmp',
+  '/sys',
+];
 
 /**
  * Starts a program in a box: namespaces of its own, in which only `mounts` of this machine is visible. All programs of
@@ -111,7 +124,9 @@ const ownFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx3
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
-  const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve(exitOf(code, signal))));
+  const exited = new Promise<ChildExit>((resolve) =>
+    child.once('exit', (code, signal) => resolve(exitOf(code, signal))),
+  );
   const control = controlOf(child);
   control.on('error', () => undefined); // the script has gone, which `exited` tells
   const taking = takeListeners(child, options.ownNetwork?.ports ?? []);
@@ -172,17 +187,43 @@ function startScript(options: BoxOptions): ChildProcess {
 
 /** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the command. */
 function commandLineOf(options: BoxOptions): string[] {
-  const { isolation, account, rights = [], mounts, workdir, limits = {}, ownNetwork, isLastNamespace = false, command } = options;
+  const {
+    isolation,
+    account,
+    rights = [],
+    mounts,
+    workdir,
+    limits = {},
+    ownNetwork,
+    isLastNamespace = false,
+    command,
+  } = options;
   const isRoot = isolation.kind === 'accounts';
   const user = os.userInfo();
   const [uid, gid] = isRoot ? [account ?? 0, account ?? 0] : [user.uid, user.gid];
   const shown = [...nodeMount(), ...mounts];
   const kept = ['-all', ...rights.map((right) => `+${right}`)].join(',');
   return [
-    ...[toolPath('setpriv'), '--pdeathsig', 'KILL', '--', toolPath('unshare'), ...(isRoot ? [] : ['--user', '--map-root-user'])],
+    ...[
+      toolPath('setpriv'),
+      '--pdeathsig',
+      'KILL',
+      '--',
+      toolPath('unshare'),
+      ...(isRoot ? [] : ['--user', '--map-root-user']),
+    ],
     ...(ownNetwork === undefined ? [] : ['--net']),
     ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
-    ...['/bin/sh', '-c', boxScript, 'drydock-box', String(limits.tmpBytes ?? tmpBytesUsual), String(uid), String(gid), workdir],
+    ...[
+      '/bin/sh',
+      '-c',
+      boxScript,
+      'drydock-box',
+      String(limits.tmpBytes ?? tmpBytesUsual),
+      String(uid),
+      String(gid),
+      workdir,
+    ],
     // Without root the command's own namespace is the only one below the box's.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
@@ -198,8 +239,12 @@ function commandLineOf(options: BoxOptions): string[] {
   ];
 }
 
-function limitOptions({ memoryBytes, processes, openFiles, fileBytes }: BoxLimits, command: readonly string[]): string[] {
-  const data = memoryBytes === undefined ? undefined : memoryBytes + (command.includes(process.execPath) ? nodeCodeBytes() : 0);
+function limitOptions(
+  { memoryBytes, processes, openFiles, fileBytes }: BoxLimits,
+  command: readonly string[],
+): string[] {
+  const data =
+    memoryBytes === undefined ? undefined : memoryBytes + (command.includes(process.execPath) ? nodeCodeBytes() : 0);
   const given = { data, nproc: processes, nofile: openFiles, fsize: fileBytes };
   return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
 }
@@ -253,7 +298,9 @@ function overInherited(first: number): Descriptors {
   inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);
   nothingFd ??= fs.openSync('/dev/null', 'r');
   const last = Math.max(first - 1, ...inherited);
-  return Array.from({ length: last - first + 1 }, (_, n) => (inherited?.includes(first + n) === true ? nothingFd : 'ignore'));
+  return Array.from({ length: last - first + 1 }, (_, n) =>
+    inherited?.includes(first + n) === true ? nothingFd : 'ignore',
+  );
 }
 
 /** O_CLOEXEC, as Linux shows it in octal. */
@@ -277,10 +324,12 @@ function checkOptions({ isolation, account, rights = [], env, mounts, workdir, c
   if (isolation.kind !== 'accounts' && rights.length > 0) throw new BoxError('only root has rights to give to a box');
   if (command.length === 0) throw new BoxError('a box needs a command');
   for (const name of Object.keys(env)) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || forbiddenEnv.test(name)) throw new BoxError(`no box takes a variable called ${name}`);
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || forbiddenEnv.test(name))
+      throw new BoxError(`no box takes a variable called ${name}`);
   }
   for (const given of [workdir, ...mounts.flatMap(({ from, to }) => [from, to])]) {
-    if (!path.isAbsolute(given) || path.normalize(given) !== given) throw new BoxError(`${given} is no plain absolute path`);
+    if (!path.isAbsolute(given) || path.normalize(given) !== given)
+      throw new BoxError(`${given} is no plain absolute path`);
   }
   const shown = mounts.map(({ to }) => to);
   for (const [at, to] of shown.entries()) {
@@ -305,7 +354,9 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
       });
       child.once('error', (error) => reject(end(error.message)));
       // This waits for the last of the output, because the tools' message is the reason.
-      child.once('exit', (code) => setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))));
+      child.once('exit', (code) =>
+        setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))),
+      );
     });
   } finally {
     clearTimeout(timer);
@@ -329,4 +380,5 @@ function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
   return isSignal(name) ? { code: null, signal: name } : { code, signal };
 }
 
-const isSignal = (name: string | undefined): name is NodeJS.Signals => name !== undefined && name in os.constants.signals;
+const isSignal = (name: string | undefined): name is NodeJS.Signals =>
+  name !== undefined && name in os.constants.signals;

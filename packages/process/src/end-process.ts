@@ -6,7 +6,11 @@ import { isSameProcess, listProcessesIn, type ProcessProof } from './process-pro
  * after each. Resolves with true once it has gone, and with false if it outlived them all (a process in an
  * uninterruptible wait).
  */
-export async function endProcess(proof: ProcessProof, signals: readonly NodeJS.Signals[], graceMs: number): Promise<boolean> {
+export async function endProcess(
+  proof: ProcessProof,
+  signals: readonly NodeJS.Signals[],
+  graceMs: number,
+): Promise<boolean> {
   for (const signal of signals) {
     if (!isSameProcess(proof)) return true;
     sendSignal(proof.pid, signal);

@@ -38,9 +38,14 @@ const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
  * the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set
  * it.)
  */
-export async function spawnGuarded(command: string, args: readonly string[], options: GuardOptions): Promise<GuardedChild> {
+export async function spawnGuarded(
+  command: string,
+  args: readonly string[],
+  options: GuardOptions,
+): Promise<GuardedChild> {
   const { signalOnOrphan, isWrapper = false, memoryBytes, ...spawnOptions } = options;
-  const limited = memoryBytes === undefined ? [] : ['/bin/sh', '-c', limitScript, 'limited', String(Math.floor(memoryBytes / 1024))];
+  const limited =
+    memoryBytes === undefined ? [] : ['/bin/sh', '-c', limitScript, 'limited', String(Math.floor(memoryBytes / 1024))];
   const [program = '', ...given] = [...limited, command, ...args];
   const child = spawn(program, given, { ...spawnOptions, detached: true });
   const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
@@ -54,7 +59,12 @@ export async function spawnGuarded(command: string, args: readonly string[], opt
   const guard = spawnGuard(target, signalOnOrphan);
   void exited.then(() => guard.kill('SIGKILL'));
   const proof = proveProcess(pid) ?? { pid, startedTicks: '' };
-  return { process: child, proof, exited, stop: (signal, graceMs) => stopChild({ child, target, exited }, signal, graceMs) };
+  return {
+    process: child,
+    proof,
+    exited,
+    stop: (signal, graceMs) => stopChild({ child, target, exited }, signal, graceMs),
+  };
 }
 
 async function stopChild(

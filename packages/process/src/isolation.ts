@@ -26,7 +26,8 @@ export function detectIsolation(): Promise<Isolation> {
 }
 
 async function tryOnce(): Promise<Isolation> {
-  if (process.platform !== 'linux') return { kind: 'none', reason: `boxes need Linux, and this is ${process.platform}` };
+  if (process.platform !== 'linux')
+    return { kind: 'none', reason: `boxes need Linux, and this is ${process.platform}` };
   const isolation: Isolation = process.getuid?.() === 0 ? { kind: 'accounts' } : { kind: 'user_namespaces' };
   const reason = await whyNot(isolation, null);
   return reason === null ? isolation : { kind: 'none', reason };

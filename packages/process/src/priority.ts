@@ -45,8 +45,10 @@ function readOne(pid: number): ProcessUse | null {
  */
 export function setNice(pid: number, nice: number): void {
   const { thread, session } = readNice(pid);
-  if (thread !== nice && isThreadNiceReversible()) for (const one of threadsOf(pid)) ignoreRefusal(() => os.setPriority(one, nice));
-  if (session !== null && session !== nice) ignoreRefusal(() => fs.writeFileSync(`/proc/${pid}/autogroup`, String(nice)));
+  if (thread !== nice && isThreadNiceReversible())
+    for (const one of threadsOf(pid)) ignoreRefusal(() => os.setPriority(one, nice));
+  if (session !== null && session !== nice)
+    ignoreRefusal(() => fs.writeFileSync(`/proc/${pid}/autogroup`, String(nice)));
 }
 
 const sysNice = 23n;

@@ -29,7 +29,8 @@ const lacking = missingTools('redis');
   test('of given passwords it takes each, and no other', async () => {
     const passwords = ['a'.repeat(32), 'b'.repeat(32)];
     const given = await startRedis({ folder: path.join(folder, 'given'), passwords });
-    const answers = (): Promise<boolean[]> => Promise.all([...passwords, 'wrong'].map((password) => pingRedis(given.port, password)));
+    const answers = (): Promise<boolean[]> =>
+      Promise.all([...passwords, 'wrong'].map((password) => pingRedis(given.port, password)));
     try {
       expect(new URL(given.url).password).toBe(passwords[0]);
       expect(await answers()).toEqual([true, true, false]);

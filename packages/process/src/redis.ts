@@ -65,7 +65,11 @@ interface Start {
 async function startOn(port: number, { program, folder, options }: Start): Promise<RedisServer> {
   const [password = settlePassword(folder), ...others] = options.passwords ?? [];
   const configuration = path.join(folder, 'redis.conf');
-  fs.writeFileSync(configuration, configurationText(folder, port, [password, ...others], options.isEphemeral === true), { mode: 0o600 });
+  fs.writeFileSync(
+    configuration,
+    configurationText(folder, port, [password, ...others], options.isEphemeral === true),
+    { mode: 0o600 },
+  );
   const child = await spawnGuarded(program, [configuration], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -119,10 +123,21 @@ async function clearLeftoverRedis(folder: string): Promise<void> {
 }
 
 function isProof(value: unknown): value is ProcessProof {
-  return typeof value === 'object' && value !== null && 'pid' in value && 'startedTicks' in value && typeof value.pid === 'number';
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'pid' in value &&
+    'startedTicks' in value &&
+    typeof value.pid === 'number'
+  );
 }
 
-async function waitUntilAnswering(child: GuardedChild, port: number, password: string, onLog?: (text: string) => void): Promise<void> {
+async function waitUntilAnswering(
+  child: GuardedChild,
+  port: number,
+  password: string,
+  onLog?: (text: string) => void,
+): Promise<void> {
   let lastWords = '';
   const keep = (chunk: Buffer): void => {
     lastWords = (lastWords + chunk.toString()).slice(-4000);
@@ -137,7 +152,8 @@ async function waitUntilAnswering(child: GuardedChild, port: number, password: s
       await Promise.race([allSaid, sleep(1_000)]);
       throw new Error(`Redis did not start:\n${lastWords}`);
     }
-    if (performance.now() > until) throw new Error(`Redis did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
+    if (performance.now() > until)
+      throw new Error(`Redis did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
     await sleep(20);
   }
 }

@@ -56,7 +56,11 @@ const socketPathBytesMax = 103;
  * longest name of a socket in it, and the beginning of all names. Call it while no server runs: leftover sockets of a
  * killed one would keep the next from listening, and are removed.
  */
-export function settleSocketFolder(home: string, account: number | null, names: { longest: string; prefix: string }): string {
+export function settleSocketFolder(
+  home: string,
+  account: number | null,
+  names: { longest: string; prefix: string },
+): string {
   const near = path.join(home, 'socket');
   const isShort = Buffer.byteLength(near) + names.longest.length < socketPathBytesMax;
   const folder = isShort ? near : findShort(path.join(home, 'socket.txt'));

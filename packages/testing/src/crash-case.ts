@@ -31,10 +31,15 @@ export type CrashProfile = 'effects' | 'short' | 'full';
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const ofSteps = profile === 'effects' ? effectCases : stepCases;
   const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));
-  return [...cases, ...undoCases(definition, profile), killAt('finish.before', definition.steps.at(-1)?.name ?? '', {})];
+  return [
+    ...cases,
+    ...undoCases(definition, profile),
+    killAt('finish.before', definition.steps.at(-1)?.name ?? '', {}),
+  ];
 }
 
-const isDeath = ({ name, expect, freezes }: CrashCase): boolean => /^kill at /.test(name) && expect === 'succeeded' && !freezes;
+const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
+  /^kill at /.test(name) && expect === 'succeeded' && !freezes;
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
@@ -54,10 +59,19 @@ export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
 function allInOne(name: string, cases: readonly CrashCase[]): CrashCase[] {
   const last = cases.at(-1);
   if (last === undefined || cases.length === 1) return [...cases];
-  const armed = new Map(cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)));
+  const armed = new Map(
+    cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)),
+  );
   // How often a step is started is checked by the runs with one death each.
   const { attempts: _attempts, ...rest } = last;
-  return [{ ...rest, name: `${name} (${last.name} being the last)`, names: cases.map((one) => one.name), arm: [...armed.values()] }];
+  return [
+    {
+      ...rest,
+      name: `${name} (${last.name} being the last)`,
+      names: cases.map((one) => one.name),
+      arm: [...armed.values()],
+    },
+  ];
 }
 
 function effectCases(definition: CrashDefinition, index: number): CrashCase[] {
@@ -83,9 +97,13 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];
-  const freezeAt = profile === 'full' ? ['before', 'after_effect', ...(isLast ? [] : ['after_checkpoint'])] : ['after_effect'];
+  const freezeAt =
+    profile === 'full' ? ['before', 'after_effect', ...(isLast ? [] : ['after_checkpoint'])] : ['after_effect'];
   const expected = index < definition.pointOfNoReturn ? 'failed' : 'needs_attention';
-  const throws = ['before', 'after_effect'].map((where) => ({ ...one(at(where), 'throw', step), expect: expected as CrashCase['expect'] }));
+  const throws = ['before', 'after_effect'].map((where) => ({
+    ...one(at(where), 'throw', step),
+    expect: expected as CrashCase['expect'],
+  }));
   return [
     ...kills,
     ...thrice,

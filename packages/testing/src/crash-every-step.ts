@@ -79,7 +79,9 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
   const report: CrashReport = { cases: [] };
   const endsAtMs = performance.now() + (options.limitMs ?? crashLimitMs - 40_000);
   try {
-    const wanted = crashCases(definition, options.profile ?? 'short').filter(({ name }) => options.only?.(name) !== false);
+    const wanted = crashCases(definition, options.profile ?? 'short').filter(
+      ({ name }) => options.only?.(name) !== false,
+    );
     for (const crashCase of options.inFewRuns === true ? inFewRuns(wanted) : wanted) {
       const startedMs = performance.now();
       try {
@@ -101,9 +103,14 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
     tokens.remove();
   }
   if (failures.length > 0)
-    throw new Error(failures.map(({ name, error }) => `${name}: ${error instanceof Error ? error.message : String(error)}`).join('\n'), {
-      cause: failures[0]?.error,
-    });
+    throw new Error(
+      failures
+        .map(({ name, error }) => `${name}: ${error instanceof Error ? error.message : String(error)}`)
+        .join('\n'),
+      {
+        cause: failures[0]?.error,
+      },
+    );
   return report;
 }
 
@@ -114,7 +121,10 @@ interface Scene<Run extends { workflowId: string }> {
   leftMs: number;
 }
 
-async function runCase<Run extends { workflowId: string }>(crashCase: CrashCase, scene: Scene<Run>): Promise<'old' | 'new'> {
+async function runCase<Run extends { workflowId: string }>(
+  crashCase: CrashCase,
+  scene: Scene<Run>,
+): Promise<'old' | 'new'> {
   const { fixture, tokens, crew } = scene;
   const refusedBefore = (await fixture.refusedWrites?.()) ?? 0;
   for (const { point, mode, times } of crashCase.arm) tokens.arm(point, mode, times);
@@ -146,8 +156,16 @@ async function runCase<Run extends { workflowId: string }>(crashCase: CrashCase,
  * A worker stops itself at the point. Then its leases are ended. Resolves with the highest fence that had been given
  * out by then.
  */
-async function expireFrozen<Run extends { workflowId: string }>({ fixture, tokens, crew }: Scene<Run>): Promise<bigint> {
-  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, { timeoutMs: 90_000, everyMs: 50, what: 'the freeze' });
+async function expireFrozen<Run extends { workflowId: string }>({
+  fixture,
+  tokens,
+  crew,
+}: Scene<Run>): Promise<bigint> {
+  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, {
+    timeoutMs: 90_000,
+    everyMs: 50,
+    what: 'the freeze',
+  });
   return fixture.leases.expire();
 }
 
@@ -206,13 +224,22 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
 }
 
 function checkLook(crashCase: CrashCase, look: CrashLook): void {
-  assert(look.status === crashCase.expect, `ended as ${look.status}, not ${crashCase.expect}: ${JSON.stringify(look.steps)}`);
-  assert(look.unfinished === (look.status === 'needs_attention' ? 1 : 0), `${look.unfinished} unfinished workflows are left`);
+  assert(
+    look.status === crashCase.expect,
+    `ended as ${look.status}, not ${crashCase.expect}: ${JSON.stringify(look.steps)}`,
+  );
+  assert(
+    look.unfinished === (look.status === 'needs_attention' ? 1 : 0),
+    `${look.unfinished} unfinished workflows are left`,
+  );
   assert(look.auditRows === undefined || look.auditRows === 1, `${look.auditRows} audit rows`);
   const step = look.steps.find(({ name }) => name === crashCase.step);
   assert(step !== undefined, `the step ${crashCase.step} is not on record`);
   if (crashCase.attempts !== undefined)
-    assert(step?.attempts === crashCase.attempts, `${crashCase.step} was begun ${step?.attempts} times, not ${crashCase.attempts}`);
+    assert(
+      step?.attempts === crashCase.attempts,
+      `${crashCase.step} was begun ${step?.attempts} times, not ${crashCase.attempts}`,
+    );
   if (crashCase.expect !== 'succeeded')
     assert(step?.status === 'failed', `the failure is not recorded at ${crashCase.step} but it is ${step?.status}`);
 }

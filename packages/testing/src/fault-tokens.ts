@@ -21,7 +21,8 @@ export function createFaultTokens(): FaultTokens {
   return {
     folder,
     arm: (point, mode, times = 1) => {
-      for (let number = 1; number <= times; number += 1) writeFileSync(path.join(folder, `${point}@${mode}@${number}`), '');
+      for (let number = 1; number <= times; number += 1)
+        writeFileSync(path.join(folder, `${point}@${mode}@${number}`), '');
     },
     left,
     clear: () => {

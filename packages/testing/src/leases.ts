@@ -16,7 +16,8 @@ export interface Leases {
 type Query = (text: string, values: readonly unknown[]) => Promise<readonly { fence: string }[]>;
 
 export function openLeases(query: Query, leaseSeconds: number): Leases {
-  const fence = async (text: string, values: readonly unknown[]): Promise<bigint> => BigInt((await query(text, values))[0]?.fence ?? 0);
+  const fence = async (text: string, values: readonly unknown[]): Promise<bigint> =>
+    BigInt((await query(text, values))[0]?.fence ?? 0);
   return {
     expire: (at = Date.now()) => fence(expireSql, [at / 1_000, leaseSeconds]),
     fenceOf: (workflowId) => fence('SELECT fence::text AS fence FROM workflow WHERE id = $1::uuid', [workflowId]),

@@ -24,7 +24,10 @@ async function startServer(folder: string, lines: readonly string[], { isSentine
   const home = mkdtempSync(path.join(folder, 'server-'));
   const file = path.join(home, 'redis.conf');
   const common = [`port ${port}`, 'bind 127.0.0.1', `dir ${home}`, 'save ""', 'appendonly no'];
-  writeFileSync(file, [...common, ...(isSentinel ? [] : [`requirepass ${password}`, `masterauth ${password}`]), ...lines].join('\n'));
+  writeFileSync(
+    file,
+    [...common, ...(isSentinel ? [] : [`requirepass ${password}`, `masterauth ${password}`]), ...lines].join('\n'),
+  );
   const child = await spawnGuarded(program, [file, ...(isSentinel ? ['--sentinel'] : [])], {
     cwd: home,
     stdio: ['ignore', 'ignore', 'ignore'],
@@ -65,7 +68,8 @@ const slots = 16_384;
 /** Three masters, each with a third of the slots. */
 export const startRedisCluster = () =>
   inFolder(async (folder, servers) => {
-    for (let node = 0; node < 3; node += 1) servers.push(await startServer(folder, ['cluster-enabled yes', 'cluster-node-timeout 5000']));
+    for (let node = 0; node < 3; node += 1)
+      servers.push(await startServer(folder, ['cluster-enabled yes', 'cluster-node-timeout 5000']));
     for (const [index, server] of servers.entries()) {
       const [from, to] = [index, index + 1].map((third) => Math.floor((slots * third) / servers.length));
       await server.ask('CLUSTER', 'ADDSLOTSRANGE', from ?? 0, (to ?? slots) - 1);

@@ -5,4 +5,5 @@ export const describeWith = (missing: string): Suite =>
   missing === '' ? describe : (title, body) => describe.skip(`${title} (needs ${missing})`, body);
 
 /** Appears in the report for tests that cannot even be listed here. */
-export const skipTests = (title: string, missing: string): void => it.skip(`${title} (needs ${missing})`, () => undefined);
+export const skipTests = (title: string, missing: string): void =>
+  it.skip(`${title} (needs ${missing})`, () => undefined);

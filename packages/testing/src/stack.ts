@@ -88,11 +88,15 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
   fs.chmodSync(dataDir, 0o711); // as root, Postgres runs as nobody, which must be able to enter the folder
   const tree = options.tree ?? root;
-  const supervisor = spawn(options.node ?? process.execPath, ['--enable-source-maps', path.join(tree, 'infra/dev/dist/start.js')], {
-    cwd: tree,
-    env: { ...process.env, ...stackEnvironment(options, dataDir) },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  });
+  const supervisor = spawn(
+    options.node ?? process.execPath,
+    ['--enable-source-maps', path.join(tree, 'infra/dev/dist/start.js')],
+    {
+      cwd: tree,
+      env: { ...process.env, ...stackEnvironment(options, dataDir) },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    },
+  );
   const exited = new Promise<void>((resolve) => supervisor.once('exit', () => resolve()));
   const stop = async (): Promise<void> => {
     if (supervisor.exitCode === null && supervisor.signalCode === null) supervisor.kill('SIGTERM');
@@ -108,7 +112,9 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const stack = openRunningStack(dataDir, supervisor.pid ?? 0);
   if (stack.demo['unfinished'] === undefined) return { ...stack, stop };
   await stop();
-  throw new Error(`The stack came up without all of its content:\n${JSON.stringify(stack.demo['unfinished'], null, 2)}`);
+  throw new Error(
+    `The stack came up without all of its content:\n${JSON.stringify(stack.demo['unfinished'], null, 2)}`,
+  );
 }
 
 function stackEnvironment(options: StackOptions, dataDir: string): Record<string, string> {
@@ -122,7 +128,9 @@ function stackEnvironment(options: StackOptions, dataDir: string): Record<string
     WORKFLOW_SWEEP_MS: String(options.sweepMs ?? 300),
     ...(options.queueBackend === undefined ? {} : { QUEUE_BACKEND: options.queueBackend }),
     ...(options.faultsDir === undefined ? {} : { DRYDOCK_FAULTS: options.faultsDir }),
-    ...(options.otlpEndpoint === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: options.otlpEndpoint, OTEL_BSP_SCHEDULE_DELAY: '200' }),
+    ...(options.otlpEndpoint === undefined
+      ? {}
+      : { OTEL_EXPORTER_OTLP_ENDPOINT: options.otlpEndpoint, OTEL_BSP_SCHEDULE_DELAY: '200' }),
     ...options.environment,
   };
 }
@@ -141,14 +149,17 @@ async function waitForReady(supervisor: ChildProcess, exited: Promise<void>): Pr
   });
   const outcome = await Promise.race([ready, exited, late]);
   clearTimeout(timer);
-  if (outcome !== 'ready') throw new Error(`The stack did not come up${outcome === 'late' ? ' in time' : ''}:\n${output}`);
+  if (outcome !== 'ready')
+    throw new Error(`The stack did not come up${outcome === 'late' ? ' in time' : ''}:\n${output}`);
 }
 
 function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStack, 'stop'> {
-  const processes = (): StackProcesses => processesSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8')));
+  const processes = (): StackProcesses =>
+    processesSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8')));
   const pidOf = (name: string): number => {
     const running = processes()[name];
-    if (running === undefined) throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
+    if (running === undefined)
+      throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
     return running.pid;
   };
   const expireLeases = async (service: string, at = Date.now()): Promise<void> => {
@@ -159,7 +170,10 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
       const { rows } = await client.query<{ exists: boolean }>("SELECT to_regclass('workflow') IS NOT NULL AS exists");
       if (rows[0]?.exists !== true) return;
       const leaseSeconds = Number(variableOf(pidOf(`${service}-worker`), 'WORKFLOW_LEASE_SECONDS'));
-      await openLeases(async (text, values) => (await client.query<{ fence: string }>(text, [...values])).rows, leaseSeconds).expire(at);
+      await openLeases(
+        async (text, values) => (await client.query<{ fence: string }>(text, [...values])).rows,
+        leaseSeconds,
+      ).expire(at);
     } finally {
       await client.end();
     }

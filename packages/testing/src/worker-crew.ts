@@ -23,7 +23,8 @@ export function keepWorkers(count: number, spawnWorker: () => ChildProcess): Wor
     });
   };
   for (let number = 0; number < count; number += 1) hire();
-  const frozen = (): number[] => [...alive].flatMap((child) => (child.pid !== undefined && isStopped(child.pid) ? [child.pid] : []));
+  const frozen = (): number[] =>
+    [...alive].flatMap((child) => (child.pid !== undefined && isStopped(child.pid) ? [child.pid] : []));
   return {
     frozen,
     thaw: () => {

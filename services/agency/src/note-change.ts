@@ -9,7 +9,13 @@ export const boardPath = (boardId: string): string => `/v1/agency/boards/${board
 export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
 
 /** One entry of the audit log, in the transaction of the change. `action`: resource and verb. */
-export async function noteChange({ database }: HandlerContext, tx: Tx, caller: Caller, action: EventType, target: string): Promise<void> {
+export async function noteChange(
+  { database }: HandlerContext,
+  tx: Tx,
+  caller: Caller,
+  action: EventType,
+  target: string,
+): Promise<void> {
   const { orgId, mode, keyId: actorKeyId } = caller;
   await audit(database.sql(tx), { orgId, mode, actorKeyId, action, target, workflowId: null });
 }

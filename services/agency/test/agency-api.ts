@@ -33,7 +33,8 @@ export async function startAgency(): Promise<AgencyApi> {
     ask,
     board: () => ask('POST', '/v1/agency/boards', { name: 'Launch' }),
     column: (boardId, body = {}) => ask('POST', `/v1/agency/boards/${boardId}/columns`, { name: 'To do', ...body }),
-    label: (boardId, body = {}) => ask('POST', `/v1/agency/boards/${boardId}/labels`, { name: 'Urgent', colour: 'red', ...body }),
+    label: (boardId, body = {}) =>
+      ask('POST', `/v1/agency/boards/${boardId}/labels`, { name: 'Urgent', colour: 'red', ...body }),
     card: (boardId, columnId, body = {}) =>
       ask('POST', `/v1/agency/boards/${boardId}/cards`, { column_id: columnId, title: 'A card', ...body }),
   };

@@ -23,7 +23,8 @@ const calls = {
 const hetznerSchema = z.strictObject({ driver: z.literal('hetzner'), token: z.string().min(1), ...calls, ...offered });
 
 const everySpecIsASize = [
-  ({ sizes, specs }: { sizes: object; specs: object }) => Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)),
+  ({ sizes, specs }: { sizes: object; specs: object }) =>
+    Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)),
   'a price of a size that there is not',
 ] as const;
 
@@ -36,7 +37,10 @@ const proxmoxSchema = z
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
     /** Image to the number of the template that is cloned for it. */
     templates: z.record(z.string(), z.int().min(100)),
-    sizes: z.record(z.string(), z.strictObject({ cores: z.int().min(1), memory_mb: z.int().min(16), disk_gb: z.int().min(1) })),
+    sizes: z.record(
+      z.string(),
+      z.strictObject({ cores: z.int().min(1), memory_mb: z.int().min(16), disk_gb: z.int().min(1) }),
+    ),
     ...calls,
     ...offered,
   })
@@ -53,16 +57,27 @@ const qemuSchema = z
     zone: z.string().default('local'),
     images: z.record(
       z.string(),
-      z.strictObject({ disk: absolute, kernel: absolute.optional(), initrd: absolute.optional(), append: z.string().optional() }),
+      z.strictObject({
+        disk: absolute,
+        kernel: absolute.optional(),
+        initrd: absolute.optional(),
+        append: z.string().optional(),
+      }),
     ),
-    sizes: z.record(z.string(), z.strictObject({ cpus: z.int().min(1), memory_mb: z.int().min(32), disk_gb: z.int().min(1) })),
+    sizes: z.record(
+      z.string(),
+      z.strictObject({ cpus: z.int().min(1), memory_mb: z.int().min(32), disk_gb: z.int().min(1) }),
+    ),
     ...offered,
   })
   .refine(...everySpecIsASize);
 
 const targetSchema = z
   .discriminatedUnion('driver', [hetznerSchema, proxmoxSchema, qemuSchema])
-  .refine(({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)), 'a plan names a size without a price');
+  .refine(
+    ({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)),
+    'a plan names a size without a price',
+  );
 
 export type TargetConfig = z.infer<typeof targetSchema>;
 /** By deploy target. */

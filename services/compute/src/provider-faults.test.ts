@@ -59,7 +59,13 @@ it('D1: a request that is lost before the acceptance ends the workflow with the 
   const disk = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: rebuild, answer: { kind: 'silence' } });
   const audited = ['server.roll_back'];
-  expect(await outcomeOf(disk)).toMatchObject({ status: 'failed', code: 'provider_not_accepted', content: 'old', sent: 0, audited });
+  expect(await outcomeOf(disk)).toMatchObject({
+    status: 'failed',
+    code: 'provider_not_accepted',
+    content: 'old',
+    sent: 0,
+    audited,
+  });
   expect(await serverOf(disk)).toMatchObject({ status: 'active', operable: true, power_state: 'on', message: '' });
   // The server is free again.
   expect(await outcomeOf(disk)).toMatchObject({ ...rolledBack, audited: [...audited, 'server.roll_back'] });

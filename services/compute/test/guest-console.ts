@@ -42,12 +42,20 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
 async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
   const asking = setInterval(() => socket.write('\necho up\n'), 250);
   try {
-    await until(() => /up\r?\nGUEST exit 0/.test(heard()), { timeoutMs: bootMs, everyMs: 20, what: 'a guest that has booted' });
+    await until(() => /up\r?\nGUEST exit 0/.test(heard()), {
+      timeoutMs: bootMs,
+      everyMs: 20,
+      what: 'a guest that has booted',
+    });
   } finally {
     clearInterval(asking);
   }
   socket.write('echo last\n');
-  await until(() => /last\r?\nGUEST exit 0\r?\n/.test(heard()), { timeoutMs: commandMs, everyMs: 20, what: 'the last answer' });
+  await until(() => /last\r?\nGUEST exit 0\r?\n/.test(heard()), {
+    timeoutMs: commandMs,
+    everyMs: 20,
+    what: 'the last answer',
+  });
 }
 
 async function connectTo(machineFolder: string): Promise<Socket> {

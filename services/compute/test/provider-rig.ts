@@ -108,7 +108,10 @@ export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
 }
 
 /** Pushes the emulator's time on until the action has ended. */
-export async function ended({ admin, driver }: RigWorld, { machineId, actionId }: Accepted): Promise<ProviderAction | null> {
+export async function ended(
+  { admin, driver }: RigWorld,
+  { machineId, actionId }: Accepted,
+): Promise<ProviderAction | null> {
   if (actionId === null) return null;
   for (let polls = 0; polls < 20; polls += 1) {
     await admin.changeClock({ advanceSeconds: 60 });

@@ -38,13 +38,15 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const database = databases.read(thingId);
         if (database.isOver(spec.upgrade_id)) return spec.stage === 'compare' ? uncompared : null;
         const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
-        if (way === 'restore' && spec.stage !== 'finish') throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
+        if (way === 'restore' && spec.stage !== 'finish')
+          throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
         // Stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
         // It was compared before, or never will be; the caller has lost the record of it.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
-        if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
+        if (phase === 'prepared' && isBehind)
+          throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
         const moving = await movingOf(database, spec.upgrade_id, fence);
         const { jobs } = database.engine;
         if (spec.stage === 'compare') {
@@ -52,7 +54,9 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
           return remembering(database, spec.upgrade_id, compared);
         }
         const work = await jobs.stage(moving, spec.stage);
-        return work === null ? null : runJob(jobs.program, work, { channel: null, signal, progress, result: z.unknown() });
+        return work === null
+          ? null
+          : runJob(jobs.program, work, { channel: null, signal, progress, result: z.unknown() });
       },
     }),
     dump: jobKind({
@@ -77,7 +81,11 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: () => 'verify_dump',
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
-        verifyDump(databases, { kind: 'verify_dump', thingId, jobId, spec }, { channel, signal, progress, result: loadedDumpSchema }),
+        verifyDump(
+          databases,
+          { kind: 'verify_dump', thingId, jobId, spec },
+          { channel, signal, progress, result: loadedDumpSchema },
+        ),
     }),
     try_dump: jobKind({
       spec: verifyDumpJobSchema,
@@ -85,7 +93,11 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: () => 'verify_dump',
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
-        verifyDump(databases, { kind: 'try_dump', thingId, jobId, spec }, { channel, signal, progress, result: tryDumpResultSchema }),
+        verifyDump(
+          databases,
+          { kind: 'try_dump', thingId, jobId, spec },
+          { channel, signal, progress, result: tryDumpResultSchema },
+        ),
     }),
   };
 }
@@ -127,7 +139,12 @@ async function loadDump<Result>(
 /** The scratch instance is removed in any case. */
 async function verifyDump<Result>(
   databases: HostedDatabases,
-  { kind, thingId, jobId, spec }: { kind: 'verify_dump' | 'try_dump'; thingId: string; jobId: string; spec: VerifyDumpJob },
+  {
+    kind,
+    thingId,
+    jobId,
+    spec,
+  }: { kind: 'verify_dump' | 'try_dump'; thingId: string; jobId: string; spec: VerifyDumpJob },
   running: Running<Result>,
 ): Promise<Result> {
   const { scratches } = databases.known(thingId);
@@ -151,7 +168,12 @@ const prechecks = new Map<string, Promise<UpgradeJudgement>>();
  * The findings of a move's prechecks, read from the instance now. With a trial, the schema is made in an empty instance
  * of the new major, which is then removed.
  */
-export function precheck(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
+export function precheck(
+  databases: HostedDatabases,
+  databaseId: string,
+  toMajor: Major,
+  withTrial: boolean,
+): Promise<UpgradeJudgement> {
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);
   if (running !== undefined) return running;
@@ -160,7 +182,12 @@ export function precheck(databases: HostedDatabases, databaseId: string, toMajor
   return started;
 }
 
-async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
+async function lookAhead(
+  databases: HostedDatabases,
+  databaseId: string,
+  toMajor: Major,
+  withTrial: boolean,
+): Promise<UpgradeJudgement> {
   const { database, scratches } = databases.known(databaseId);
   const { serving, database_name: databaseName } = database.record;
   const { major, adminUrl } = { major: database.serving.major, adminUrl: database.requireUrl(serving) };
@@ -168,10 +195,19 @@ async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor
   await assertInstalled(toMajor);
   const freeBytes = (await database.describe()).free_bytes;
   const scratchId = `trial-${toMajor}`;
-  const running = { channel: null, signal: AbortSignal.timeout(trialMs), progress: () => undefined, result: judgementFactsSchema };
+  const running = {
+    channel: null,
+    signal: AbortSignal.timeout(trialMs),
+    progress: () => undefined,
+    result: judgementFactsSchema,
+  };
   try {
     const trialUrl = withTrial ? (await scratches.make(scratchId, toMajor)).adminUrl : null;
-    const found = await runJob(jobs.program, await jobs.precheck({ databaseName, adminUrl, major, toMajor, trialUrl, freeBytes }), running);
+    const found = await runJob(
+      jobs.program,
+      await jobs.precheck({ databaseName, adminUrl, major, toMajor, trialUrl, freeBytes }),
+      running,
+    );
     return {
       path: found.path,
       findings: found.findings,

@@ -56,7 +56,9 @@ export class Endpoint {
     this.options = options;
     const { places, readKnownPorts, wire } = options;
     this.places = new SessionPlaces({ places, readKnownPorts, graceMs: scaled(loginMs) });
-    this.address = new DatabaseAddress(wire.judge, (client, greeting, settle) => this.receive(client, greeting, settle));
+    this.address = new DatabaseAddress(wire.judge, (client, greeting, settle) =>
+      this.receive(client, greeting, settle),
+    );
   }
 
   get server(): Server {
@@ -111,7 +113,13 @@ export class Endpoint {
       this.waiting.delete(client);
       this.places.forget(client);
     });
-    this.admit(client, { first, settle, isCancel: kind === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
+    this.admit(client, {
+      first,
+      settle,
+      isCancel: kind === 'cancel',
+      untilMs: performance.now() + this.options.holdMs,
+      hangUps: 0,
+    });
   }
 
   private admit(client: Socket, passage: Passage): void {

@@ -1,4 +1,10 @@
-import type { DumpJob, LoadDumpJob, UpgradeComparison, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
+import type {
+  DumpJob,
+  LoadDumpJob,
+  UpgradeComparison,
+  UpgradeStage,
+  VerifyDumpJob,
+} from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { RunningServer } from '@drydock/process/kept-server';
 import type { DatabaseRecord, UpgradeRecord } from './database-folder';

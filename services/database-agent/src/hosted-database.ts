@@ -88,14 +88,16 @@ export class HostedDatabase {
   /** The URL of the platform's role; throws `instance_down` while the instance is not up. */
   requireUrl(instanceId: string): string {
     const instance = this.instanceOf(instanceId);
-    if (!instance.isUp || instance.adminUrl === null) throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
+    if (!instance.isUp || instance.adminUrl === null)
+      throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
     return instance.adminUrl;
   }
 
   /** The upgrade of this id; throws `unknown_upgrade`. */
   requireUpgrade(upgradeId: string): UpgradeRecord {
     const { upgrade } = this.record;
-    if (upgrade?.upgrade_id !== upgradeId) throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
+    if (upgrade?.upgrade_id !== upgradeId)
+      throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
     return upgrade;
   }
 
@@ -192,7 +194,14 @@ export class HostedDatabase {
     };
     const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
     const { switched } = this.record;
-    const state = { major, is_up: sizeBytes !== null, size_bytes: sizeBytes, free_bytes: bavail * bsize, switched, upgrade: told };
+    const state = {
+      major,
+      is_up: sizeBytes !== null,
+      size_bytes: sizeBytes,
+      free_bytes: bavail * bsize,
+      switched,
+      upgrade: told,
+    };
     return { database_id, mode, ...address, database_name, username, ...state };
   }
 

@@ -57,7 +57,8 @@ export class HostedDatabases {
   /** Describes a database whose creation finished; throws `unknown_database` for any other. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
-    if (!database.record.is_ready) throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
+    if (!database.record.is_ready)
+      throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
     return database.describe();
   }
 
@@ -92,7 +93,9 @@ export class HostedDatabases {
 
   async close(): Promise<void> {
     this.isClosing = true;
-    await Promise.all([...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])));
+    await Promise.all(
+      [...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])),
+    );
   }
 
   /** Throws `unknown_database`. */
@@ -132,7 +135,10 @@ export class HostedDatabases {
   }
 
   private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
-    const known = { database: new HostedDatabase(folder, record, this.around), scratches: new Scratches(folder, this.around) };
+    const known = {
+      database: new HostedDatabase(folder, record, this.around),
+      scratches: new Scratches(folder, this.around),
+    };
     this.all.set(record.database_id, known);
     return known;
   }
@@ -142,7 +148,8 @@ export class HostedDatabases {
     const record = await folder.read();
     await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
     if (record === null) return folder.remove();
-    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)]) this.around.ports.reserve(port);
+    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)])
+      this.around.ports.reserve(port);
     this.remember(folder, record);
   }
 

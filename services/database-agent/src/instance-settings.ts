@@ -26,7 +26,8 @@ const platformRules = [
 ].join('\n');
 
 /** The rules for customers: with TLS and their passwords, to their own database. */
-export const customerRules = (databaseName: string): string => `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
+export const customerRules = (databaseName: string): string =>
+  `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
  * The rules for a scratch instance: its ordinary role fills it without TLS, from this machine, and then reads it with
@@ -50,7 +51,8 @@ export const connectionsOf = (size: DatabaseRecord['size']): number =>
   placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
 
 /** In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
-export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number => Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
+export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number =>
+  Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
 
 export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFrozen: boolean): Tuning => ({
   sharedBuffersMb: buffersOf(size),

@@ -10,7 +10,10 @@ import { installedPostgresMajors } from './postgres-majors';
 import type { TlsMaterial } from './tls-authority';
 
 /** The majors of every engine whose programs are on this machine. */
-export const installedMajors = async (): Promise<Major[]> => [...installedPostgresMajors(), ...(await installedMysqlMajors())];
+export const installedMajors = async (): Promise<Major[]> => [
+  ...installedPostgresMajors(),
+  ...(await installedMysqlMajors()),
+];
 
 /** The engine that runs the instances of a major. */
 export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgres' ? postgresEngine : mysqlEngine);

@@ -13,7 +13,10 @@ const root = 'database';
 export type Archives = ReturnType<typeof remoteArchives>;
 
 /** Opens the channel for the duration of the work. */
-export async function withArchives<T>({ openChannel }: ProgramContext, work: (archives: Archives) => Promise<T>): Promise<T> {
+export async function withArchives<T>(
+  { openChannel }: ProgramContext,
+  work: (archives: Archives) => Promise<T>,
+): Promise<T> {
   const archives = remoteArchives(openChannel());
   try {
     return await work(archives);

@@ -18,8 +18,16 @@ export interface JobWork {
 }
 
 /** Runs a program of this folder from the build output, also when this file itself runs from its source. */
-export const runJob = <Result>(program: string, { setup, mounts = [] }: JobWork, running: Running<Result>): Promise<Result> =>
-  runChildJob({ start: (stdio) => startProgram(path.resolve(__dirname, '../dist', program), mounts, stdio), setup, ...running });
+export const runJob = <Result>(
+  program: string,
+  { setup, mounts = [] }: JobWork,
+  running: Running<Result>,
+): Promise<Result> =>
+  runChildJob({
+    start: (stdio) => startProgram(path.resolve(__dirname, '../dist', program), mounts, stdio),
+    setup,
+    ...running,
+  });
 
 /**
  * Starts the program in a box, in which it sees our compiled packages and nothing else of ours. Without boxes it is a
@@ -28,7 +36,8 @@ export const runJob = <Result>(program: string, { setup, mounts = [] }: JobWork,
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();
   const env = { TZ: 'UTC', NODE_ENV: 'production' };
-  if (isolation.kind === 'none') return spawnGuarded(process.execPath, [file], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
+  if (isolation.kind === 'none')
+    return spawnGuarded(process.execPath, [file], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
   return spawnInBox({
     isolation,
     command: [process.execPath, programInBox(file)],

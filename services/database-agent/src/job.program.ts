@@ -5,7 +5,8 @@ import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 import { hashRoots, qualify } from '@drydock/postgres/dump/list-tables';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
-import { type LoadFinding, loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
+import { loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
+import type { LoadFinding } from '@drydock/postgres/load/load-request';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
@@ -47,7 +48,9 @@ const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null
   finish: finishTarget,
 };
 
-const carryOut: { [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown> } = {
+const carryOut: {
+  [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown>;
+} = {
   stage: ({ stage, move, snapshot_id: snapshotId }, { progress }) => stages[stage]({ ...move, progress }, snapshotId),
   precheck: lookAhead,
   dump,
@@ -74,7 +77,10 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
   });
   if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
   // The two ask different servers, so neither waits for the other. If both fail, the schema's error is reported.
-  const [rows, schema] = await Promise.allSettled([askRows({ ...database, toMajor: request.to_major }), trySchema(trial)]);
+  const [rows, schema] = await Promise.allSettled([
+    askRows({ ...database, toMajor: request.to_major }),
+    trySchema(trial),
+  ]);
   if (schema.status === 'rejected') throw schema.reason;
   if (rows.status === 'rejected') throw rows.reason;
   return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
@@ -90,7 +96,12 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
       const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
       try {
         const entries = dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true });
-        const dumped = { databaseId: setup.database_id, archive, expectedBytes: setup.expected_bytes, progress: context.progress };
+        const dumped = {
+          databaseId: setup.database_id,
+          archive,
+          expectedBytes: setup.expected_bytes,
+          progress: context.progress,
+        };
         return { major: setup.major, ...(await packDump(archives, entries, dumped)) };
       } finally {
         await dropTransferRole(server.client, login.role).catch(() => undefined);
@@ -116,7 +127,11 @@ function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDum
   return withArchives(context, async (archives) => {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
     const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
-    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })), findings: lasting(findings) };
+    return {
+      tables: tables.length,
+      refused: refused.map(({ object, reason }) => ({ object, reason })),
+      findings: lasting(findings),
+    };
   });
 }
 
@@ -127,7 +142,11 @@ function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<Loaded
       ...sectionsOf(setup, archives),
       onProgress: ({ tablesLoaded, tablesTotal }) => context.progress(tablesLoaded / Math.max(tablesTotal, 1)),
     });
-    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest), findings: lasting(manifest.findings) };
+    return {
+      ...countsOf(manifest),
+      read_from: await readAsClient(setup.scratch, manifest),
+      findings: lasting(manifest.findings),
+    };
   });
 }
 
@@ -162,8 +181,15 @@ const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } =>
   rows: tables.reduce((sum, table) => sum + table.rows, 0),
 });
 
-async function readAsClient(scratch: { url: string; ca_certificate: string }, manifest: DumpManifest): Promise<string | null> {
-  const client = new pg.Client({ connectionString: scratch.url, ssl: { ca: scratch.ca_certificate }, connectionTimeoutMillis: 10_000 });
+async function readAsClient(
+  scratch: { url: string; ca_certificate: string },
+  manifest: DumpManifest,
+): Promise<string | null> {
+  const client = new pg.Client({
+    connectionString: scratch.url,
+    ssl: { ca: scratch.ca_certificate },
+    connectionTimeoutMillis: 10_000,
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -181,15 +207,19 @@ async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Prom
   const roots = await hashRoots(client);
   for (const leaf of tables.filter(({ rows }) => rows > 0).map(qualify)) {
     const table = roots.get(leaf) ?? leaf;
-    const rows = await client.query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`).catch((error: unknown) => {
-      // A policy of the customer's may hide the row, or raise an error.
-      if (isPermanentSqlState(sqlStateOf(error))) return null;
-      throw error;
-    });
+    const rows = await client
+      .query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`)
+      .catch((error: unknown) => {
+        // A policy of the customer's may hide the row, or raise an error.
+        if (isPermanentSqlState(sqlStateOf(error))) return null;
+        throw error;
+      });
     if (rows === null) continue;
     if (rows.rowCount === 1) return table;
     // Row security that holds for owners too may hide every row from this one.
-    const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [table]);
+    const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [
+      table,
+    ]);
     if (hidden === 0) throw new JobProblem('transfer.counts_differ', `no row could be read back from ${table}`);
   }
   return null;

@@ -49,7 +49,8 @@ const idSchema = z.object({ id: z.coerce.number() });
 
 /** The ports of the sessions that the server has let in. */
 export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<number>> {
-  const sql = "select host from information_schema.processlist where host like '127.0.0.1:%' and user <> 'unauthenticated user'";
+  const sql =
+    "select host from information_schema.processlist where host like '127.0.0.1:%' and user <> 'unauthenticated user'";
   const rows = await withMysql(adminUrl, (server) => server.read(hostSchema, sql));
   return new Set(rows.map(({ host }) => Number(host.slice(host.lastIndexOf(':') + 1))));
 }
@@ -57,7 +58,10 @@ export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<numb
 export async function endMysqlSession(adminUrl: string, port: number): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const host = quoteText(`127.0.0.1:${port}`);
-    await endSessions(server, await server.read(idSchema, `select id from information_schema.processlist where host = ${host}`));
+    await endSessions(
+      server,
+      await server.read(idSchema, `select id from information_schema.processlist where host = ${host}`),
+    );
   });
 }
 
@@ -117,7 +121,8 @@ export async function lockOutMysql(server: MysqlSession, username: string): Prom
   for (;;) {
     const left = await server.read(idSchema, sql);
     if (left.length === 0) break;
-    if (performance.now() > untilMs) throw new DatabaseHostError('not_caught_up', `${left.length} sessions cannot be ended`);
+    if (performance.now() > untilMs)
+      throw new DatabaseHostError('not_caught_up', `${left.length} sessions cannot be ended`);
     await endSessions(server, left);
     await wait(pollMs);
   }

@@ -8,7 +8,10 @@ import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
 const manifestPath = 'manifest.json';
 
 /** Passes the sections on. `manifest` holds the last section once it was read; empty before. */
-export function countingSections(sections: AsyncIterable<Section>): { sections: AsyncIterable<Section>; manifest: () => Manifest } {
+export function countingSections(sections: AsyncIterable<Section>): {
+  sections: AsyncIterable<Section>;
+  manifest: () => Manifest;
+} {
   let manifest: Manifest = { format: 1, tables: [], findings: [] };
   async function* listen(): AsyncGenerator<Section> {
     for await (const section of sections) {

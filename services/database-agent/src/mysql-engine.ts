@@ -69,7 +69,10 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
 /** The two servers of a move: the administrator's login and the release of each. */
 async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
   const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
-  return { old: { admin: loginOf(oldUrl), release: from.release }, target: { admin: loginOf(targetUrl), release: to.release } };
+  return {
+    old: { admin: loginOf(oldUrl), release: from.release },
+    target: { admin: loginOf(targetUrl), release: to.release },
+  };
 }
 
 /**
@@ -117,7 +120,8 @@ async function openCutover(moving: Moving): Promise<Cutover> {
 }
 
 function refuse(error: unknown): never {
-  if (error instanceof TransferError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  if (error instanceof TransferError)
+    throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
   throw error;
 }
 
@@ -126,7 +130,8 @@ export const mysqlEngine: Engine = {
   jobs: mysqlJobs,
   assertInstalled: async (major) => void (await findPrograms(major)),
   start,
-  makeOwnDatabase: (adminUrl, { size, ...wanted }) => makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
+  makeOwnDatabase: (adminUrl, { size, ...wanted }) =>
+    makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
   readSize: readMysqlSize,
   readKnownPorts: readMysqlPorts,
   endBackend: endMysqlSession,
@@ -134,7 +139,11 @@ export const mysqlEngine: Engine = {
   readLimit: async () => -1,
   openCutover,
   compare: async (moving, snapshot, { progress }) => {
-    const compared = await compareServers(await sidesOf(moving), snapshot instanceof Moment ? snapshot : null, progress);
+    const compared = await compareServers(
+      await sidesOf(moving),
+      snapshot instanceof Moment ? snapshot : null,
+      progress,
+    );
     return { ...compared, recomputed: [], differed: [] };
   },
   takeBack: async ({ oldUrl, ...moving }) => {

@@ -17,7 +17,11 @@ const dumpSetupSchema = z.strictObject({
   expected_bytes: z.number(),
   archive: dumpJobSchema,
 });
-const loadSetupSchema = z.strictObject({ kind: z.literal('load_dump'), server: serverSchema, archive: loadDumpJobSchema });
+const loadSetupSchema = z.strictObject({
+  kind: z.literal('load_dump'),
+  server: serverSchema,
+  archive: loadDumpJobSchema,
+});
 const trialSetupSchema = z.strictObject({
   kind: z.enum(['verify_dump', 'try_dump']),
   database_id: z.string(),

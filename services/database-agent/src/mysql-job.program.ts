@@ -11,7 +11,13 @@ import { checkServer } from '@drydock/mysql/upgrade/precheck';
 import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
 import { packDump, readSections, withArchives } from './job-archive';
 import { countingSections, readOneRow } from './mysql-content';
-import { type MysqlDumpSetup, type MysqlLoadSetup, type MysqlServerSetup, type MysqlTrialSetup, mysqlSetupSchema } from './mysql-job-setup';
+import {
+  type MysqlDumpSetup,
+  type MysqlLoadSetup,
+  type MysqlServerSetup,
+  type MysqlTrialSetup,
+  mysqlSetupSchema,
+} from './mysql-job-setup';
 
 async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   const setup = mysqlSetupSchema.parse(given);
@@ -21,7 +27,8 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
     const move = { old: sideOf(setup.old), target: sideOf(setup.target), secret: setup.secret };
     return setup.stage === 'copy_data' ? copyServer(move) : catchUpServer(move);
   }
-  if (setup.kind === 'precheck') return checkServer(sideOf(setup.old), setup.trial && sideOf(setup.trial), setup.free_bytes);
+  if (setup.kind === 'precheck')
+    return checkServer(sideOf(setup.old), setup.trial && sideOf(setup.trial), setup.free_bytes);
   return setup.kind === 'try_dump' ? tryDump(setup, context) : verifyDump(setup, context);
 }
 
@@ -34,7 +41,12 @@ function dump(
 ): Promise<DumpResult> {
   return withArchives(context, async (archives) => {
     await sweepTransferAccounts(admin, flavour);
-    const dumped = { databaseId: setup.database_id, archive, expectedBytes: setup.expected_bytes, progress: context.progress };
+    const dumped = {
+      databaseId: setup.database_id,
+      archive,
+      expectedBytes: setup.expected_bytes,
+      progress: context.progress,
+    };
     return { major: setup.major, ...(await packDump(archives, dumpDatabase({ admin, flavour, release }), dumped)) };
   });
 }

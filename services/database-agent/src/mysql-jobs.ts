@@ -25,7 +25,11 @@ async function reach(adminUrl: string, major: Major, as: keyof typeof socketFold
   return { server: { login: inBox, flavour, release }, mounts };
 }
 
-async function work(adminUrl: string, major: Major, setupOf: (server: MysqlServerSetup) => MysqlSetup): Promise<JobWork> {
+async function work(
+  adminUrl: string,
+  major: Major,
+  setupOf: (server: MysqlServerSetup) => MysqlSetup,
+): Promise<JobWork> {
   const { server, mounts } = await reach(adminUrl, major);
   return { setup: setupOf(server), mounts };
 }
@@ -41,13 +45,26 @@ export const mysqlJobs: EngineJobs = {
       expected_bytes: expectedBytes,
       archive,
     })),
-  load: ({ targetUrl, upgrade }, archive) => work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
+  load: ({ targetUrl, upgrade }, archive) =>
+    work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
   loadOnTrial: (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) =>
-    work(adminUrl, archive.major, (server) => ({ kind, database_id: databaseId, server, port, ca_certificate: caCertificate, archive })),
+    work(adminUrl, archive.major, (server) => ({
+      kind,
+      database_id: databaseId,
+      server,
+      port,
+      ca_certificate: caCertificate,
+      archive,
+    })),
   precheck: async ({ adminUrl, major, toMajor, trialUrl, freeBytes }) => {
     const old = await reach(adminUrl, major, 'old');
     const trial = trialUrl === null ? null : await reach(trialUrl, toMajor, 'target');
-    const setup: MysqlSetup = { kind: 'precheck', old: old.server, trial: trial?.server ?? null, free_bytes: freeBytes };
+    const setup: MysqlSetup = {
+      kind: 'precheck',
+      old: old.server,
+      trial: trial?.server ?? null,
+      free_bytes: freeBytes,
+    };
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
   // A dump is one stream: the schema comes with the rows, and the load makes the statistics.

@@ -51,7 +51,11 @@ export interface MysqlLogin {
 
 export function loginOf(adminUrl: string): MysqlLogin {
   const { searchParams, username, password } = new URL(adminUrl);
-  return { socketPath: searchParams.get('socketPath') ?? '', user: decodeURIComponent(username), password: decodeURIComponent(password) };
+  return {
+    socketPath: searchParams.get('socketPath') ?? '',
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+  };
 }
 
 /** The URL of `root@localhost` at a socket, in the form that {@link openMysql} takes. */
@@ -68,6 +72,8 @@ export async function findPrograms(major: Major): Promise<Programs> {
   try {
     return await findEngine(flavour, String(major));
   } catch (error) {
-    throw new DatabaseHostError('major_not_installed', `the programs of ${programsOf(major)} are not installed here`, { cause: error });
+    throw new DatabaseHostError('major_not_installed', `the programs of ${programsOf(major)} are not installed here`, {
+      cause: error,
+    });
   }
 }

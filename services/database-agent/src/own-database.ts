@@ -36,15 +36,19 @@ export async function makeOwnDatabase(
     await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
     // The customer can then use a role that it makes at once.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
-    for (const common of ['postgres', 'template1']) await client.query(`revoke connect, temporary on database ${name(common)} from public`);
-    await client.query(`create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`);
+    for (const common of ['postgres', 'template1'])
+      await client.query(`revoke connect, temporary on database ${name(common)} from public`);
+    await client.query(
+      `create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`,
+    );
     await client.query(`revoke connect, temporary on database ${name(databaseName)} from public`);
   });
 }
 
 /** The ports of the sessions that have logged in. A session that still has to authenticate has no role there. */
 export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>> {
-  const sql = 'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';
+  const sql =
+    'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';
   const rows = await withServer(adminUrl, async (client) => (await client.query(sql)).rows);
   return new Set(portsSchema.parse(rows).map(({ port }) => port));
 }
@@ -78,7 +82,11 @@ export interface Access {
 }
 
 /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
-export async function settleAccess(adminUrl: string, databaseName: string, { isOpen, opening, kept }: Access): Promise<void> {
+export async function settleAccess(
+  adminUrl: string,
+  databaseName: string,
+  { isOpen, opening, kept }: Access,
+): Promise<void> {
   await withServer(adminUrl, async (client) => {
     if ((await client.query(existsSql, [databaseName])).rowCount === 0) return;
     if (!isOpen) return lockOut(client, databaseName, kept);
@@ -100,5 +108,6 @@ export const restoreLimit = (adminUrl: string, databaseName: string, limit: numb
   withServer(adminUrl, async (client) => {
     if (limit < 0) return;
     const { rowCount } = await client.query(`${existsSql} and datconnlimit = -1`, [databaseName]);
-    if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit ${Math.trunc(limit)}`);
+    if (rowCount === 1)
+      await client.query(`alter database ${name(databaseName)} connection limit ${Math.trunc(limit)}`);
   });

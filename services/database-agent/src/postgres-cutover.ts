@@ -90,6 +90,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
 }
 
 function refuse(error: unknown): never {
-  if (error instanceof UpgradeError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  if (error instanceof UpgradeError)
+    throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
   throw error;
 }

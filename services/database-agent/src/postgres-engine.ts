@@ -7,7 +7,15 @@ import { settleHome } from '@drydock/process/server-folder';
 import type { Engine, Moving, Purpose, Start } from './engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
 import { runJob } from './job-child';
-import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
+import {
+  endBackend,
+  makeOwnDatabase,
+  readKnownPorts,
+  readLimit,
+  readSize,
+  restoreLimit,
+  settleAccess,
+} from './own-database';
 import { openPostgresCutover, PostgresSnapshot } from './postgres-cutover';
 import { compareSetup, postgresJobs } from './postgres-jobs';
 import { extensionsOf, requirePostgres } from './postgres-majors';
@@ -26,9 +34,16 @@ export const postgresEngine: Engine = {
       ssl_cert_file: ['server.crt', tls.certificate],
       ssl_key_file: ['server.key', tls.key],
     });
-    return startPostgres({ ...start, major, sessionBytes: customerSessionBytes, settings: instanceSettings(tuning), files });
+    return startPostgres({
+      ...start,
+      major,
+      sessionBytes: customerSessionBytes,
+      settings: instanceSettings(tuning),
+      files,
+    });
   },
-  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
+  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) =>
+    makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
   readSize,
   readKnownPorts,
   endBackend,
@@ -53,4 +68,5 @@ export const postgresEngine: Engine = {
   },
 };
 
-const rulesOf = ({ databaseName }: Purpose): string => (databaseName === null ? scratchRules : customerRules(databaseName));
+const rulesOf = ({ databaseName }: Purpose): string =>
+  databaseName === null ? scratchRules : customerRules(databaseName);

@@ -36,7 +36,12 @@ export const postgresJobs: EngineJobs = {
     const password = randomBytes(24).toString('base64url');
     await makeOwnDatabase(adminUrl, { databaseName, username, password, mayMakeRoles: false });
     const url = `postgresql://${username}:${password}@127.0.0.1:${port}/${databaseName}`;
-    return told({ kind, database_id: databaseId, scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate }, archive });
+    return told({
+      kind,
+      database_id: databaseId,
+      scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate },
+      archive,
+    });
   },
   precheck: async ({ databaseName, adminUrl: url, toMajor, trialUrl, freeBytes }) => {
     const secret = randomBytes(32).toString('hex');

@@ -30,7 +30,11 @@ function serverOf(size: number, graceMs: number): Server {
         {
           origin,
           enter: () => {
-            const occupant: Occupant = { origin, port: server.here.length + server.ended.length + 1, end: () => end(name) };
+            const occupant: Occupant = {
+              origin,
+              port: server.here.length + server.ended.length + 1,
+              end: () => end(name),
+            };
             server.here.push(name);
             leaves.set(name, places.add(occupant));
           },

@@ -138,7 +138,9 @@ export class SessionPlaces {
    */
   private queue(): [client: object, waiter: Waiter][] {
     const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));
-    return [...this.waiting].sort(([, one], [, other]) => (counts.get(one.origin) ?? 0) - (counts.get(other.origin) ?? 0));
+    return [...this.waiting].sort(
+      ([, one], [, other]) => (counts.get(one.origin) ?? 0) - (counts.get(other.origin) ?? 0),
+    );
   }
 
   private isStranger({ port }: Occupant): boolean {

@@ -29,7 +29,8 @@ const keyOfPem = (pem: string): Promise<webcrypto.CryptoKey> => {
   return webcrypto.subtle.importKey('pkcs8', der, algorithm, true, ['sign']);
 };
 
-const makeKeys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+const makeKeys = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 const validFor = (now: Date, days: number) => ({
   notBefore: new Date(now.getTime() - dayMs),
   notAfter: new Date(now.getTime() + days * dayMs),
@@ -101,7 +102,11 @@ async function keepPair(
  * Opens the private authority of this host, made once, and a certificate of its for the names that customers use. Node
  * itself cannot make certificates. The authority's key never leaves the folder; instances get the server's pair.
  */
-export async function openTlsAuthority(databasesDir: string, names: readonly string[], now: Date): Promise<TlsMaterial> {
+export async function openTlsAuthority(
+  databasesDir: string,
+  names: readonly string[],
+  now: Date,
+): Promise<TlsMaterial> {
   x509.cryptoProvider.set(webcrypto);
   const folder = path.join(databasesDir, 'tls');
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -114,10 +119,13 @@ export async function openTlsAuthority(databasesDir: string, names: readonly str
   );
   const isGood = (pem: string): boolean => {
     const parsed = new x509.X509Certificate(pem);
-    const covered = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map(({ value }) => value) ?? [];
+    const covered =
+      parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map(({ value }) => value) ?? [];
     const isFresh = parsed.notAfter.getTime() - now.getTime() > renewDays * dayMs;
     return (
-      isFresh && names.every((name) => covered.includes(name)) && parsed.issuer === new x509.X509Certificate(authority.certificate).subject
+      isFresh &&
+      names.every((name) => covered.includes(name)) &&
+      parsed.issuer === new x509.X509Certificate(authority.certificate).subject
     );
   };
   const server = await keepPair(folder, 'server', () => makeServer(now, names, authority), isGood);

@@ -29,7 +29,8 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
   const { record, around } = database;
   const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
   const target = await newInstance(wanted.to_major, around);
-  const earlier = record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
+  const earlier =
+    record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
   await database.save({
     instances: [...record.instances, target],
     kept: [...record.kept, ...earlier],
@@ -124,7 +125,8 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;
   const last = record.upgrade?.upgrade_id === upgradeId ? record.upgrade : null;
-  if (last !== null && last.phase !== 'finished') throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
+  if (last !== null && last.phase !== 'finished')
+    throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
   const retired = record.kept.filter((kept) => last !== null || kept.upgrade_id === upgradeId);
   const gone = [...retired.map(({ instance_id }) => instance_id), ...(last === null ? [] : [last.old])];
   for (const instanceId of gone) await database.instanceOf(instanceId).stop();
@@ -143,15 +145,20 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;
   const { upgrade } = record;
-  if (database.isOver(upgradeId)) throw new DatabaseHostError('already_switched', 'the database was switched over long ago');
+  if (database.isOver(upgradeId))
+    throw new DatabaseHostError('already_switched', 'the database was switched over long ago');
   if (upgrade?.upgrade_id !== upgradeId) return;
-  if (upgrade.phase !== 'prepared') throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
+  if (upgrade.phase !== 'prepared')
+    throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
   const oldUrl = database.requireUrl(upgrade.old);
   // The target replicates from the old instance, which cannot end the replication while the target runs.
   await database.instanceOf(upgrade.target).stop();
   const { database_name: databaseName, username } = record;
   await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });
-  await database.save({ upgrade: null, instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target) });
+  await database.save({
+    upgrade: null,
+    instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target),
+  });
   database.endpoint.release();
   await database.removeInstance(upgrade.target);
 }

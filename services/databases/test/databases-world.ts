@@ -70,7 +70,8 @@ export async function makeDatabase(
 ): Promise<Made> {
   const body = { label, ...version, size: 'small' };
   const { id, password } = await succeed<CreatedDatabase>(world, 'POST', '/v1/databases', { body, caller });
-  const { host, port, username, database_name } = (await world.api.call('GET', `/v1/databases/${id}`, { caller })).json as ManagedDatabase;
+  const { host, port, username, database_name } = (await world.api.call('GET', `/v1/databases/${id}`, { caller }))
+    .json as ManagedDatabase;
   const scheme = version.engine === 'postgres' ? 'postgresql' : 'mysql';
   const url = `${scheme}://${username}:${password}@${host}:${port}/${database_name}`;
   await query(url, 'CREATE TABLE notes (id serial PRIMARY KEY, text text)');
@@ -88,7 +89,11 @@ export const preflightOf = (world: DatabasesWorld, target: string, body: object 
 /** By TLS, as a customer. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
   if (url.startsWith('mysql:')) return (await askMysql(mysqlAddressOf(url), text)) as Row[];
-  const client = new pg.Client({ connectionString: url, ssl: { rejectUnauthorized: false }, connectionTimeoutMillis: 15_000 });
+  const client = new pg.Client({
+    connectionString: url,
+    ssl: { rejectUnauthorized: false },
+    connectionTimeoutMillis: 15_000,
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {

@@ -25,7 +25,11 @@ export type SqlRow = Record<string, unknown>;
 
 /** As a customer: by TLS. */
 export async function withMysqlClient<T>(address: MysqlAddress, work: (client: Connection) => Promise<T>): Promise<T> {
-  const client = await mysql.createConnection({ ...address, ssl: { rejectUnauthorized: false }, connectTimeout: 30_000 });
+  const client = await mysql.createConnection({
+    ...address,
+    ssl: { rejectUnauthorized: false },
+    connectTimeout: 30_000,
+  });
   client.on('error', () => undefined);
   try {
     return await work(client);

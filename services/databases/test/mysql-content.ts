@@ -90,7 +90,9 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   switch (type) {
     case 'enum':
     case 'set': {
-      const labels = [...String(whole).matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) => label.replaceAll("''", "'"));
+      const labels = [...String(whole).matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) =>
+        label.replaceAll("''", "'"),
+      );
       return labels[number % labels.length];
     }
     case 'date':
@@ -113,7 +115,9 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
     case 'tinytext':
     case 'mediumtext':
     case 'longtext':
-      return room < 8 ? String(number).padEnd(Math.min(room, 2), 'x').slice(0, room) : `n${number} '\\"é`.slice(0, room);
+      return room < 8
+        ? String(number).padEnd(Math.min(room, 2), 'x').slice(0, room)
+        : `n${number} '\\"é`.slice(0, room);
     default:
       return number;
   }

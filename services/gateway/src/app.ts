@@ -60,17 +60,27 @@ function createApp(kit: AppKit): Express {
   mountDocument(app, kit, '/docs/guides', guideIndexPage);
   mountDocument(app, kit, '/docs/guides/:name', async (request) => guidePage(String(request.params['name'])));
   mountDocument(app, kit, '/problems', async (request) => problemIndexPage(request.headers.accept));
-  mountDocument(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
+  mountDocument(app, kit, '/problems/:code', async (request) =>
+    problemPage(String(request.params['code']), request.headers.accept),
+  );
   // All other paths are answered like any unknown path of the API.
   app.use((request, response) => kit.handle(request, response));
   // Only the router itself fails here, for a path with wrong percent-encoding; Express would show its stack.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>
-    refuse(openExchange(request, response, kit.quotas), error instanceof URIError ? problem('route_not_found') : error, kit.isClosing());
+    refuse(
+      openExchange(request, response, kit.quotas),
+      error instanceof URIError ? problem('route_not_found') : error,
+      kit.isClosing(),
+    );
   app.use(refuseBrokenPath);
   return app;
 }
 
-const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page => ({ status, contentType: 'application/json', text });
+const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page => ({
+  status,
+  contentType: 'application/json',
+  text,
+});
 
 type MakePage = (request: Parameters<RequestHandler>[0]) => Promise<Page>;
 
@@ -101,7 +111,8 @@ function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
     try {
       assertClean(request);
       if (request.method === 'OPTIONS') return answerOptions(exchange, pageMethods, kit.isClosing());
-      if (request.method !== 'GET' && request.method !== 'HEAD') throw problem('method_not_allowed', { extra: { allow: pageMethods } });
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        throw problem('method_not_allowed', { extra: { allow: pageMethods } });
       sendPage(exchange, await make(request), kit.isClosing());
     } catch (error) {
       refuse(exchange, error, kit.isClosing());

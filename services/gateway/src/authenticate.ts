@@ -32,19 +32,33 @@ export interface AuthenticateOptions {
  * Finds the caller of a request. Synchronous as long as the last answer of keys may be trusted, which is nearly always.
  * Throws (or rejects with) one and the same 401 for every cause, and 503 when keys cannot be asked.
  */
-export type Authenticate = (request: IncomingMessage, repeated: ReadonlySet<string>, traceparent?: string) => Caller | Promise<Caller>;
+export type Authenticate = (
+  request: IncomingMessage,
+  repeated: ReadonlySet<string>,
+  traceparent?: string,
+) => Caller | Promise<Caller>;
 
 /** RFC 9110: the scheme in any case, then spaces. */
 const bearerForm = /^bearer +(\S+)$/i;
 
 export function createAuthenticate({ cache, throttle, lookUps, proxies }: AuthenticateOptions): Authenticate {
-  const ask = async (key: string, token: string, address: string, traceparent: string | undefined): Promise<KnownKey> => {
+  const ask = async (
+    key: string,
+    token: string,
+    address: string,
+    traceparent: string | undefined,
+  ): Promise<KnownKey> => {
     const verified = await cache.verify(key, token, traceparent);
     if (verified !== null) return verified;
     throttle.note(address);
     throw unauthenticated('not a good key');
   };
-  const lookUp = async (key: string, token: string, address: string, traceparent: string | undefined): Promise<KnownKey> => {
+  const lookUp = async (
+    key: string,
+    token: string,
+    address: string,
+    traceparent: string | undefined,
+  ): Promise<KnownKey> => {
     // A key that was good when last seen is checked even while its address is throttled: guessing by others must not
     // lock it out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
@@ -59,7 +73,8 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
   };
   /** The refusal is the same as for any bad key: whoever has stolen one learns nothing from another address. */
   const admit = ({ caller, from }: KnownKey, request: IncomingMessage): Caller => {
-    if (from !== undefined && !isWithin(from, clientAddress(request, proxies))) throw unauthenticated('not from an address of the key');
+    if (from !== undefined && !isWithin(from, clientAddress(request, proxies)))
+      throw unauthenticated('not from an address of the key');
     return caller;
   };
   return (request, repeated, traceparent) => {
@@ -70,7 +85,9 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     const key = hash('sha256', token, 'base64');
     const fresh = cache.fresh(key);
     if (fresh === undefined)
-      return lookUp(key, token, addressGroup(clientAddress(request, proxies)), traceparent).then((known) => admit(known, request));
+      return lookUp(key, token, addressGroup(clientAddress(request, proxies)), traceparent).then((known) =>
+        admit(known, request),
+      );
     if (fresh === null) throw unauthenticated('not a good key');
     const caller = admit(fresh, request);
     cache.renew(key, token);

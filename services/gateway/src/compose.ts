@@ -100,7 +100,13 @@ export interface GatewayOptions {
 }
 
 /** The only place that constructs. */
-export function composeGateway({ config, log, limits: given = {}, endpoints = allEndpoints, traces }: GatewayOptions): Gateway {
+export function composeGateway({
+  config,
+  log,
+  limits: given = {},
+  endpoints = allEndpoints,
+  traces,
+}: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...given };
   const closing = new AbortController();
   const drained = new AbortController();

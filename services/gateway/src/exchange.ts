@@ -31,7 +31,12 @@ export interface Exchange {
 const readMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const acceptedRequestId = /^[A-Za-z0-9_-]{8,64}$/;
 
-export function openExchange(request: IncomingMessage, response: ServerResponse, quotas: Quotas, trace?: RequestTrace): Exchange {
+export function openExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  quotas: Quotas,
+  trace?: RequestTrace,
+): Exchange {
   const given = request.headers['x-request-id'];
   const requestId = typeof given === 'string' && acceptedRequestId.test(given) ? given : randomUUID();
   return {

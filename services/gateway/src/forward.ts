@@ -44,20 +44,29 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
         // Built anew for each attempt, because its token works once.
-        const options = { ...upstreamRequest(upstream, { exchange, match, path, caller, body }), headersTimeout: leftMs };
+        const options = {
+          ...upstreamRequest(upstream, { exchange, match, path, caller, body }),
+          headersTimeout: leftMs,
+        };
         return relayAnswer({ replica, options, exchange, closing, drained, isStream: match.route.isStream });
       }, isSafe);
     const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite);
-    if (outcome === 'key_refused') throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
+    if (outcome === 'key_refused')
+      throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
     if (outcome !== 'token_refused') return;
-    log.error({ dependency: upstream.name, request_id: exchange.requestId }, 'our own token was refused: clocks apart or secrets mixed up');
+    log.error(
+      { dependency: upstream.name, request_id: exchange.requestId },
+      'our own token was refused: clocks apart or secrets mixed up',
+    );
     throw unavailable(upstream.name, { internal: 'the service refused our token' });
   };
 }
 
 /** A write without an answer may have taken effect, unless it was not even sent. */
 const explainLostWrite = (error: unknown): string | undefined =>
-  (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError ? unknownOutcome : undefined;
+  (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError
+    ? unknownOutcome
+    : undefined;
 
 const unknownOutcome =
   'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
@@ -71,13 +80,21 @@ interface Forwarded {
   body: Buffer;
 }
 
-function upstreamRequest({ name, key, limits }: Upstream, { exchange, match, path, caller, body }: Forwarded): Dispatcher.DispatchOptions {
+function upstreamRequest(
+  { name, key, limits }: Upstream,
+  { exchange, match, path, caller, body }: Forwarded,
+): Dispatcher.DispatchOptions {
   const { endpoint, isStream } = match.route;
   const { headers } = exchange.request;
   const idempotencyKey = idempotencyKeyOf(exchange, endpoint);
   const ifMatch = endpoint.method === 'PATCH' ? readIfMatch(headers['if-match']) : undefined;
   const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey, ifMatch };
-  const sent = ['authorization', `Bearer ${signRequestToken(key, name, caller, bound)}`, 'x-request-id', exchange.requestId];
+  const sent = [
+    'authorization',
+    `Bearer ${signRequestToken(key, name, caller, bound)}`,
+    'x-request-id',
+    exchange.requestId,
+  ];
   sent.push('accept', isStream ? 'text/event-stream' : 'application/json');
   if (exchange.trace?.traceparent !== undefined) sent.push('traceparent', exchange.trace.traceparent);
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
@@ -118,4 +135,5 @@ function readIfMatch(header: string | undefined): string | undefined {
 const idempotencyKeyOf = ({ request }: Exchange, { idempotency }: EndpointDefinition): string | undefined =>
   idempotency === 'accepted' ? singleHeader(request.headers['idempotency-key']) : undefined;
 
-const singleHeader = (value: string | string[] | undefined): string | undefined => (typeof value === 'string' ? value : undefined);
+const singleHeader = (value: string | string[] | undefined): string | undefined =>
+  typeof value === 'string' ? value : undefined;

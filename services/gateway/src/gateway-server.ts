@@ -24,7 +24,11 @@ interface Connection {
  * Service-kit's server with what an edge needs besides. `open` has a place for each connection, by address.
  * `unparsedHeaders`: alternating names and values, for the answers to input that never became a request.
  */
-export function createGatewayServer(listener: RequestListener, open: Shares, unparsedHeaders: readonly string[]): Server {
+export function createGatewayServer(
+  listener: RequestListener,
+  open: Shares,
+  unparsedHeaders: readonly string[],
+): Server {
   const connections = new WeakMap<Socket, Connection>();
   const remember = (socket: Socket): Connection => {
     const connection = { unanswered: 0 };
@@ -50,7 +54,8 @@ export function createGatewayServer(listener: RequestListener, open: Shares, unp
   // We refuse a request without Host with a problem; Node's own 400 has neither body nor request id.
   const server = createHttpServer(inTurn, {
     requireHostHeader: false,
-    refuse: (error, socket) => refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0),
+    refuse: (error, socket) =>
+      refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0),
   });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;

@@ -35,7 +35,8 @@ export function assertClean(request: IncomingMessage): ReadonlySet<string> {
     if (coding.toLowerCase() !== 'chunked') throw malformed('The only Transfer-Encoding is chunked.');
     if (length !== undefined) throw malformed('Send Content-Length or Transfer-Encoding, not both.');
   }
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue') throw malformed('The only Expect is 100-continue.');
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue')
+    throw malformed('The only Expect is 100-continue.');
   // Node merges headers of one name into one member, so equal numbers mean that none is repeated.
   return Object.keys(headers).length * 2 === rawHeaders.length ? nothing : repeatedNames(rawHeaders);
 }

@@ -70,7 +70,8 @@ async function count(limiter: RateLimiterRedis, holder: string, amount: number):
     const { consumedPoints, msBeforeNext } = await limiter.consume(holder, amount);
     return { consumed: consumedPoints, msBeforeNext };
   } catch (refusal) {
-    if (refusal instanceof RateLimiterRes) return { consumed: refusal.consumedPoints, msBeforeNext: refusal.msBeforeNext };
+    if (refusal instanceof RateLimiterRes)
+      return { consumed: refusal.consumedPoints, msBeforeNext: refusal.msBeforeNext };
     throw refusal;
   }
 }

@@ -56,7 +56,8 @@ export function createPipeline(kit: PipelineKit): Handle {
 async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise<void> {
   const { request } = exchange;
   const repeated = assertClean(request);
-  if (request.method === 'OPTIONS') return answerOptions(exchange, kit.routes.methods(request.url ?? ''), kit.isClosing());
+  if (request.method === 'OPTIONS')
+    return answerOptions(exchange, kit.routes.methods(request.url ?? ''), kit.isClosing());
   const match = kit.routes.match(request.method ?? '', request.url ?? '');
   const { route } = match;
   exchange.route = route.label;
@@ -76,7 +77,8 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   exchange.quota = quotaHeaders(quota, use);
   if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
-  if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
+  if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key'))
+    throw problem('idempotency_key_invalid');
   const body = route.endpoint.body === undefined ? nothing : await takeBody(kit, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
@@ -86,7 +88,10 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   await kit.forward(exchange, match, caller, body);
 }
 
-function endTrace({ request, response, requestId, trace, routePath, isStream, startedMs, caller }: Exchange, endedMs: number): void {
+function endTrace(
+  { request, response, requestId, trace, routePath, isStream, startedMs, caller }: Exchange,
+  endedMs: number,
+): void {
   // Until its head is written, an answer has the status 200 in Node, whatever it will be.
   const status = response.headersSent ? response.statusCode : undefined;
   trace?.end({
@@ -124,7 +129,8 @@ async function takeBody(
   try {
     if (headers.expect !== undefined) response.writeContinue();
     const body = await readBody(request);
-    if (body.length > 0) assertJsonContentType(bodyRefusalsOf(endpoint).otherType, headers['content-type'], headers['content-encoding']);
+    if (body.length > 0)
+      assertJsonContentType(bodyRefusalsOf(endpoint).otherType, headers['content-type'], headers['content-encoding']);
     return body;
   } finally {
     bodies.giveBack(holders);

@@ -17,7 +17,11 @@ export function refuse(exchange: Exchange, error: unknown, isClosing: boolean): 
 function sendProblem(exchange: Exchange, refusal: Problem, isClosing: boolean): void {
   const { allow, ...extra } = refusal.details.extra ?? {};
   const shown = allow === undefined ? refusal : problem(refusal.code, { ...refusal.details, extra });
-  const { status, headers, text } = answerOfProblem(shown, exchange.requestId, typeof allow === 'string' ? { allow } : {});
+  const { status, headers, text } = answerOfProblem(
+    shown,
+    exchange.requestId,
+    typeof allow === 'string' ? { allow } : {},
+  );
   const own = ['Cache-Control', 'no-store', 'Content-Length', String(Buffer.byteLength(text))];
   for (const [name, value] of Object.entries(headers)) own.push(name, value);
   exchange.response.writeHead(status, headOf(exchange, isClosing, own));

@@ -151,7 +151,8 @@ type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
  */
 const heldBytesMax = 12_288;
 
-const isSmall = (length: string | string[] | undefined): boolean => typeof length === 'string' && Number(length) <= heldBytesMax;
+const isSmall = (length: string | string[] | undefined): boolean =>
+  typeof length === 'string' && Number(length) <= heldBytesMax;
 
 function pickHeaders(headers: AnswerHeaders): string[] {
   const picked: string[] = [];

@@ -84,7 +84,8 @@ export function createReplicas(urls: readonly string[], options: Pool.Options, w
     await Promise.any(replicas.map(probeReplica));
   };
   // A single replica is not probed: no result could send a request elsewhere.
-  const stopProbing = replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
+  const stopProbing =
+    replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
   return {
     run: async (call, isSafe) => {
       const endsAtMs = performance.now() + withinMs;
@@ -129,7 +130,11 @@ export async function requestOf(
 /** A replica that is not ready, or that is stopping, gets no customer's request while another one is ready. */
 async function probeReplica(replica: Replica): Promise<void> {
   try {
-    const { status } = await requestOf(replica, { method: 'GET', path: '/readyz', signal: AbortSignal.timeout(scaled(probeMs)) });
+    const { status } = await requestOf(replica, {
+      method: 'GET',
+      path: '/readyz',
+      signal: AbortSignal.timeout(scaled(probeMs)),
+    });
     if (status !== 200) throw new Error(`${replica.url} answered ${status}`);
     replica.takeBack();
   } catch (error) {

@@ -27,7 +27,8 @@ export function createRequestLog(log: Log): RequestLog {
     else {
       const { code, details, status } = error;
       const why = { ...line, code, internal: details.internal };
-      if (status >= 500 && code !== 'overloaded' && !isKnownOutage(error)) log.error({ ...why, err: details.cause }, 'request');
+      if (status >= 500 && code !== 'overloaded' && !isKnownOutage(error))
+        log.error({ ...why, err: details.cause }, 'request');
       else lines.info(why, 'request');
     }
   };

@@ -48,7 +48,10 @@ export function createRouteTable(endpoints: readonly EndpointDefinition[]): Rout
     if (node.routes.has(endpoint.method)) throw new Error(`${endpoint.method} ${endpoint.path} is there twice`);
     node.routes.set(endpoint.method, compileRoute(endpoint));
   }
-  return { match: (method, target) => matchRoute(root, method, target), methods: (target) => methodsOf(findNode(root, target).node) };
+  return {
+    match: (method, target) => matchRoute(root, method, target),
+    methods: (target) => methodsOf(findNode(root, target).node),
+  };
 }
 
 function growBranch(node: PathNode, segment: string): PathNode {
@@ -141,6 +144,7 @@ function decodeSegment(segment: string): string | undefined {
  */
 export function upstreamPath({ literals }: CompiledRoute, values: readonly string[]): string {
   let path = literals[0] ?? '';
-  for (let index = 0; index < values.length; index += 1) path += encodeURIComponent(values[index] ?? '') + (literals[index + 1] ?? '');
+  for (let index = 0; index < values.length; index += 1)
+    path += encodeURIComponent(values[index] ?? '') + (literals[index + 1] ?? '');
   return path;
 }

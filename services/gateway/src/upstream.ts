@@ -51,8 +51,10 @@ export interface Upstream {
 /** The same for every caller of an unreachable service. */
 const retryAfterSeconds = 5;
 
-export const unavailable = (dependency: ServiceName, details: { cause?: unknown; internal?: string; detail?: string } = {}): Problem =>
-  problem('dependency_unavailable', { extra: { dependency }, retryAfterSeconds, ...details });
+export const unavailable = (
+  dependency: ServiceName,
+  details: { cause?: unknown; internal?: string; detail?: string } = {},
+): Problem => problem('dependency_unavailable', { extra: { dependency }, retryAfterSeconds, ...details });
 
 export function createUpstream(name: ServiceName, config: UpstreamConfig, log: Log, limits = upstreamLimits): Upstream {
   const options = {

@@ -80,7 +80,10 @@ export function parseRaw(text: string): RawAnswer {
   const [head = '', ...rest] = text.split('\r\n\r\n');
   const [line = '', ...lines] = head.split('\r\n');
   const headers = Object.fromEntries(
-    lines.map((header) => [header.slice(0, header.indexOf(':')).toLowerCase(), header.slice(header.indexOf(':') + 1).trim()]),
+    lines.map((header) => [
+      header.slice(0, header.indexOf(':')).toLowerCase(),
+      header.slice(header.indexOf(':') + 1).trim(),
+    ]),
   );
   return { status: Number(line.split(' ')[1] ?? 0), headers, body: rest.join('\r\n\r\n'), text };
 }

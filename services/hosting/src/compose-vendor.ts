@@ -22,7 +22,9 @@ export function openVendorReaders(config: ServerConfig, lifetime: Lifetime): Ven
   };
   for (const { url, key } of Object.values(accounts))
     if (url !== undefined && key === undefined)
-      throw new Error('VENDOR_READER_KEY is needed with VENDOR_URL, and VENDOR_SANDBOX_READER_KEY with VENDOR_SANDBOX_URL');
+      throw new Error(
+        'VENDOR_READER_KEY is needed with VENDOR_URL, and VENDOR_SANDBOX_READER_KEY with VENDOR_SANDBOX_URL',
+      );
   return openAccounts(accounts, twentyiTimelineReader, lifetime);
 }
 

@@ -35,9 +35,14 @@ export async function startPlatformWork(api: ServiceApi, definition: Definition,
 }
 
 /** Waits for its end and insists on success. */
-export async function succeedPlatformWork(api: ServiceApi, definition: Definition, input: object = {}): Promise<string> {
+export async function succeedPlatformWork(
+  api: ServiceApi,
+  definition: Definition,
+  input: object = {},
+): Promise<string> {
   const workflowId = await startPlatformWork(api, definition, input);
-  const isOver = async (): Promise<boolean> => !['queued', 'running'].includes((await lookAtRecord(api, workflowId)).status);
+  const isOver = async (): Promise<boolean> =>
+    !['queued', 'running'].includes((await lookAtRecord(api, workflowId)).status);
   await until(isOver, { timeoutMs: 60_000, what: `the end of ${definition.kind}` });
   const look = await lookAtRecord(api, workflowId);
   if (look.status !== 'succeeded') throw new Error(`${definition.kind} ended as ${JSON.stringify(look)}`);

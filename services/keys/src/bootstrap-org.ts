@@ -28,7 +28,11 @@ const operator = { keyId: null, mode: 'live' } as const;
  * Makes a root organisation with every permission, and its first key. Null, without any change, if it exists and no new
  * key was asked for.
  */
-export const bootstrapOrg = (database: KeysDatabase, secrets: KeySecrets, request: BootstrapRequest): Promise<Bootstrapped | null> =>
+export const bootstrapOrg = (
+  database: KeysDatabase,
+  secrets: KeySecrets,
+  request: BootstrapRequest,
+): Promise<Bootstrapped | null> =>
   database.transaction(async (tx) => {
     const { name, newKey, now } = request;
     const made = await insertRoot(tx, name, now);
@@ -58,7 +62,14 @@ export const bootstrapOrg = (database: KeysDatabase, secrets: KeySecrets, reques
 /** Null if there is one of that name. Two commands at once wait for each other at the unique index. */
 async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();
-  const org = await insertOrg(tx, { id, parentId: null, path: [id], name, permissions: [...permissions], createdAt: now });
+  const org = await insertOrg(tx, {
+    id,
+    parentId: null,
+    path: [id],
+    name,
+    permissions: [...permissions],
+    createdAt: now,
+  });
   if (org === null) return null;
   await recordAudit(tx, operator, { orgId: id, action: 'org.create', target: `/v1/orgs/${id}`, at: now });
   return id;

@@ -18,7 +18,9 @@ import { verifyRoute } from './verify/verify-token';
 import { createWebhookSender } from './webhooks/sender';
 import { createWebhookSecrets } from './webhooks/webhook.secret';
 
-const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
+const receiversIn = ({
+  DRYDOCK_WEBHOOK_ALLOW: list = '',
+}: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
 /** Parts that a test may replace. */
@@ -27,7 +29,10 @@ export interface KeysOptions {
   gatewaysHave?: () => Promise<void>;
 }
 
-export function composeApi(config: ServerConfig, { gatewaysHave = waitForGateways, streams }: KeysOptions = {}): ApiProcess {
+export function composeApi(
+  config: ServerConfig,
+  { gatewaysHave = waitForGateways, streams }: KeysOptions = {},
+): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);

@@ -4,7 +4,13 @@ import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { Org } from '@drydock/contracts/keys/orgs';
 import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
-import { type CallOptions, callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
+import {
+  type CallOptions,
+  callerOf,
+  type ServiceApi,
+  startServiceApi,
+  type TestedService,
+} from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
@@ -51,7 +57,11 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
   /** Insists on 201. */
   createOrg(caller: Caller, body: object): Promise<Org>;
   /** POST to a path of ours, signed by `issuer`. */
-  internal(path: string, body: unknown, signed: { issuer: string; secret: string }): Promise<{ status: number; text: string }>;
+  internal(
+    path: string,
+    body: unknown,
+    signed: { issuer: string; secret: string },
+  ): Promise<{ status: number; text: string }>;
 }
 
 /** The service's inside over a real socket and a real Postgres. */
@@ -62,7 +72,12 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
     AUDIT_TOKEN_SECRETS: JSON.stringify({ hosting: audit, compute: newSecret() }),
     ...environment,
   });
-  const secrets = { service: service.environment.SERVICE_SECRET, token: service.environment.INTERNAL_TOKEN_SECRET, audit, webhook };
+  const secrets = {
+    service: service.environment.SERVICE_SECRET,
+    token: service.environment.INTERNAL_TOKEN_SECRET,
+    audit,
+    webhook,
+  };
   const database = openDatabase(service.postgres.url, { max: 2, applicationName: 'test' });
 
   const api: KeysApi = {
@@ -84,7 +99,12 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
     callerOf: async (token) => {
       const verification = await api.verify(token);
       if (!verification.valid) throw new Error('the token is not good');
-      return { keyId: verification.key_id, orgId: verification.org_id, mode: verification.mode, scopes: verification.scopes };
+      return {
+        keyId: verification.key_id,
+        orgId: verification.org_id,
+        mode: verification.mode,
+        scopes: verification.scopes,
+      };
     },
     bootstrap: async (request = {}) => {
       const given = { name: `Root ${uuidv7()}`, newKey: false, now: new Date(), ...request };

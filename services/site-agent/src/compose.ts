@@ -55,7 +55,10 @@ export async function composeSiteHost(
   else log.info({ isolation: isolation.kind }, 'sites are kept apart');
   const network = await detectBoxNetwork();
   if (network.kind === 'machine')
-    log.warn({ reason: network.reason }, "applications share this machine's network: they reach its loopback and its private network");
+    log.warn(
+      { reason: network.reason },
+      "applications share this machine's network: they reach its loopback and its private network",
+    );
   else log.info('applications have a network of their own');
   const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
   const cpu = new CpuShares({
@@ -98,9 +101,17 @@ export async function composeSiteHost(
   lifetime.onClose('disk watch', () => disk.stop());
 
   const keys = tokenKeys(config.SITE_HOST_SECRET);
-  const readerKeys = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.SITE_HOST_READER_SECRET);
+  const readerKeys =
+    config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.SITE_HOST_READER_SECRET);
   const check = (): Promise<void> => clusters.check();
-  const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), keys, readerKeys, log, check });
+  const server = createControlServer({
+    protocol: siteHostProtocol,
+    ...controlRoutes(sites),
+    keys,
+    readerKeys,
+    log,
+    check,
+  });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'site host is up');
@@ -128,6 +139,8 @@ async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen)
       "all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes everybody's (SITES_DATABASE_FOR)",
     );
   if (await shared?.hasPort())
-    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
+    log.warn(
+      "the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)",
+    );
   return clusters;
 }

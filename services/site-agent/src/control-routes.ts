@@ -44,8 +44,10 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       return done;
     }),
     // A freeze for another duration is another effect: a repeated step freezes for longer.
-    change('POST /freeze', { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema }, (site, { ttl_ms }) =>
-      site.freeze(ttl_ms),
+    change(
+      'POST /freeze',
+      { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema },
+      (site, { ttl_ms }) => site.freeze(ttl_ms),
     ),
     change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
     change(

@@ -161,12 +161,19 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
       const isLong = random.isChosen(0.4);
       steps.push(
         { make: 'folder', path },
-        { make: 'deep', path, name: isLong ? 'l'.repeat(250) : 'd', levels: isLong ? 5 + random.below(40) : 20 + random.below(300) },
+        {
+          make: 'deep',
+          path,
+          name: isLong ? 'l'.repeat(250) : 'd',
+          levels: isLong ? 5 + random.below(40) : 20 + random.below(300),
+        },
       );
     },
     () => {
-      const path = random.isChosen(0.5) && files.length > 0 ? random.pick(files) : random.pick(folders.slice(1).concat(top));
-      if (path !== top) late.push({ make: 'mode', path, mode: random.pick([0, 0o777, 0o4755, 0o2755, 0o1777, 0o111, 0o400]) });
+      const path =
+        random.isChosen(0.5) && files.length > 0 ? random.pick(files) : random.pick(folders.slice(1).concat(top));
+      if (path !== top)
+        late.push({ make: 'mode', path, mode: random.pick([0, 0o777, 0o4755, 0o2755, 0o1777, 0o111, 0o400]) });
     },
     () => {
       const path = plainPlace();

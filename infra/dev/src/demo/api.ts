@@ -22,7 +22,10 @@ export type Api = (path: string, call?: Call) => Promise<Answer>;
  */
 const triesMax = 30;
 const isPassing = ({ status, text }: { status: number; text: string }): boolean =>
-  status === 408 || status === 429 || status === 503 || (status === 422 && text.includes('"/problems/operation_in_progress"'));
+  status === 408 ||
+  status === 429 ||
+  status === 503 ||
+  (status === 422 && text.includes('"/problems/operation_in_progress"'));
 
 export const apiOf =
   (baseUrl: string, token: string): Api =>

@@ -25,7 +25,8 @@ export async function createSite(
   const body = { name, primary_domain: domain, ...(platform === undefined ? {} : { platform }) };
   const id = await makeAnew(
     `demo-site-${key}`,
-    async (idempotencyKey) => siteSchema.parse((await api('/v1/sites', { method: 'POST', body, idempotencyKey })).body).id,
+    async (idempotencyKey) =>
+      siteSchema.parse((await api('/v1/sites', { method: 'POST', body, idempotencyKey })).body).id,
     async (made) => {
       const { status, created_at } = await readSite(api, made);
       return status === 'failed' ? created_at : null;
@@ -34,7 +35,8 @@ export async function createSite(
   await poll(`Creating ${name}`, async () => {
     if (await isOver()) return true;
     const { status } = await readSite(api, id);
-    if (status === 'failed') throw new Error(`${name} could not be created: ${await problemOf(api, `/v1/sites/${id}`)}`);
+    if (status === 'failed')
+      throw new Error(`${name} could not be created: ${await problemOf(api, `/v1/sites/${id}`)}`);
     return status === 'active' ? true : null;
   });
   return id;

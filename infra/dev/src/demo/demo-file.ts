@@ -54,7 +54,12 @@ export const demoSchema = z.object({
   /** Three columns, labels, and cards, some of which are in the archive. */
   boards: z
     .array(
-      z.object({ id: z.string(), column_ids: z.array(z.string()), card_ids: z.array(z.string()), archived_card_ids: z.array(z.string()) }),
+      z.object({
+        id: z.string(),
+        column_ids: z.array(z.string()),
+        card_ids: z.array(z.string()),
+        archived_card_ids: z.array(z.string()),
+      }),
     )
     .optional(),
   /** The first has data and a backup. The second was never backed up. The url is for its owner and requires TLS. */
@@ -71,13 +76,18 @@ export type PartialDemo = z.infer<typeof partialSchema>;
 const fileOf = (dataDir: string): string => path.join(dataDir, 'demo.json');
 const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.partial.json');
 
-const readPart = (file: string): PartialDemo => (fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {});
+const readPart = (file: string): PartialDemo =>
+  fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
 
 /** The content that was made so far; a data folder of an older Drydock lacks what later domains add. */
-export const readDemo = (dataDir: string): PartialDemo => ({ ...readPart(fileOf(dataDir)), ...readPart(partialFileOf(dataDir)) });
+export const readDemo = (dataDir: string): PartialDemo => ({
+  ...readPart(fileOf(dataDir)),
+  ...readPart(partialFileOf(dataDir)),
+});
 
 /** Tokens are shown only once. So each is saved as soon as it is minted, and a crash half-way loses none. */
-export const writePartial = (dataDir: string, demo: PartialDemo): void => writeJsonAtomically(partialFileOf(dataDir), demo);
+export const writePartial = (dataDir: string, demo: PartialDemo): void =>
+  writeJsonAtomically(partialFileOf(dataDir), demo);
 
 export function writeDemo(dataDir: string, demo: Demo): void {
   writeJsonAtomically(fileOf(dataDir), demo);

@@ -12,7 +12,10 @@ const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });
 
 /** The tools that make the demo content besides the public API: commands of services, and the emulators. */
-export type DemoTools = Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'>;
+export type DemoTools = Pick<
+  SeedContext,
+  'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'
+>;
 
 export function demoToolsOf({ place, programOf }: Stack): DemoTools {
   /**
@@ -20,9 +23,13 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
    * shown only here.
    */
   async function bootstrap(name: string): Promise<Bootstrapped> {
-    const { stdout } = await run(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json', '--new-key', '--name', name], {
-      env: { ...programOf('keys').environment, SERVICE_NAME: 'keys-bootstrap', LOG_LEVEL: 'silent' },
-    });
+    const { stdout } = await run(
+      process.execPath,
+      [inRepo('services/keys/dist/bootstrap.js'), '--json', '--new-key', '--name', name],
+      {
+        env: { ...programOf('keys').environment, SERVICE_NAME: 'keys-bootstrap', LOG_LEVEL: 'silent' },
+      },
+    );
     return bootstrapSchema.parse(JSON.parse(stdout));
   }
 
@@ -31,10 +38,17 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
    * folder.
    */
   async function describeSite(siteId: string): Promise<SitePlace> {
-    const client = createSiteHostClient({ url: `http://${place.addressOf('site-host')}`, secret: place.current('site-host') });
+    const client = createSiteHostClient({
+      url: `http://${place.addressOf('site-host')}`,
+      secret: place.current('site-host'),
+    });
     try {
       const { url } = await client.readSite(siteId);
-      const { filesDir, databaseUrl: siteDatabase } = await readSiteOnDisk(place.folderOf('sites'), siteId, '127.0.0.1');
+      const { filesDir, databaseUrl: siteDatabase } = await readSiteOnDisk(
+        place.folderOf('sites'),
+        siteId,
+        '127.0.0.1',
+      );
       return { url, files_dir: filesDir, database_url: siteDatabase };
     } finally {
       await client.close();

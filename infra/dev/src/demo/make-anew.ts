@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { Api } from './api';
 
 const workflowsSchema = z.object({
-  data: z.array(z.looseObject({ error: z.looseObject({ title: z.string(), detail: z.string().optional() }).nullish() })),
+  data: z.array(
+    z.looseObject({ error: z.looseObject({ title: z.string(), detail: z.string().optional() }).nullish() }),
+  ),
 });
 
 /** The most earlier starts that failed with the same object. Each has an idempotency key of its own. */

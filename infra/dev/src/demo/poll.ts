@@ -9,7 +9,8 @@ export async function poll<T>(what: string, look: () => Promise<T | null>): Prom
   for (;;) {
     const found = await look();
     if (found !== null) return found;
-    if (performance.now() > end) throw new Error(`${what} took longer than ${operationSecondsMax} s; see the logs folder`);
+    if (performance.now() > end)
+      throw new Error(`${what} took longer than ${operationSecondsMax} s; see the logs folder`);
     await sleep(200);
   }
 }

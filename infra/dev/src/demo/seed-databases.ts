@@ -36,7 +36,8 @@ async function makeDatabase(api: Api, label: string, key: string): Promise<DemoD
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
   const { id, password } = await makeAnew(
     `demo-database-${key}`,
-    async (idempotencyKey) => createdSchema.parse((await api('/v1/databases', { method: 'POST', body, idempotencyKey })).body),
+    async (idempotencyKey) =>
+      createdSchema.parse((await api('/v1/databases', { method: 'POST', body, idempotencyKey })).body),
     async (made) => {
       const { status, created_at } = databaseSchema.parse((await api(`/v1/databases/${made.id}`)).body);
       return status === 'failed' ? created_at : null;
@@ -44,7 +45,8 @@ async function makeDatabase(api: Api, label: string, key: string): Promise<DemoD
   );
   const made = await poll(`Creating ${label}`, async () => {
     const database = databaseSchema.parse((await api(`/v1/databases/${id}`)).body);
-    if (database.status === 'failed') throw new Error(`${label} could not be created: ${await problemOf(api, `/v1/databases/${id}`)}`);
+    if (database.status === 'failed')
+      throw new Error(`${label} could not be created: ${await problemOf(api, `/v1/databases/${id}`)}`);
     return database.status === 'available' ? database : null;
   });
   const { host, port, username, database_name } = made;

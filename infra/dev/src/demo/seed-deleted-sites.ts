@@ -18,7 +18,14 @@ type DeletedRecord = z.infer<typeof recordSchema>;
 const listSchema = z.object({ data: z.array(recordSchema) });
 
 type State = keyof NonNullable<Demo['deleted_sites']>;
-const states: readonly State[] = ['restorable', 'already_restored', 'purged', 'abuse_hold', 'no_backup', 'domain_in_use'];
+const states: readonly State[] = [
+  'restorable',
+  'already_restored',
+  'purged',
+  'abuse_hold',
+  'no_backup',
+  'domain_in_use',
+];
 
 interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   api: Api;
@@ -30,7 +37,8 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
   const find = async () =>
-    listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ?? null;
+    listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ??
+    null;
   const there = await find();
   if (there !== null) return there;
   // Drydock keeps no backup of a site at a vendor, so nothing can be restored once the site is deleted.
@@ -40,7 +48,11 @@ async function deletedOf(world: World, state: State, domain: string): Promise<De
   if ((await readSite(api, id)).status === 'active') {
     if (platform === 'local') {
       const { files_dir: filesDir } = await describeSite(id);
-      await writeSiteFile(filesDir, 'index.html', `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`);
+      await writeSiteFile(
+        filesDir,
+        'index.html',
+        `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`,
+      );
     }
     await api(`/v1/sites/${id}`, { method: 'DELETE' });
   }
@@ -52,7 +64,8 @@ async function seedState(world: World, state: State): Promise<string> {
   const { api, hostingCommand, prefix } = world;
   const domain = `${prefix}${state.replaceAll('_', '-')}.demo.test`;
   const record = await deletedOf(world, state, domain);
-  const isThere = async () => (recordSchema.parse((await api(`/v1/sites/deleted/${record.id}`)).body).reason_code === state ? true : null);
+  const isThere = async () =>
+    recordSchema.parse((await api(`/v1/sites/deleted/${record.id}`)).body).reason_code === state ? true : null;
   if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
   if (state === 'abuse_hold') await hostingCommand('hold', record.id);
   if (state === 'purged') {

@@ -24,7 +24,16 @@ export interface DemoContext extends DemoTools {
 }
 
 /** Keys come first. The others are created with them, as a customer would create them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed, agencySeed, databasesSeed];
+const laterSeeds: readonly Seed[] = [
+  sitesSeed,
+  appSeed,
+  offsiteSeed,
+  vendorSeed,
+  deletedSitesSeed,
+  computeSeed,
+  agencySeed,
+  databasesSeed,
+];
 
 /** Creates what is missing of the demo content, and updates its addresses. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, ...means }: DemoContext): Promise<Demo> {
@@ -57,11 +66,19 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
 }
 
 /** Runs every seed, also when others fail. Resolves with what failed and why. */
-async function runAll(seeds: readonly Seed[], run: (seed: Seed) => Promise<void>): Promise<NonNullable<Demo['unfinished']>> {
+async function runAll(
+  seeds: readonly Seed[],
+  run: (seed: Seed) => Promise<void>,
+): Promise<NonNullable<Demo['unfinished']>> {
   const ended = await Promise.allSettled(seeds.map(run));
   return ended.flatMap((end, index) =>
     end.status === 'fulfilled'
       ? []
-      : [{ title: seeds[index]?.title ?? '', problem: end.reason instanceof Error ? end.reason.message : String(end.reason) }],
+      : [
+          {
+            title: seeds[index]?.title ?? '',
+            problem: end.reason instanceof Error ? end.reason.message : String(end.reason),
+          },
+        ],
   );
 }

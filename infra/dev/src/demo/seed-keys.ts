@@ -7,7 +7,11 @@ const orgSchema = z.looseObject({ id: z.string() });
 const meSchema = z.looseObject({ scopes: z.array(z.string()) });
 
 async function mint(api: Api, name: string, body: Record<string, unknown>): Promise<string> {
-  const { body: key } = await api('/v1/api-keys', { method: 'POST', body: { name, ...body }, idempotencyKey: `demo-${name}` });
+  const { body: key } = await api('/v1/api-keys', {
+    method: 'POST',
+    body: { name, ...body },
+    idempotencyKey: `demo-${name}`,
+  });
   return mintedSchema.parse(key).token;
 }
 
@@ -25,7 +29,8 @@ export const keysSeed: Seed = {
     const held = meSchema.parse((await api('/v1/me')).body).scopes;
     const scopes = held.filter((scope) => scope !== 'platform.staff');
     if (demo.live_key === undefined) keep({ live_key: await mint(api, 'demo-live', { scopes }) });
-    if (demo.sandbox_key === undefined) keep({ sandbox_key: await mint(api, 'demo-sandbox', { scopes, sandbox: true }) });
+    if (demo.sandbox_key === undefined)
+      keep({ sandbox_key: await mint(api, 'demo-sandbox', { scopes, sandbox: true }) });
     if (demo.child_org_id !== undefined) return;
     const body = { name: 'Demo Reseller', permissions: scopes };
     const child = await api('/v1/orgs', { method: 'POST', body, idempotencyKey: 'demo-child' });

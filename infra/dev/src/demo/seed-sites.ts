@@ -24,7 +24,8 @@ export async function writeSiteFile(filesDir: string, name: string, content: Buf
   await fs.writeFile(file, content);
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await fs.stat(filesDir);
-  for (let place = name; place !== '.'; place = path.dirname(place)) await fs.lchown(path.join(filesDir, place), uid, gid);
+  for (let place = name; place !== '.'; place = path.dirname(place))
+    await fs.lchown(path.join(filesDir, place), uid, gid);
 }
 
 async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
@@ -41,7 +42,11 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
 /** The site is found again by its idempotency key. Its content is written by statements that can be repeated. */
-export async function putUpSite(api: Api, site: DemoSite, describeSite: DescribeSite): Promise<SitePlace & { id: string }> {
+export async function putUpSite(
+  api: Api,
+  site: DemoSite,
+  describeSite: DescribeSite,
+): Promise<SitePlace & { id: string }> {
   const id = await createSite(api, { name: site.name, domain: site.domain });
   const { url, files_dir, database_url } = await describeSite(id);
   await fillSite({ url, files_dir, database_url }, site);
@@ -65,7 +70,8 @@ async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): P
   );
   await poll(`The first backup of ${site.name}`, async () => {
     const surface = await readBackups(api, id);
-    if (hasFailed(surface)) throw new Error(`The first backup of ${site.name} failed: ${await problemOf(api, `/v1/sites/${id}`)}`);
+    if (hasFailed(surface))
+      throw new Error(`The first backup of ${site.name} failed: ${await problemOf(api, `/v1/sites/${id}`)}`);
     return surface.in_progress ? null : surface;
   });
   return made;

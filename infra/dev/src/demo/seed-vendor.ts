@@ -6,7 +6,10 @@ import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
 import { vendorContentBefore, vendorContentNow } from './vendor-content';
 
-const surfaceSchema = z.looseObject({ in_progress: z.boolean(), mailboxes: z.array(z.object({ points: z.array(z.unknown()) })) });
+const surfaceSchema = z.looseObject({
+  in_progress: z.boolean(),
+  mailboxes: z.array(z.object({ points: z.array(z.unknown()) })),
+});
 const packagesSchema = z.object({ packages: z.array(z.looseObject({ id: z.int(), domain: z.string() })) });
 
 interface VendorSite {
@@ -35,10 +38,12 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   // While the other seeds keep the workers busy, perhaps no worker accepts it within its ten seconds. The answer is
   // then 503, and nothing was started.
   await poll('A worker for the first snapshot', () =>
-    api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch((error: unknown) => {
-      if (String(error).includes(' answered 503')) return null;
-      throw error;
-    }),
+    api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
+      (error: unknown) => {
+        if (String(error).includes(' answered 503')) return null;
+        throw error;
+      },
+    ),
   );
   await atRest('The first snapshot of Lighthouse Tea');
   await admin.call('POST', `packages/${packageId}/points`);

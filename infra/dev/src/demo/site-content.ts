@@ -16,8 +16,15 @@ function readSite(folder: string, name: string, domain: string): DemoSite {
   const filesDir = path.join(home, 'files');
   const names = fs.readdirSync(filesDir, { recursive: true, encoding: 'utf8' });
   const isFile = (file: string): boolean => fs.statSync(path.join(filesDir, file)).isFile();
-  const files = names.filter(isFile).map((file): [string, Buffer] => [file, fs.readFileSync(path.join(filesDir, file))]);
-  return { name, domain, files: Object.fromEntries(files), sql: fs.readFileSync(path.join(home, 'content.sql'), 'utf8') };
+  const files = names
+    .filter(isFile)
+    .map((file): [string, Buffer] => [file, fs.readFileSync(path.join(filesDir, file))]);
+  return {
+    name,
+    domain,
+    files: Object.fromEntries(files),
+    sql: fs.readFileSync(path.join(home, 'content.sql'), 'utf8'),
+  };
 }
 
 /** A site that is a Node application. */

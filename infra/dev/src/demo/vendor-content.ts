@@ -12,9 +12,16 @@ const page = (title: string, text: string): string =>
 
 /** The content at the time of the vendor's restore points. */
 export const vendorContentBefore: VendorContent = {
-  web: { 'index.html': page('Lighthouse Tea', 'Open from eight.'), 'teas.html': page('Our teas', 'Assam, Sencha, Rooibos.') },
+  web: {
+    'index.html': page('Lighthouse Tea', 'Open from eight.'),
+    'teas.html': page('Our teas', 'Assam, Sencha, Rooibos.'),
+  },
   databases: { tea_shop: { 'orders.json': JSON.stringify([{ id: 1, tea: 'Assam', cups: 2 }]) } },
-  mailboxes: { 'hello@tea.demo.test': { 'cur/1:2,S': 'From: guest@example.com\nSubject: A table for four\n\nOn Friday at five?\n' } },
+  mailboxes: {
+    'hello@tea.demo.test': {
+      'cur/1:2,S': 'From: guest@example.com\nSubject: A table for four\n\nOn Friday at five?\n',
+    },
+  },
 };
 
 /** The content now, with a change in each part that a restore takes back. */

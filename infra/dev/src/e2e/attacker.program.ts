@@ -61,7 +61,12 @@ function dangle(port: number, head: string): Promise<string> {
 
 async function repeat(attack: string, once: () => Promise<string | number>): Promise<never> {
   for (;;) {
-    count(attack, await once().catch((error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'failed')));
+    count(
+      attack,
+      await once().catch((error: unknown) =>
+        error instanceof Error && 'code' in error ? String(error.code) : 'failed',
+      ),
+    );
     await sleep(attack.startsWith('page') ? 0 : againMs);
   }
 }

@@ -32,7 +32,12 @@ export class Customer {
       body: body === undefined ? null : JSON.stringify(body),
     });
     const text = await response.text();
-    const answer = { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) };
+    const answer = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: text === '' ? undefined : JSON.parse(text),
+    };
     const endpoint = endpointAt(method, path);
     if (endpoint === undefined) throw new Error(`no contract for ${method} ${path}`);
     assertContract(endpoint, { status: answer.status, header: (name) => answer.headers.get(name), body: answer.body });

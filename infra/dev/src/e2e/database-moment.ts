@@ -44,7 +44,9 @@ export const readMoment = (url: string): Promise<Moment> =>
   inTransaction(url, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async (client) => {
     const tables: TableContent[] = [];
     for (const table of (await client.query<{ name: string; columns: string }>(tablesSql)).rows) {
-      const { rows } = await client.query<{ rows: string }>(`SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${table.name} t`);
+      const { rows } = await client.query<{ rows: string }>(
+        `SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${table.name} t`,
+      );
       tables.push({ ...table, rows: rows[0]?.rows ?? '[]' });
     }
     if (tables.length === 0) throw new Error('the database has no tables');
@@ -63,7 +65,8 @@ export const putBack = (url: string, { tables, sequences }: Moment): Promise<voi
   inTransaction(url, '', async (client) => {
     // The login ends its sessions; the role that it works as may not.
     await client.query('SET LOCAL ROLE NONE');
-    const others = 'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';
+    const others =
+      'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';
     await client.query(`SELECT pg_terminate_backend(pid, 5000) ${others}`);
     await client.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, columns, rows } of tables) {

@@ -33,7 +33,8 @@ const ownMembers = [
 
 /** Long enough for work on a machine that runs other suites at the same time. */
 const patienceMs = 150_000;
-const isPassing = (status: number, text: string): boolean => status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
+const isPassing = (status: number, text: string): boolean =>
+  status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
 
 export class Examples {
   /** The operations that succeeded, and those that were answered as their description says. */
@@ -52,7 +53,10 @@ export class Examples {
     const document = (await (await fetch(new URL('/openapi.json', demo.base_url))).json()) as {
       paths: Record<
         string,
-        Record<string, { operationId: string; description: string; requestBody?: { content: Record<string, { example: Body }> } }>
+        Record<
+          string,
+          { operationId: string; description: string; requestBody?: { content: Record<string, { example: Body }> } }
+        >
       >;
     };
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -70,7 +74,15 @@ export class Examples {
 
   /** Sends all examples, those of different domains at the same time. */
   async sendAll(): Promise<void> {
-    const domains = [this.keys(), this.webhooks(), this.sites(), this.siteBackups(), this.application(), this.offsite(), this.vendor()];
+    const domains = [
+      this.keys(),
+      this.webhooks(),
+      this.sites(),
+      this.siteBackups(),
+      this.application(),
+      this.offsite(),
+      this.vendor(),
+    ];
     const ends = await Promise.allSettled([
       ...domains,
       this.deletedSites(),
@@ -87,7 +99,12 @@ export class Examples {
    * Sends the example unchanged, except for `own`. Sends it again while another site or other work holds it up. Long
    * work is followed to its end.
    */
-  private async send(id: string, params: Params = {}, own: Body = {}, key: 'live_key' | 'staff_key' = 'live_key'): Promise<Body> {
+  private async send(
+    id: string,
+    params: Params = {},
+    own: Body = {},
+    key: 'live_key' | 'staff_key' = 'live_key',
+  ): Promise<Body> {
     const operation = this.operations.get(id);
     const endpoint = endpoints.find((known) => known.id === id);
     assert.ok(operation !== undefined && endpoint !== undefined, `${id} is not in the document`);
@@ -96,7 +113,10 @@ export class Examples {
       [],
       `${id}: an example is sent as it stands`,
     );
-    const path = operation.path.replace(/\{(\w+)\}/g, (_whole, name: string) => params[name] ?? assert.fail(`${id} needs ${name}`));
+    const path = operation.path.replace(
+      /\{(\w+)\}/g,
+      (_whole, name: string) => params[name] ?? assert.fail(`${id} needs ${name}`),
+    );
     const body = operation.example === undefined ? undefined : { ...operation.example, ...own };
     const deadline = Date.now() + patienceMs;
     for (;;) {
@@ -105,13 +125,20 @@ export class Examples {
       const text = isStream ? await firstOf(response) : await response.text();
       const what = `${id} was answered ${response.status} ${text}`;
       const expected =
-        endpoint.inDemo === undefined ? undefined : `${problems[endpoint.inDemo.problem].status} \`${endpoint.inDemo.problem}\``;
+        endpoint.inDemo === undefined
+          ? undefined
+          : `${problems[endpoint.inDemo.problem].status} \`${endpoint.inDemo.problem}\``;
       if (expected === undefined && isPassing(response.status, text) && Date.now() < deadline) {
         await sleep(500);
         continue;
       }
       const answer = isStream || text === '' ? undefined : (JSON.parse(text) as Body);
-      if (!isStream) assertContract(endpoint, { status: response.status, header: (name) => response.headers.get(name), body: answer });
+      if (!isStream)
+        assertContract(endpoint, {
+          status: response.status,
+          header: (name) => response.headers.get(name),
+          body: answer,
+        });
       if (expected !== undefined) {
         assert.equal(`${response.status} \`${String(answer?.['code'])}\``, expected, what);
         assert.ok(operation.description.includes(expected), `the description of ${id} says so`);
@@ -125,10 +152,17 @@ export class Examples {
     }
   }
 
-  private fetch(path: string, key: 'live_key' | 'staff_key', { method = 'GET', body }: { method?: string; body?: Body | undefined } = {}) {
+  private fetch(
+    path: string,
+    key: 'live_key' | 'staff_key',
+    { method = 'GET', body }: { method?: string; body?: Body | undefined } = {},
+  ) {
     return fetch(this.demo.base_url + path, {
       method,
-      headers: { authorization: `Bearer ${this.demo[key]}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${this.demo[key]}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       body: body === undefined ? null : JSON.stringify(body),
     });
   }
@@ -202,7 +236,8 @@ export class Examples {
     await this.send('takeSiteBackup', { siteId });
     const backupId = String((await this.firstIn('listSiteBackups', { siteId }, 'backups'))['id']);
     for (const id of ['getSiteBackup', 'listSiteBackupSkipped']) await this.send(id, { siteId, backupId });
-    for (const id of ['preflightSiteBackupRestore', 'restoreSiteBackup']) await this.send(id, { siteId }, { backup_id: backupId });
+    for (const id of ['preflightSiteBackupRestore', 'restoreSiteBackup'])
+      await this.send(id, { siteId }, { backup_id: backupId });
     await this.workflows('Site', { siteId });
   }
 
@@ -216,7 +251,8 @@ export class Examples {
     await this.send('takeSiteOffsiteCopy', { siteId });
     const copyId = String((await this.firstIn('getSiteOffsite', { siteId }, 'copies'))['id']);
     await this.send('getSiteOffsiteCopy', { siteId, copyId });
-    for (const id of ['preflightSiteOffsiteRestore', 'restoreSiteOffsite']) await this.send(id, { siteId }, { copy_id: copyId });
+    for (const id of ['preflightSiteOffsiteRestore', 'restoreSiteOffsite'])
+      await this.send(id, { siteId }, { copy_id: copyId });
   }
 
   private async vendor(): Promise<void> {
@@ -240,7 +276,12 @@ export class Examples {
   private async servers(): Promise<void> {
     await this.send('listComputeServers');
     const serverId = await this.idOf('orderComputeServer');
-    for (const id of ['getComputeServer', 'updateComputeServer', 'preflightComputeServerRebuild', 'rebuildComputeServer'])
+    for (const id of [
+      'getComputeServer',
+      'updateComputeServer',
+      'preflightComputeServerRebuild',
+      'rebuildComputeServer',
+    ])
       await this.send(id, { serverId });
     for (const id of ['PowerOff', 'PowerOn', 'Reboot']) {
       await this.send(`preflightComputeServer${id}`, { serverId });
@@ -253,7 +294,12 @@ export class Examples {
     const serverId = this.demo.servers?.[0]?.id ?? '';
     await this.send('takeServerSnapshot', { serverId });
     const snapshotId = String((await this.firstIn('listServerSnapshots', { serverId }))['id']);
-    for (const id of ['getServerSnapshot', 'preflightComputeServerRollback', 'rollBackComputeServer', 'deleteServerSnapshot'])
+    for (const id of [
+      'getServerSnapshot',
+      'preflightComputeServerRollback',
+      'rollBackComputeServer',
+      'deleteServerSnapshot',
+    ])
       await this.send(id, { serverId, snapshotId });
     await this.workflows('Server', { serverId });
   }
@@ -261,10 +307,22 @@ export class Examples {
   private async boards(): Promise<void> {
     await this.send('listBoards');
     const boardId = await this.idOf('createBoard');
-    const [columnId, labelId] = [await this.idOf('createBoardColumn', { boardId }), await this.idOf('createBoardLabel', { boardId })];
+    const [columnId, labelId] = [
+      await this.idOf('createBoardColumn', { boardId }),
+      await this.idOf('createBoardLabel', { boardId }),
+    ];
     const cardId = await this.idOf('createCard', { boardId }, { column_id: columnId });
     const params = { boardId, columnId, labelId, cardId };
-    for (const id of ['getBoard', 'getBoardColumn', 'getBoardLabel', 'listCards', 'getCard', 'updateCard', 'archiveCard', 'restoreCard'])
+    for (const id of [
+      'getBoard',
+      'getBoardColumn',
+      'getBoardLabel',
+      'listCards',
+      'getCard',
+      'updateCard',
+      'archiveCard',
+      'restoreCard',
+    ])
       await this.send(id, params);
     // A column that has cards cannot be deleted. Neither can the last column to which archived cards could return.
     await this.send('archiveCard', params);

@@ -37,7 +37,13 @@ beforeAll(() => {
   }
   const { PATH, HOME, LANG } = process.env;
   const dataDir = path.join(folder, '.data');
-  const forTests = { DRYDOCK_PORT: '0', DRYDOCK_DATA_DIR: dataDir, DRYDOCK_EPHEMERAL: '1', DRYDOCK_RATE_LIMIT_SCALE: '1000', CI: '1' };
+  const forTests = {
+    DRYDOCK_PORT: '0',
+    DRYDOCK_DATA_DIR: dataDir,
+    DRYDOCK_EPHEMERAL: '1',
+    DRYDOCK_RATE_LIMIT_SCALE: '1000',
+    CI: '1',
+  };
   environment = { PATH, HOME, LANG, ...forTests };
 });
 afterAll(async () => {
@@ -66,13 +72,19 @@ async function runNpm(args: readonly string[], readyText: string): Promise<Npm> 
   const ended = new Promise((resolve) => child.once('close', resolve));
   const npm: Npm = { process: child, output: () => output, ended };
   started.push(npm);
-  await until(() => output.includes(readyText) || child.exitCode !== null, { timeoutMs: 400_000, what: `npm ${args.join(' ')}` });
+  await until(() => output.includes(readyText) || child.exitCode !== null, {
+    timeoutMs: 400_000,
+    what: `npm ${args.join(' ')}`,
+  });
   if (!output.includes(readyText)) throw new Error(output);
   return npm;
 }
 
 function provenProcesses(): ProcessProof[] {
-  const table = JSON.parse(fs.readFileSync(path.join(folder, '.data/processes.json'), 'utf8')) as Record<string, { pid: number }>;
+  const table = JSON.parse(fs.readFileSync(path.join(folder, '.data/processes.json'), 'utf8')) as Record<
+    string,
+    { pid: number }
+  >;
   return Object.values(table).flatMap(({ pid }) => proveProcess(pid) ?? []);
 }
 

@@ -86,7 +86,10 @@ void main();
  * Generates a client, compiles it with a program that uses it, and runs that program against `env.DRYDOCK_URL`.
  * Resolves with the statuses of its answers.
  */
-export async function callGenerated(generator: keyof typeof generators, env: Record<string, string | undefined>): Promise<string> {
+export async function callGenerated(
+  generator: keyof typeof generators,
+  env: Record<string, string | undefined>,
+): Promise<string> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-generated-'));
   try {
     fs.symlinkSync(path.join(tools, 'node_modules'), path.join(folder, 'node_modules'));
@@ -94,9 +97,10 @@ export async function callGenerated(generator: keyof typeof generators, env: Rec
     const [file = '', ...words] = generate(folder);
     await run(file, words, { cwd: folder });
     fs.writeFileSync(path.join(folder, 'program.ts'), program);
-    const options = '--strict --module node16 --target es2022 --lib es2022,dom,dom.iterable --skipLibCheck --types node --outDir out'.split(
-      ' ',
-    );
+    const options =
+      '--strict --module node16 --target es2022 --lib es2022,dom,dom.iterable --skipLibCheck --types node --outDir out'.split(
+        ' ',
+      );
     await run(bin('tsc'), [...options, '--typeRoots', inRepo('node_modules/@types'), 'program.ts'], { cwd: folder });
     const { stdout } = await run(process.execPath, [path.join(folder, 'out/program.js')], { cwd: folder, env });
     return stdout.trim();

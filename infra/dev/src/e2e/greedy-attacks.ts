@@ -76,7 +76,9 @@ async function inSession(connectionString: string, statements: readonly string[]
 const spendIds = `DO $$ BEGIN FOR i IN 1..200000 LOOP BEGIN PERFORM pg_current_xact_id(); EXCEPTION WHEN OTHERS THEN NULL; END; COMMIT; END LOOP; END $$`;
 
 /** Each attack is started `times` times at once. Whenever one ends, it is started again. */
-export const greedyAttacks: Readonly<Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>> = {
+export const greedyAttacks: Readonly<
+  Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>
+> = {
   'visitors of a slow application': {
     times: visitors,
     once: async ({ appUrls }, n) => {
@@ -89,7 +91,10 @@ export const greedyAttacks: Readonly<Record<string, { times: number; once(setup:
   'locks without end': {
     times: 6,
     once: ({ databaseUrls }) =>
-      inSession(databaseUrls[0] ?? '', ['SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 400000) n', 'SELECT pg_sleep(5)']),
+      inSession(databaseUrls[0] ?? '', [
+        'SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 400000) n',
+        'SELECT pg_sleep(5)',
+      ]),
   },
   'transaction ids without end': { times: 2, once: ({ databaseUrls }) => inSession(databaseUrls[1] ?? '', [spendIds]) },
   'a listener that is stuck': {
@@ -155,7 +160,10 @@ export const greedyAttacks: Readonly<Record<string, { times: number; once(setup:
       return closed;
     },
   },
-  'silent connections': { times: 500, once: ({ othersAddress }) => hold(net.connect({ ...othersAddress, localAddress: from })) },
+  'silent connections': {
+    times: 500,
+    once: ({ othersAddress }) => hold(net.connect({ ...othersAddress, localAddress: from })),
+  },
   'memory of a session': {
     times: 2,
     once: ({ ownDatabaseUrl }) => inSession(ownDatabaseUrl, ["SELECT length(repeat('x', 1000000000))"], true),

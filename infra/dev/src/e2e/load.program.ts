@@ -111,7 +111,11 @@ interface Asked {
 }
 
 /** Runs until the end. Calls `onAnswer` for each answer. */
-async function runClient({ urls, token, calls, pauseMs }: LoadSetup, number: number, onAnswer: () => void): Promise<void> {
+async function runClient(
+  { urls, token, calls, pauseMs }: LoadSetup,
+  number: number,
+  onAnswer: () => void,
+): Promise<void> {
   const address = Math.floor(number / clientsOfAnAddress) + 2;
   const client = new Client(urls[0] ?? '', {
     headersTimeout: 120_000,
@@ -163,7 +167,8 @@ async function runClient({ urls, token, calls, pauseMs }: LoadSetup, number: num
     }
   };
   await pause(Math.random() * pauseMs);
-  for (let turns = number; !ending.signal.aborted; turns += 1) await insist(calls[turns % calls.length] ?? { path: '' });
+  for (let turns = number; !ending.signal.aborted; turns += 1)
+    await insist(calls[turns % calls.length] ?? { path: '' });
   await client.close();
 }
 

@@ -44,18 +44,25 @@ export interface Attacker {
 
 /** `sitesOfAnAttack` sites show hostile pages. As many others are restored, and have their sessions taken. */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
-  const sites = await Promise.all(Array.from({ length: 2 * sitesOfAnAttack }, (_, n) => tenant.makeSite(`worst-${n}.example.com`)));
+  const sites = await Promise.all(
+    Array.from({ length: 2 * sitesOfAnAttack }, (_, n) => tenant.makeSite(`worst-${n}.example.com`)),
+  );
   await Promise.all(sites.map(makeHostile));
   const [shown, restored] = [sites.slice(0, sitesOfAnAttack), sites.slice(sitesOfAnAttack)];
   const backups = await Promise.all(restored.map(async ({ id }) => (await tenant.takeBackup(id)).id));
-  const keys: [string, string] = [await tenant.mintKey(['sites.view', 'sites.create']), await tenant.mintKey(['sites.create'])];
+  const keys: [string, string] = [
+    await tenant.mintKey(['sites.view', 'sites.create']),
+    await tenant.mintKey(['sites.create']),
+  ];
   const { begin, tally, stop } = attackerProcess();
   const restores: string[] = [];
   return {
     restores,
     start: async () => {
       for (const [n, site] of restored.entries()) {
-        const { location } = await tenant.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backups[n] });
+        const { location } = await tenant.must('POST', `/v1/sites/${site.id}/backups/restore`, {
+          backup_id: backups[n],
+        });
         restores.push(location);
       }
       begin({
@@ -150,7 +157,12 @@ export class Neighbour {
   private readonly backupSites: TenantSite[];
   private readonly calls: Readonly<Record<string, () => Promise<{ ms: number; problem: string }>>>;
 
-  private constructor(tenant: Tenant, site: TenantSite, backupSites: TenantSite[], database: TenantDatabase | undefined) {
+  private constructor(
+    tenant: Tenant,
+    site: TenantSite,
+    backupSites: TenantSite[],
+    database: TenantDatabase | undefined,
+  ) {
     this.tenant = tenant;
     this.site = site;
     this.backupSites = backupSites;
@@ -162,7 +174,9 @@ export class Neighbour {
       'view a file': () => this.view('', 'open as usual'),
       'view a page with a query': () => this.view('stock.html', '5050 in stock'),
       "log in to the site's database": () => logIn(() => sql(site.databaseUrl, 'SELECT 1')),
-      ...(database === undefined ? {} : { 'log in to a managed database': () => logIn(() => database.query('SELECT 1')) }),
+      ...(database === undefined
+        ? {}
+        : { 'log in to a managed database': () => logIn(() => database.query('SELECT 1')) }),
     };
   }
 
@@ -194,7 +208,12 @@ export class Neighbour {
     return measured;
   }
 
-  private async ask(method: string, route: string, expected: number, body?: unknown): Promise<{ ms: number; problem: string }> {
+  private async ask(
+    method: string,
+    route: string,
+    expected: number,
+    body?: unknown,
+  ): Promise<{ ms: number; problem: string }> {
     const { status, text, ms } = await this.tenant.call(method, route, body);
     return { ms, problem: status === expected ? '' : `${status} ${text}` };
   }
@@ -203,7 +222,10 @@ export class Neighbour {
     const startedMs = performance.now();
     const response = await fetch(new URL(page, this.site.url), { signal: AbortSignal.timeout(callMs) });
     const text = await response.text();
-    return { ms: performance.now() - startedMs, problem: response.status === 200 && text === expected ? '' : `${response.status} ${text}` };
+    return {
+      ms: performance.now() - startedMs,
+      problem: response.status === 200 && text === expected ? '' : `${response.status} ${text}`,
+    };
   }
 
   private async measureBackups(measured: Measured, backupCount: number, isOver: () => boolean): Promise<void> {
@@ -241,7 +263,11 @@ function samplesOf(measured: Measured, name: string): Samples {
   return measured[name];
 }
 
-async function timed(measured: Measured, name: string, call: () => Promise<{ ms: number; problem: string }>): Promise<void> {
+async function timed(
+  measured: Measured,
+  name: string,
+  call: () => Promise<{ ms: number; problem: string }>,
+): Promise<void> {
   const samples = samplesOf(measured, name);
   try {
     const { ms, problem } = await call();
@@ -253,7 +279,9 @@ async function timed(measured: Measured, name: string, call: () => Promise<{ ms:
 }
 
 export const failuresOf = (measured: Measured): string[] =>
-  Object.entries(measured).flatMap(([name, { failures }]) => failures.map((failure) => `${name}: ${failure.slice(0, 300)}`));
+  Object.entries(measured).flatMap(([name, { failures }]) =>
+    failures.map((failure) => `${name}: ${failure.slice(0, 300)}`),
+  );
 
 export interface Comparison {
   name: string;

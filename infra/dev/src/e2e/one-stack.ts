@@ -38,7 +38,11 @@ export async function startCollector(): Promise<Collector> {
 export async function startStack(options: StackOptions): Promise<TestStack> {
   if (shared === null) return startOwnStack(options);
   const { url: otlpEndpoint } = await startCollector();
-  const whole = { queueBackend: queueBackends()[0] ?? 'postgres', otlpEndpoint, environment: { DRYDOCK_DEMO: 'sites' } } as const;
+  const whole = {
+    queueBackend: queueBackends()[0] ?? 'postgres',
+    otlpEndpoint,
+    environment: { DRYDOCK_DEMO: 'sites' },
+  } as const;
   if (!isDeepStrictEqual({ ...whole, ...options }, whole)) return startOwnStack(options);
   shared.stack ??= startOwnStack(whole);
   return { ...(await shared.stack), stop: async () => undefined };

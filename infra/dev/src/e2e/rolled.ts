@@ -29,7 +29,10 @@ export class Rolled {
 
   async start(): Promise<void> {
     const env = { PATH: process.env['PATH'], ...timeoutScale(), ...this.environment(), PORT: String(this.port) };
-    const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     this.child = child;
     let isListening = false;
     this.phases = [];

@@ -30,7 +30,10 @@ beforeAll(async () => {
   postgres = await testPostgres({ serviceDir: inRepo('services/keys') });
   const database = { DATABASE_URL: postgres.url, SERVICE_SECRET: secrets.service };
   const env = { PATH: process.env['PATH'], ...database };
-  const made = execFileSync(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json'], { env, encoding: 'utf8' });
+  const made = execFileSync(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json'], {
+    env,
+    encoding: 'utf8',
+  });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
   // No such time passes: each ends as soon as every gateway has left it.

@@ -28,7 +28,8 @@ afterAll(async () => {
 const isRequest = ({ service, kind, attributes }: Span): boolean =>
   service === 'gateway' && kind === 2 && attributes['http.request.method'] !== undefined;
 /** Work of a request that was not sent, or that the clock began. */
-const isWork = ({ name, attributes }: Span): boolean => name.startsWith('run ') && attributes['workflow.id'] !== undefined;
+const isWork = ({ name, attributes }: Span): boolean =>
+  name.startsWith('run ') && attributes['workflow.id'] !== undefined;
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
@@ -42,7 +43,9 @@ test('a trace begins with a request, a workflow or a schedule, and its spans say
   }
   const roots = collector.spans.filter(({ parentSpanId }) => parentSpanId === undefined || parentSpanId === '');
   expect(roots.length).toBeGreaterThan(10);
-  const others = roots.filter((span) => !isRequest(span) && !isWork(span)).map(({ service, name }) => `${service}: ${name}`);
+  const others = roots
+    .filter((span) => !isRequest(span) && !isWork(span))
+    .map(({ service, name }) => `${service}: ${name}`);
   expect([...new Set(others)]).toEqual([]);
   // A visitor's request at a site is named by its method alone: its path is the customer's.
   const isCall = ({ service, kind, attributes }: Span): boolean =>

@@ -39,13 +39,14 @@ let dataDir: string;
 let stack: TestStack;
 let twins: Map<string, Rolled>;
 let gateways: Rolled[];
-let keysDatabase: string;
 let receiver: Receiver;
 
 const environmentOf = (name: string): Record<string, string> => {
   const lines = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));
 };
+/** By the login of the phase. */
+const keysDatabase = (): string => stack.variable('keys', 'DATABASE_URL');
 const urlOf = (name: string): string => `http://127.0.0.1:${stack.processes()[name]?.port}`;
 
 beforeAll(async () => {
@@ -57,10 +58,12 @@ beforeAll(async () => {
     queueBackend: 'redis',
     environment: { DRYDOCK_DEMO: 'sites', DRYDOCK_WEBHOOK_ALLOW: receiver.authority },
   });
-  keysDatabase = stack.variable('keys', 'DATABASE_URL');
   const twinOf = async (name: string): Promise<[string, Rolled]> => [
     name,
-    new Rolled(`services/${name}/dist/server.js`, await findFreePort(), () => ({ ...environmentOf(name), DRAIN_SECONDS: '300' })),
+    new Rolled(`services/${name}/dist/server.js`, await findFreePort(), () => ({
+      ...environmentOf(name),
+      DRAIN_SECONDS: '300',
+    })),
   ];
   twins = new Map(await Promise.all(apis.map(twinOf)));
   await Promise.all([...twins.values()].map((each) => each.start()));
@@ -130,7 +133,13 @@ class Front {
   private leaving: Rolled | undefined;
   private readonly underWay = new Map<Rolled, number>();
 
-  async ask(token: string, method: 'GET' | 'POST' | 'PUT', route: string, body?: object, idempotencyKey?: string): Promise<Asked> {
+  async ask(
+    token: string,
+    method: 'GET' | 'POST' | 'PUT',
+    route: string,
+    body?: object,
+    idempotencyKey?: string,
+  ): Promise<Asked> {
     const staying = gateways.filter((each) => each !== this.leaving);
     this.turn += 1;
     const gateway = staying[this.turn % staying.length];
@@ -143,7 +152,11 @@ class Front {
         connection: 'close',
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       };
-      const answer = await fetch(gateway.url + route, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+      const answer = await fetch(gateway.url + route, {
+        method,
+        headers,
+        body: body === undefined ? null : JSON.stringify(body),
+      });
       const parsed: Record<string, unknown> = JSON.parse(await answer.text());
       const replayed = answer.headers.get('idempotent-replayed') === 'true';
       return { status: answer.status, replayed, body: parsed, location: answer.headers.get('location') ?? '' };
@@ -189,7 +202,14 @@ function startLoad(token: string, { site, backup }: Restored) {
     'a list of boards': () => front.ask(token, 'GET', '/v1/agency/boards'),
     'a list of servers': () => front.ask(token, 'GET', '/v1/compute/servers'),
     'a list of databases': () => front.ask(token, 'GET', '/v1/databases'),
-    'a write': () => front.ask(token, 'POST', '/v1/api-keys', { name: 'under load', scopes: [] }, `load-${randomBytes(8).toString('hex')}`),
+    'a write': () =>
+      front.ask(
+        token,
+        'POST',
+        '/v1/api-keys',
+        { name: 'under load', scopes: [] },
+        `load-${randomBytes(8).toString('hex')}`,
+      ),
   };
   const answered = Object.keys(kinds).map(() => 0);
   const wrong: string[] = [];
@@ -276,7 +296,10 @@ async function tellStores(masterKeys: string): Promise<void> {
     REDIS_HOST: '127.0.0.1',
     REDIS_PORT: String(redis),
   };
-  const { stdout } = await promisify(execFile)('bash', ['-e', '-o', 'pipefail', '-c', stepOne()], { cwd: inRepo('.'), env });
+  const { stdout } = await promisify(execFile)('bash', ['-e', '-o', 'pipefail', '-c', stepOne()], {
+    cwd: inRepo('.'),
+    env,
+  });
   expect(stdout).toMatch(/^Written to .*\n\{"keys":\["keys_[0-9a-f]{8}".*\}\nOK\n$/);
 }
 
@@ -331,7 +354,10 @@ async function areLetIn(urls: readonly string[]): Promise<boolean[]> {
   };
   return Promise.all(urls.map(isLetIn));
 }
-const storeUrls = (): string[] => [...apis.map((name) => stack.variable(name, 'DATABASE_URL')), stack.variable('hosting', 'QUEUE_URL')];
+const storeUrls = (): string[] => [
+  ...apis.map((name) => stack.variable(name, 'DATABASE_URL')),
+  stack.variable('hosting', 'QUEUE_URL'),
+];
 
 /** A managed database, by the password that its owner was shown. */
 async function orderDatabase(token: string) {
@@ -364,7 +390,14 @@ async function orderDatabase(token: string) {
     },
     opens: async (): Promise<boolean> => {
       const { host, port, username: user, database_name: database } = await available();
-      const client = new pg.Client({ host, port, user, password: shown.password, database, ssl: { rejectUnauthorized: false } });
+      const client = new pg.Client({
+        host,
+        port,
+        user,
+        password: shown.password,
+        database,
+        ssl: { rejectUnauthorized: false },
+      });
       await client.connect();
       await client.query('SELECT 1');
       await client.end();
@@ -379,7 +412,9 @@ async function orderDatabase(token: string) {
 
 /** Copies of a site in a bucket of its owner's, whose credentials Drydock has under seal. */
 async function configureStorage(token: string, siteId: string) {
-  const accountsSchema = z.array(z.looseObject({ accessKeyId: z.string(), secretAccessKey: z.string(), buckets: z.array(z.string()) }));
+  const accountsSchema = z.array(
+    z.looseObject({ accessKeyId: z.string(), secretAccessKey: z.string(), buckets: z.array(z.string()) }),
+  );
   const accounts = accountsSchema.parse(JSON.parse(stack.variable('s3-stand-in', 'ACCOUNTS')));
   const account = accounts.find(({ accessKeyId }) => accessKeyId === 'demo-customer');
   const offsite = `/v1/sites/${siteId}/offsite`;
@@ -395,11 +430,14 @@ async function configureStorage(token: string, siteId: string) {
   const copiesSchema = z.looseObject({ copies: z.array(z.looseObject({ id: z.string() })) });
   const carryOutCopy = async (route: string, body: object): Promise<string> => {
     const accepted = await front.ask(token, 'POST', `${offsite}/${route}`, body);
-    return accepted.status === 202 ? follow(token, accepted.location) : `${accepted.status} ${JSON.stringify(accepted.body)}`;
+    return accepted.status === 202
+      ? follow(token, accepted.location)
+      : `${accepted.status} ${JSON.stringify(accepted.body)}`;
   };
   return {
     copy: (kind: 'full' | 'incremental') => carryOutCopy('copies', { kind }),
-    copies: async (): Promise<string[]> => copiesSchema.parse((await front.ask(token, 'GET', offsite)).body).copies.map(({ id }) => id),
+    copies: async (): Promise<string[]> =>
+      copiesSchema.parse((await front.ask(token, 'GET', offsite)).body).copies.map(({ id }) => id),
     restore: (copyId: string) => carryOutCopy('restore', { copy_id: copyId }),
   };
 }
@@ -425,18 +463,24 @@ itWithRedis(
     const next = randomBytes(32).toString('hex');
     fs.writeFileSync(path.join(dataDir, 'emulators-master.key'), old);
 
-    const mint = (name: string) => front.ask(token, 'POST', '/v1/api-keys', { name, scopes: ['sites.view'] }, `before-rotation-${name}`);
+    const mint = (name: string) =>
+      front.ask(token, 'POST', '/v1/api-keys', { name, scopes: ['sites.view'] }, `before-rotation-${name}`);
     const minted = z.looseObject({ id: z.string(), token: z.string() });
     const [used, idle] = [minted.parse((await mint('used')).body), minted.parse((await mint('idle')).body)];
     const page = await front.ask(token, 'GET', '/v1/api-keys?limit=1');
-    const { next_cursor: cursor } = z.looseObject({ page: z.looseObject({ next_cursor: z.string() }) }).parse(page.body).page;
+    const { next_cursor: cursor } = z
+      .looseObject({ page: z.looseObject({ next_cursor: z.string() }) })
+      .parse(page.body).page;
     await writeVersion(site, 'old');
     const { id: oldBackup } = await tenant.takeBackup(site.id);
     const database = await orderDatabase(token);
     const storage = await configureStorage(token, site.id);
     expect(await storage.copy('full')).toBe('succeeded');
     const [oldCopy = ''] = await storage.copies();
-    const webhook = await front.ask(token, 'POST', '/v1/webhooks', { url: `http://${receiver.authority}/`, event_types: ['*'] });
+    const webhook = await front.ask(token, 'POST', '/v1/webhooks', {
+      url: `http://${receiver.authority}/`,
+      event_types: ['*'],
+    });
     const webhookSchema = z.looseObject({ id: z.string(), secret: z.string() });
     const { id: webhookId, secret: webhookSecret } = webhookSchema.parse(webhook.body);
     receiver.secrets.push(webhookSecret);
@@ -484,13 +528,14 @@ itWithRedis(
     await writeVersion(site, 'new');
     const { id: newBackup } = await tenant.takeBackup(site.id);
     expect(await restoreAndLook(tenant, newBackup)).toEqual(['succeeded', 'new/new']);
-    const [now] = await runSql<{ at: Date }>(keysDatabase, 'SELECT now() AS at');
+    const [now] = await runSql<{ at: Date }>(keysDatabase(), 'SELECT now() AS at');
     const usedSince = async () => {
       await front.ask(used.token, 'GET', '/v1/me');
-      const [row] = await runSql<{ since: boolean }>(keysDatabase, 'SELECT last_used_at >= $2 AS since FROM api_keys WHERE id = $1', [
-        used.id,
-        now?.at,
-      ]);
+      const [row] = await runSql<{ since: boolean }>(
+        keysDatabase(),
+        'SELECT last_used_at >= $2 AS since FROM api_keys WHERE id = $1',
+        [used.id, now?.at],
+      );
       return row?.since;
     };
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
@@ -503,7 +548,7 @@ itWithRedis(
     await receiver.more();
     expect((await front.ask(idle.token, 'GET', '/v1/me')).status).toBe(401);
     const [unused] = await runSql<{ named: boolean }>(
-      keysDatabase,
+      keysDatabase(),
       'SELECT revoked_at IS NULL AND created_at < $2 AND coalesce(last_used_at, created_at) < $2 AS named FROM api_keys WHERE id = $1',
       [idle.id, now?.at],
     );

@@ -42,14 +42,19 @@ const forbiddenForms: Readonly<Record<string, RegExp>> = {
  */
 function formsOf(value: string): string[] {
   const bytes = [Buffer.from(value), ...(/^(?:[0-9a-f]{2}){16,}$/i.test(value) ? [Buffer.from(value, 'hex')] : [])];
-  const encoded = bytes.flatMap((data) => [data.toString('base64').replace(/=+$/, ''), data.toString('base64url'), data.toString('hex')]);
+  const encoded = bytes.flatMap((data) => [
+    data.toString('base64').replace(/=+$/, ''),
+    data.toString('base64url'),
+    data.toString('hex'),
+  ]);
   return [...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), ...encoded])];
 }
 
 export function huntSecrets(places: readonly Place[], secrets: readonly KnownSecret[]): Find[] {
   const finds: Find[] = [];
   for (const { name: place, text } of places) {
-    for (const { name, value } of secrets) if (formsOf(value).some((form) => text.includes(form))) finds.push({ place, secret: name });
+    for (const { name, value } of secrets)
+      if (formsOf(value).some((form) => text.includes(form))) finds.push({ place, secret: name });
     for (const [name, form] of Object.entries(forbiddenForms)) if (form.test(text)) finds.push({ place, secret: name });
   }
   return finds;
@@ -101,7 +106,9 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
     const ours = names.filter((name) => !/\/(?:files|releases|data|current)\//.test(`/${name}/`));
     return ours.flatMap((name) => {
       if (/\.json$/.test(name)) return secretsIn(`${folder}/${name}`, jsonOf(read(path.join(root, name))));
-      return /password|secret/i.test(path.basename(name)) ? [{ name: `${folder}/${name}`, value: read(path.join(root, name)).trim() }] : [];
+      return /password|secret/i.test(path.basename(name))
+        ? [{ name: `${folder}/${name}`, value: read(path.join(root, name)).trim() }]
+        : [];
     });
   });
 }
@@ -113,16 +120,21 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
 export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSecret[]): Promise<KnownSecret[]> {
   const found: KnownSecret[] = [{ name: 'master key', value: read(path.join(stack.dataDir, 'master.key')).trim() }];
   for (const [name, { pid }] of Object.entries(stack.processes()))
-    for (const [index, value] of secretsOf(variablesOf(pid)).entries()) found.push({ name: `${name}'s secret ${index + 1}`, value });
+    for (const [index, value] of secretsOf(variablesOf(pid)).entries())
+      found.push({ name: `${name}'s secret ${index + 1}`, value });
   found.push(...secretsIn('demo', stack.demo), ...secretsInFiles(stack.dataDir, ['sites', 'databases']), ...shownOnce);
-  const distinct = new Map(found.filter(({ value }) => value.length >= shortestSecret).map((secret) => [secret.value, secret]));
+  const distinct = new Map(
+    found.filter(({ value }) => value.length >= shortestSecret).map((secret) => [secret.value, secret]),
+  );
   return [...distinct.values()];
 }
 
 /** Logs, the queue, every table of every service, and what every user of the machine can see of every process. */
 export async function placesOf(stack: TestStack): Promise<Place[]> {
   const logsDir = path.join(stack.dataDir, 'logs');
-  const logs = fs.readdirSync(logsDir).map((name) => ({ name: `log of ${name}`, text: read(path.join(logsDir, name)) }));
+  const logs = fs
+    .readdirSync(logsDir)
+    .map((name) => ({ name: `log of ${name}`, text: read(path.join(logsDir, name)) }));
   return [...logs, ...(await queuePlaces(stack)), ...(await tablePlaces(stack)), ...processPlaces(stack)];
 }
 
@@ -184,11 +196,16 @@ async function tablesOf(service: string, url: string): Promise<Place[]> {
  * platform.
  */
 function processPlaces(stack: TestStack): Place[] {
-  const platform = new Set([stack.supervisorPid, ...Object.values(stack.processes()).map(({ pid }) => pid)].map(String));
+  const platform = new Set(
+    [stack.supervisorPid, ...Object.values(stack.processes()).map(({ pid }) => pid)].map(String),
+  );
   return processesOf(stack).flatMap((pid) => {
     const command = read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
     const title = `${read(`/proc/${pid}/comm`).trim()} (${pid})`;
-    return [{ name: `command line of ${title}`, text: command }, ...(platform.has(pid) ? [] : customersEnvironment(stack, pid, title))];
+    return [
+      { name: `command line of ${title}`, text: command },
+      ...(platform.has(pid) ? [] : customersEnvironment(stack, pid, title)),
+    ];
   });
 }
 
@@ -201,7 +218,8 @@ function processesOf(stack: TestStack): string[] {
   const parents = new Map(pids.map((pid) => [pid, /^PPid:\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]]));
   const isBelow = (pid: string | undefined): boolean =>
     pid !== undefined && (pid === String(stack.supervisorPid) || isBelow(parents.get(pid)));
-  const names = (pid: string): boolean => ['cmdline', 'environ'].some((file) => read(`/proc/${pid}/${file}`).includes(stack.dataDir));
+  const names = (pid: string): boolean =>
+    ['cmdline', 'environ'].some((file) => read(`/proc/${pid}/${file}`).includes(stack.dataDir));
   return pids.filter((pid) => isBelow(pid) || names(pid));
 }
 

@@ -11,7 +11,10 @@ const clientKind = 3;
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
-  attributes['db.query.text'] === undefined && kind !== clientKind && name !== verifyName && (depth < 3 || !name.startsWith('GET'));
+  attributes['db.query.text'] === undefined &&
+  kind !== clientKind &&
+  name !== verifyName &&
+  (depth < 3 || !name.startsWith('GET'));
 
 /**
  * The trace as lines of `process: name`, each below the one in which it happened. Left out is what depends on the

@@ -49,7 +49,12 @@ const databaseSchema = z.looseObject({
   database_name: z.string(),
   username: z.string(),
 });
-const recordSchema = z.looseObject({ role: z.string(), password: z.string(), http_port: z.int(), database_port: z.int() });
+const recordSchema = z.looseObject({
+  role: z.string(),
+  password: z.string(),
+  http_port: z.int(),
+  database_port: z.int(),
+});
 
 function codeOf(text: string): string {
   try {
@@ -76,7 +81,10 @@ export class Tenant {
     const startedMs = performance.now();
     const response = await fetch(this.stack.demo.base_url + route, {
       method,
-      headers: { authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${this.token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(120_000),
     });
@@ -94,7 +102,9 @@ export class Tenant {
 
   async makeSite(domain: string): Promise<TenantSite> {
     const plan = { daily_backups: false, backup_retention_days: 7 };
-    const { id } = idSchema.parse(JSON.parse((await this.must('POST', '/v1/sites', { name: domain, primary_domain: domain, plan })).text));
+    const { id } = idSchema.parse(
+      JSON.parse((await this.must('POST', '/v1/sites', { name: domain, primary_domain: domain, plan })).text),
+    );
     await until(
       async () => {
         const { status } = statusSchema.parse(JSON.parse((await this.must('GET', `/v1/sites/${id}`)).text));
@@ -191,4 +201,5 @@ export async function sql(databaseUrl: string, text: string): Promise<Record<str
   }
 }
 
-export const put = (site: TenantSite, name: string, content: string): void => fs.writeFileSync(path.join(site.filesDir, name), content);
+export const put = (site: TenantSite, name: string, content: string): void =>
+  fs.writeFileSync(path.join(site.filesDir, name), content);

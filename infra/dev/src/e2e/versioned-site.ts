@@ -34,7 +34,10 @@ async function sql(place: Place, text: string): Promise<void> {
 
 /** The page shows the version of its own file and of its row. */
 export async function writeVersion(place: Place, version: string): Promise<void> {
-  await sql(place, `CREATE TABLE IF NOT EXISTS version (v text); DELETE FROM version; INSERT INTO version VALUES ('${version}')`);
+  await sql(
+    place,
+    `CREATE TABLE IF NOT EXISTS version (v text); DELETE FROM version; INSERT INTO version VALUES ('${version}')`,
+  );
   const file = path.join(place.files_dir, 'version.html');
   fs.writeFileSync(`${file}.next`, `${version}/<?sql select v from version ?>`);
   fs.renameSync(`${file}.next`, file);

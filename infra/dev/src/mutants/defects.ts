@@ -89,7 +89,9 @@ export const defects: readonly Defect[] = [
 export function whyUnfit({ file, replace, suites }: Defect, root: string): string | null {
   const found = fs.readFileSync(path.join(root, file), 'utf8').split(replace).length - 1;
   if (found !== 1) return `${file} holds the text that is to be replaced ${found} times; it takes exactly one`;
-  const { readPragmas } = require(path.join(root, 'packages/testing/jest/pragmas.cjs')) as { readPragmas(file: string): { tier: string } };
+  const { readPragmas } = require(path.join(root, 'packages/testing/jest/pragmas.cjs')) as {
+    readPragmas(file: string): { tier: string };
+  };
   for (const suite of suites) {
     if (!fs.existsSync(path.join(root, suite))) return `there is no ${suite}`;
     const { tier } = readPragmas(path.join(root, suite));

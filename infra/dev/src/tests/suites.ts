@@ -24,7 +24,9 @@ interface Pragmas {
   /** The run that takes it as root: `.ci/run`, or `npm run test:all -- --as-root`. */
   root: 'gate' | 'long' | null;
 }
-const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as { readPragmas: (file: string) => Pragmas };
+const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as {
+  readPragmas: (file: string) => Pragmas;
+};
 
 export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0 || error !== null;
 export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
@@ -81,4 +83,5 @@ export function readSuites(log: string): Suite[] {
 }
 
 /** A file of this run alone. */
-export const scratchFile = (name: string): string => path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);
+export const scratchFile = (name: string): string =>
+  path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);

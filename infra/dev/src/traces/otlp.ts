@@ -92,5 +92,8 @@ export function readMetricNames(body: string): string[] {
 
 const textOf = (attributes: z.infer<typeof attributesSchema>): Record<string, string> =>
   Object.fromEntries(
-    attributes.map(({ key, value }) => [key, String(value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue ?? '')]),
+    attributes.map(({ key, value }) => [
+      key,
+      String(value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue ?? ''),
+    ]),
   );

@@ -1,6 +1,12 @@
 import type { Row, Trace } from './trace-store';
 
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 
 const style = `
@@ -65,7 +71,8 @@ export const missingPage = (): string =>
   page('Not found', '<h1>No such trace</h1><p>It is not among the last 300. <a href="/">All traces</a>');
 
 function rowOf(row: Row, { startMs, durationMs }: Trace): string {
-  const percent = (milliseconds: number): string => `${((100 * milliseconds) / Math.max(durationMs, 0.001)).toFixed(2)}%`;
+  const percent = (milliseconds: number): string =>
+    `${((100 * milliseconds) / Math.max(durationMs, 0.001)).toFixed(2)}%`;
   const bar = `left:${percent(row.startMs - startMs)};width:${percent(row.durationMs)};background:${row.hasFailed ? 'var(--bad)' : colourOf(row.service)}`;
   const more = Object.entries({ ...row.attributes, 'process.pid': row.pid, 'span.id': row.spanId });
   const name = `<b>${escaped(row.service)}</b> ${escaped(row.name)}${row.isOrphan ? ' <span class="quiet">(its parent has not ended)</span>' : ''}`;

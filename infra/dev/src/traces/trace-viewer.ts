@@ -43,7 +43,9 @@ async function answer(store: TraceStore, request: IncomingMessage, response: Ser
     return send(response, 200, 'text/html', listPage(store.find(text), text));
   }
   const trace = store.get(pathname.replace('/traces/', ''));
-  return trace === undefined ? send(response, 404, 'text/html', missingPage()) : send(response, 200, 'text/html', tracePage(trace));
+  return trace === undefined
+    ? send(response, 404, 'text/html', missingPage())
+    : send(response, 200, 'text/html', tracePage(trace));
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -60,7 +62,8 @@ async function readBody(request: IncomingMessage): Promise<string> {
 function send(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, {
     'content-type': `${type}; charset=utf-8`,
-    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+    'content-security-policy':
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
     'cache-control': 'no-store',
   });
   response.end(text);

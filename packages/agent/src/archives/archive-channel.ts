@@ -54,7 +54,8 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
     } catch (error) {
       if (error instanceof JobProblem) throw error;
       failure ??= error;
-      const told = error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
+      const told =
+        error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
       await writeFrame(stream, { id: request.id, ...told });
     }
   };
@@ -62,7 +63,9 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
     const running = new Set<Promise<void>>();
     try {
       for await (const { head, body } of readFrames(stream, objectBytesMax)) {
-        const work = answer(requestSchema.parse(head), body).catch((error: unknown) => void stream.destroy(broken(error)));
+        const work = answer(requestSchema.parse(head), body).catch(
+          (error: unknown) => void stream.destroy(broken(error)),
+        );
         running.add(work);
         void work.then(() => running.delete(work));
         if (running.size >= atOnceMax) await Promise.race(running);
@@ -77,7 +80,11 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
   return { ended: serve(), failure: () => failure };
 }
 
-async function carryOut({ sources, sink }: ServedArchives, request: ObjectRequest, body: Buffer): Promise<Buffer | undefined> {
+async function carryOut(
+  { sources, sink }: ServedArchives,
+  request: ObjectRequest,
+  body: Buffer,
+): Promise<Buffer | undefined> {
   if (!isObjectName(request.name)) throw new TypeError(`not the name of an archive object: ${request.name}`);
   if (request.op === 'write') {
     if (sink === undefined) throw new TypeError('the job writes no archive');

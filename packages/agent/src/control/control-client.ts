@@ -65,7 +65,12 @@ export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,
   { url, secret, role = 'parties', deadlineMs }: ControlAddress & { deadlineMs: number },
 ): ControlClient {
-  const pool = new Pool(url, { connections: 16, connectTimeout: 5_000, headersTimeout: deadlineMs, bodyTimeout: deadlineMs });
+  const pool = new Pool(url, {
+    connections: 16,
+    connectTimeout: 5_000,
+    headersTimeout: deadlineMs,
+    bodyTimeout: deadlineMs,
+  });
   const key = tokenKey(secret);
   const isKnown = (code: string): code is Code | CommonCode => Object.hasOwn(protocol.statuses, code);
 
@@ -75,7 +80,12 @@ export function createControlClient<Code extends string>(
   };
 
   const signed = (method: string, path: string, text: string | undefined): { authorization: string } => {
-    const bound = { requestId: randomBytes(12).toString('hex'), method, path, ...(text === undefined ? {} : { body: Buffer.from(text) }) };
+    const bound = {
+      requestId: randomBytes(12).toString('hex'),
+      method,
+      path,
+      ...(text === undefined ? {} : { body: Buffer.from(text) }),
+    };
     return { authorization: `Bearer ${signInternalToken(key, protocol[role], bound)}` };
   };
 
@@ -85,7 +95,9 @@ export function createControlClient<Code extends string>(
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof HostError) throw error;
-      throw new protocol.Refusal('unreachable', error instanceof Error ? error.message : String(error), { cause: error });
+      throw new protocol.Refusal('unreachable', error instanceof Error ? error.message : String(error), {
+        cause: error,
+      });
     }
   };
 
@@ -95,7 +107,13 @@ export function createControlClient<Code extends string>(
     const headers = { ...signed(method, path, text), 'content-type': 'application/json' };
     const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
     return refusalsOf(signal, async () => {
-      const response = await pool.request({ method, path, headers, signal: deadline, ...(text === undefined ? {} : { body: text }) });
+      const response = await pool.request({
+        method,
+        path,
+        headers,
+        signal: deadline,
+        ...(text === undefined ? {} : { body: text }),
+      });
       const answered: unknown = response.statusCode === 204 ? undefined : JSON.parse(await response.body.text());
       if (response.statusCode >= 300) throw refusalOf(answered);
       return answer.parse(answered);
@@ -123,7 +141,11 @@ export function createControlClient<Code extends string>(
     ask,
     connect,
     change: (call, { claim, fields, ...asked }) =>
-      ask(call, { ...asked, body: { ...fields, fence: claim.fence, workflow_id: claim.workflowId }, signal: claim.signal }),
+      ask(call, {
+        ...asked,
+        body: { ...fields, fence: claim.fence, workflow_id: claim.workflowId },
+        signal: claim.signal,
+      }),
     close: () => pool.close(),
   };
 }

@@ -67,7 +67,15 @@ function refusalOf(error: unknown): HostError<string> {
  * The control protocol over HTTP. Each call is proved by a token that is bound to it. `/healthz` and `/readyz` need no
  * token.
  */
-export function createControlServer({ protocol, routes, channel, keys, readerKeys, log, check }: ControlOptions): Server {
+export function createControlServer({
+  protocol,
+  routes,
+  channel,
+  keys,
+  readerKeys,
+  log,
+  check,
+}: ControlOptions): Server {
   // Tokens are numbered separately for each audience, so each audience needs its own memory of used numbers.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
@@ -96,7 +104,8 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
     for (const route of routes) {
       const match = route.method === request.method ? route.pattern.exec(path) : null;
       if (!match) continue;
-      if (isReader && route.readerAnswer === undefined) throw new HostError('readers_only_ask', `${request.method} ${path}`);
+      if (isReader && route.readerAnswer === undefined)
+        throw new HostError('readers_only_ask', `${request.method} ${path}`);
       const answered = await route.handle(match.slice(1).map(decodeURIComponent), parseBody(body));
       return isReader ? { ...answered, body: route.readerAnswer?.parse(answered.body) } : answered;
     }
@@ -116,7 +125,8 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
     const { isReader } = await authorise(request, path);
     if (isReader) throw new HostError('readers_only_ask', path);
     const match = channel?.pattern.exec(path);
-    if (!match || channel === undefined || request.headers.upgrade !== channelProtocol) throw new HostError('unknown_route', path);
+    if (!match || channel === undefined || request.headers.upgrade !== channelProtocol)
+      throw new HostError('unknown_route', path);
     if (sent.length > 0) throw new HostError('invalid_request', 'bytes before the channel was open');
     const connect = (): void => channel.connect(match.slice(1).map(decodeURIComponent), socket);
     connect();
@@ -157,6 +167,9 @@ async function readiness(check: () => Promise<void>): Promise<ControlAnswer> {
 
 function send(response: ServerResponse, { status, body }: ControlAnswer): void {
   const text = body === undefined ? '' : JSON.stringify(body);
-  response.writeHead(status, body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.writeHead(
+    status,
+    body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
+  );
   response.end(text);
 }

@@ -1,7 +1,14 @@
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 import { type ServedArchives, serveArchives } from '../archives/archive-channel';
-import { type Claim, type ControlAddress, type ControlClient, createControlClient, nothing, type Wanted } from '../control/control-client';
+import {
+  type Claim,
+  type ControlAddress,
+  type ControlClient,
+  createControlClient,
+  nothing,
+  type Wanted,
+} from '../control/control-client';
 import { runJob } from '../jobs/job-client';
 import { DatabaseHostError } from './database-host-error';
 import {
@@ -57,10 +64,18 @@ export interface DatabaseHostClient {
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
   /** With a trial, the schema is created in an empty instance of the new major. */
-  precheck(databaseId: string, wanted: { toMajor: Major; withTrial: boolean }, signal?: AbortSignal): Promise<UpgradeJudgement>;
+  precheck(
+    databaseId: string,
+    wanted: { toMajor: Major; withTrial: boolean },
+    signal?: AbortSignal,
+  ): Promise<UpgradeJudgement>;
   prepareTarget(databaseId: string, wanted: Wanted<PrepareTarget>, claim: Claim): Promise<void>;
   /** Copies, catches up or finishes. It is a job. Throws a JobProblem. */
-  runStage(databaseId: string, wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> }, claim: Claim): Promise<void>;
+  runStage(
+    databaseId: string,
+    wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> },
+    claim: Claim,
+  ): Promise<void>;
   compare(databaseId: string, wanted: StageWanted, claim: Claim): Promise<UpgradeComparison>;
   blockWrites(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   /** The point of no return; see switch-over.ts. */
@@ -119,7 +134,12 @@ export function createDatabaseHostReaderClient({ url, secret }: ControlAddress):
 export function createDatabaseHostClient(address: ControlAddress): DatabaseHostClient {
   const client = createControlClient(databaseHostProtocol, { ...address, deadlineMs });
   const { ask, change, close } = client;
-  const stage = <Result>(id: string, wanted: StageWanted & { stage: UpgradeStage }, claim: Claim, result: z.ZodType<Result>) => {
+  const stage = <Result>(
+    id: string,
+    wanted: StageWanted & { stage: UpgradeStage },
+    claim: Claim,
+    result: z.ZodType<Result>,
+  ) => {
     const { jobId, upgradeId, stage, onProgress } = wanted;
     const spec = { upgrade_id: upgradeId, stage };
     return runJob(client, { id, jobId, kind: 'upgrade', spec, claim, result, ...(onProgress && { onProgress }) });

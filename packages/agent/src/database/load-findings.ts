@@ -22,14 +22,19 @@ export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 
 /** Findings of MySQL, in the words that both engines share. */
 export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
-  return findings.map(({ code, object, reason }) => ({ kind: kindSchema.safeParse(code).data ?? 'not_restored', object, reason }));
+  return findings.map(({ code, object, reason }) => ({
+    kind: kindSchema.safeParse(code).data ?? 'not_restored',
+    object,
+    reason,
+  }));
 }
 
 /** How many are told one by one. */
 const toldMax = 50;
 
 const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {
-  not_validated: (object, reason) => `${object} holds for new rows, and was not validated over those of the backup: ${reason}.`,
+  not_validated: (object, reason) =>
+    `${object} holds for new rows, and was not validated over those of the backup: ${reason}.`,
   not_restored: (object, reason) => `${object} is not there: ${reason}.`,
   not_populated: (object, reason) => `${object} is there without its contents, which cannot be computed: ${reason}.`,
   recomputed: (object, reason) => `${object} was computed anew: ${reason}.`,
@@ -45,5 +50,12 @@ export function describeLoadFindings(found: LoadFindings): Finding[] {
   });
   const more = found.length - told.length;
   if (more <= 0) return told;
-  return [...told, { level: 'WARNING', code: 'more_findings', detail: `${more} more of the backup's objects differ from the original.` }];
+  return [
+    ...told,
+    {
+      level: 'WARNING',
+      code: 'more_findings',
+      detail: `${more} more of the backup's objects differ from the original.`,
+    },
+  ];
 }

@@ -23,11 +23,18 @@ const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
   .refine(
-    (name) => !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(name),
+    (name) =>
+      !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(
+        name,
+      ),
     'the name is reserved',
   );
 
-export const sizeSchema = z.strictObject({ vcpu: z.int().min(1), ram_gb: z.number().positive(), storage_gb: z.number().positive() });
+export const sizeSchema = z.strictObject({
+  vcpu: z.int().min(1),
+  ram_gb: z.number().positive(),
+  storage_gb: z.number().positive(),
+});
 /** How the data of an upgrade goes over. */
 export const pathSchema = z.enum(['logical', 'offline']);
 /** The same paths, or `restore`: a target that is filled from a backup. */
@@ -103,7 +110,9 @@ export const comparisonSchema = z.object({
   outcome: z.enum(['equal', 'different', 'undecided']),
   tables: z.int(),
   names: z.array(z.string()),
-  recomputed: z.array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() })).default([]),
+  recomputed: z
+    .array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() }))
+    .default([]),
   /** Names that an earlier comparison of the same move found to differ. */
   differed: z.array(z.string()).default([]),
 });
@@ -154,7 +163,11 @@ export const loadDumpJobSchema = z.strictObject({
   upgrade_id: upgradeIdSchema,
 });
 
-export const findingSchema = z.object({ level: z.enum(['INFO', 'WARNING', 'ERROR']), code: z.string(), detail: z.string() });
+export const findingSchema = z.object({
+  level: z.enum(['INFO', 'WARNING', 'ERROR']),
+  code: z.string(),
+  detail: z.string(),
+});
 export const judgementSchema = z.object({
   path: pathSchema,
   findings: z.array(findingSchema),

@@ -113,7 +113,11 @@ export class CpuShares {
   }
 
   /** Watches a process that works for an organisation, with everything that it starts. */
-  watch(child: { process: { pid?: number | undefined }; exited: Promise<unknown> }, organisation: string, kind: WorkKind): void {
+  watch(
+    child: { process: { pid?: number | undefined }; exited: Promise<unknown> },
+    organisation: string,
+    kind: WorkKind,
+  ): void {
     const { pid } = child.process;
     if (pid === undefined) return;
     const root: Root = { organisation, kind, cpuMs: null };
@@ -139,7 +143,9 @@ export class CpuShares {
   }
 
   private isAlone(organisation: string): boolean {
-    return ![...this.shares].some(([name, share]) => name !== organisation && share * this.options.cores >= activeCores);
+    return ![...this.shares].some(
+      ([name, share]) => name !== organisation && share * this.options.cores >= activeCores,
+    );
   }
 
   private async run(): Promise<void> {
@@ -189,7 +195,10 @@ export class CpuShares {
   }
 
   /** Says for each process which organisation it works for, or null. */
-  private findRoots(processes: ReadonlyMap<number, ProcessUse>, clusters: readonly SitesServer[]): (pid: number) => Root | null {
+  private findRoots(
+    processes: ReadonlyMap<number, ProcessUse>,
+    clusters: readonly SitesServer[],
+  ): (pid: number) => Root | null {
     const sessions = this.findSessions(processes, clusters);
     const known = new Map<number, Root | null>([...this.boxes, ...sessions]);
     const rootOf = (pid: number): Root | null => {
@@ -208,7 +217,10 @@ export class CpuShares {
    * Sessions are recognised by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another
    * process may have the same title, but it is no child of the server.
    */
-  private findSessions(processes: ReadonlyMap<number, ProcessUse>, clusters: readonly SitesServer[]): Map<number, Root> {
+  private findSessions(
+    processes: ReadonlyMap<number, ProcessUse>,
+    clusters: readonly SitesServer[],
+  ): Map<number, Root> {
     const found = new Map<number, Root>();
     const postmasters = new Set(clusters.map((cluster) => this.currentPostmaster(cluster, processes)));
     const kept = new Map<string, Root>();
@@ -241,7 +253,8 @@ export class CpuShares {
 }
 
 function readSession(pid: number, organisationOf: (role: string) => string | null): Root | null {
-  const [, user, role] = /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(readText(`/proc/${pid}/cmdline`)) ?? [];
+  const [, user, role] =
+    /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(readText(`/proc/${pid}/cmdline`)) ?? [];
   const organisation = role === undefined ? null : organisationOf(role);
   return organisation === null ? null : { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null };
 }
@@ -254,7 +267,8 @@ function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, Pro
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);
   if (!Number.isInteger(own) || own < 1) return null;
   if (isServer(own, own)) return own;
-  for (const pid of processes.keys()) if (isServer(pid, own) && argumentsOf(pid).includes(String(cluster.port))) return pid;
+  for (const pid of processes.keys())
+    if (isServer(pid, own) && argumentsOf(pid).includes(String(cluster.port))) return pid;
   return null;
 }
 

@@ -8,7 +8,11 @@ export type InTurn = (go: () => void) => void;
  * before that turn are joined by the kernel. `onPiece` calls `next` when it is ready for another piece. Returns a
  * function that ends the reading and leaves the socket paused.
  */
-export function hearInTurn(socket: Duplex, inTurn: InTurn, onPiece: (piece: Buffer, next: () => void) => void): () => void {
+export function hearInTurn(
+  socket: Duplex,
+  inTurn: InTurn,
+  onPiece: (piece: Buffer, next: () => void) => void,
+): () => void {
   // A paused socket of Node keeps reading until it holds this many bytes. With the default, that could be 16,384 pieces
   // of one byte.
   Reflect.set(Reflect.get(socket, '_readableState'), 'highWaterMark', 1);

@@ -34,7 +34,9 @@ export function readFirstPacket(data: Buffer): FirstPacket {
   if (code === sslRequestCode || code === gssRequestCode)
     return length === 8 ? { kind: 'encryption', by: code === sslRequestCode ? 'tls' : 'gss' } : { kind: 'invalid' };
   if (code === cancelRequestCode)
-    return length < cancelBytesMin ? { kind: 'invalid' } : { kind: 'cancel', pid: data.readInt32BE(8), packet: data.subarray(0, length) };
+    return length < cancelBytesMin
+      ? { kind: 'invalid' }
+      : { kind: 'cancel', pid: data.readInt32BE(8), packet: data.subarray(0, length) };
   const parameters = code >>> 16 === 3 ? parseParameters(data.subarray(8, length)) : null;
   return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };
 }

@@ -10,7 +10,8 @@ export interface ChangeName {
 }
 
 /** The schemas put the fields into one order, so that equal requests have equal text. */
-const digestOf = (asked: object): string => createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
+const digestOf = (asked: object): string =>
+  createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
 /**
  * Every change on a host goes through here. Changes of one thing run one after the other. Each is first admitted, and

@@ -37,7 +37,14 @@ const eventSchema = z.union([
  * Carries out a job in a child process. Resolves with the job's result. Throws the job's {@link JobProblem},
  * `child_crashed` when the child ended without an answer, or the signal's reason. When it settles, the child has ended.
  */
-export async function runChildJob<Result>({ start, setup, channel, signal, progress, result }: ChildJob<Result>): Promise<Result> {
+export async function runChildJob<Result>({
+  start,
+  setup,
+  channel,
+  signal,
+  progress,
+  result,
+}: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
   // Destroying our descriptor sends nothing to the other side. The child reads its own descriptor only after it has its
@@ -54,7 +61,10 @@ export async function runChildJob<Result>({ start, setup, channel, signal, progr
     const [answer, lastWords, exit] = await Promise.all([readAnswer(stdout, progress), readEnd(stderr), child.exited]);
     signal.throwIfAborted();
     if (answer === null) {
-      throw new JobProblem('child_crashed', `the job's process ended with ${exit.signal ?? `code ${exit.code}`}: ${lastWords}`);
+      throw new JobProblem(
+        'child_crashed',
+        `the job's process ended with ${exit.signal ?? `code ${exit.code}`}: ${lastWords}`,
+      );
     }
     if ('problem' in answer) {
       const { code, detail, facts } = answer.problem;

@@ -53,7 +53,10 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
   }
 }
 
-async function submit<Result>(client: ControlClient, { id, jobId, kind, spec, claim }: WantedJob<Result>): Promise<void> {
+async function submit<Result>(
+  client: ControlClient,
+  { id, jobId, kind, spec, claim }: WantedJob<Result>,
+): Promise<void> {
   const body = { kind, spec, fence: claim.fence, workflow_id: claim.workflowId };
   await client.ask(`PUT /jobs/${jobId}`, { id, body, signal: claim.signal, answer: jobViewSchema });
 }
@@ -62,7 +65,12 @@ export const readJob = (client: ControlClient, id: string, jobId: string, signal
   client.ask(`GET /jobs/${jobId}`, { id, signal, answer: jobViewSchema });
 
 /** Resolves when the job has stopped. The signal of the caller does not end this. */
-export const cancelJob = (client: ControlClient, id: string, jobId: string, { fence, workflowId }: Claim): Promise<JobView> =>
+export const cancelJob = (
+  client: ControlClient,
+  id: string,
+  jobId: string,
+  { fence, workflowId }: Claim,
+): Promise<JobView> =>
   client.ask(`DELETE /jobs/${jobId}`, {
     id,
     body: { fence, workflow_id: workflowId },
@@ -70,7 +78,11 @@ export const cancelJob = (client: ControlClient, id: string, jobId: string, { fe
     answer: jobViewSchema,
   });
 
-async function watch<Result>(client: ControlClient, wanted: WantedJob<Result>, served: ServedChannel | null): Promise<JobView> {
+async function watch<Result>(
+  client: ControlClient,
+  wanted: WantedJob<Result>,
+  served: ServedChannel | null,
+): Promise<JobView> {
   const { signal } = wanted.claim;
   let isEnding = false;
   const ending = served?.ended
@@ -80,7 +92,9 @@ async function watch<Result>(client: ControlClient, wanted: WantedJob<Result>, s
     });
   for (let pauseMs = served === null ? watchMs.first : watchMs.most; ; pauseMs = Math.min(pauseMs * 2, watchMs.most)) {
     // The rejection of `wait` itself says less than the signal's reason.
-    const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+    const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(
+      () => undefined,
+    );
     await (isEnding || ending === undefined ? pause : Promise.race([pause, ending]));
     signal?.throwIfAborted();
     const view = await withoutSpans(() => readJob(client, wanted.id, wanted.jobId, signal));
@@ -93,6 +107,9 @@ function resultOf<Result>(view: JobView, result: z.ZodType<Result>, served: Serv
   if (view.state === 'succeeded') return result.parse(view.result);
   const failure = served?.failure();
   if (view.problem?.code === 'storage_failed' && failure !== undefined) throw failure;
-  const { code, detail, facts }: JobProblemView = view.problem ?? { code: view.state, detail: `the job is ${view.state}` };
+  const { code, detail, facts }: JobProblemView = view.problem ?? {
+    code: view.state,
+    detail: `the job is ${view.state}`,
+  };
   throw new JobProblem(code, detail, { facts });
 }

@@ -23,7 +23,10 @@ export type NameProblem = (error: unknown) => JobProblemView | null;
  * The body of a program that carries out one job: it reads its setup from the input, answers on the output, and ends.
  * Refusals of an archive get the code `archive.<reason>`. Other codes are the program's own.
  */
-export function runJobProgram(work: (setup: unknown, context: ProgramContext) => Promise<unknown>, nameProblem: NameProblem): void {
+export function runJobProgram(
+  work: (setup: unknown, context: ProgramContext) => Promise<unknown>,
+  nameProblem: NameProblem,
+): void {
   let lastMs = Number.NEGATIVE_INFINITY;
   const context: ProgramContext = {
     openChannel: () => new Socket({ fd: channelDescriptor, readable: true, writable: true }),

@@ -4,7 +4,11 @@ import { changeFields } from '../control/control-protocol';
 /** The caller chooses the ids, so that it can send a submission again when the answer was lost. */
 export const jobIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 
-export const submitJobSchema = z.strictObject({ ...changeFields, kind: z.string().regex(/^[a-z][a-z_]{0,31}$/), spec: z.unknown() });
+export const submitJobSchema = z.strictObject({
+  ...changeFields,
+  kind: z.string().regex(/^[a-z][a-z_]{0,31}$/),
+  spec: z.unknown(),
+});
 export type SubmitJob = z.infer<typeof submitJobSchema>;
 
 /**
@@ -23,7 +27,11 @@ export type JobState = z.infer<typeof jobStateSchema>;
  * `code` is stable, and each kind of job defines its codes. `detail` is for logs. `facts` are what else a caller of
  * this kind of job needs to know about the problem.
  */
-export const jobProblemSchema = z.object({ code: z.string(), detail: z.string(), facts: z.record(z.string(), z.string()).optional() });
+export const jobProblemSchema = z.object({
+  code: z.string(),
+  detail: z.string(),
+  facts: z.record(z.string(), z.string()).optional(),
+});
 export type JobProblemView = z.infer<typeof jobProblemSchema>;
 
 export const jobViewSchema = z.object({
@@ -49,7 +57,11 @@ export class JobProblem extends Error {
   readonly code: string;
   readonly facts: Readonly<Record<string, string>>;
 
-  constructor(code: string, detail: string, options: ErrorOptions & { facts?: Record<string, string> | undefined } = {}) {
+  constructor(
+    code: string,
+    detail: string,
+    options: ErrorOptions & { facts?: Record<string, string> | undefined } = {},
+  ) {
     super(detail, options);
     this.code = code;
     this.facts = options.facts ?? {};

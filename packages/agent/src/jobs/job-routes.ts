@@ -18,7 +18,11 @@ export interface ChannelRoute {
  * change. But the submission itself does not wait for the thing's turn, because the jobs that it ends may need that
  * turn to clean up.
  */
-export function jobRoutesOf(things: string, hosted: Hosted<unknown>, jobs: Jobs): { routes: ControlRoute[]; channel: ChannelRoute } {
+export function jobRoutesOf(
+  things: string,
+  hosted: Hosted<unknown>,
+  jobs: Jobs,
+): { routes: ControlRoute[]; channel: ChannelRoute } {
   const { route } = controlRoutesOf(things, hosted);
   const routes = [
     route('PUT /jobs/{jobId}', async (id, body, sentId) => {

@@ -73,7 +73,11 @@ export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind =
   hasChannel: kind.hasChannel,
   prepare: (sent) => {
     const spec = kind.spec.parse(sent);
-    return { lock: kind.lock(spec), organisation: kind.organisation(spec), run: (context) => kind.run({ ...context, spec }) };
+    return {
+      lock: kind.lock(spec),
+      organisation: kind.organisation(spec),
+      run: (context) => kind.run({ ...context, spec }),
+    };
   },
 });
 
@@ -140,7 +144,8 @@ export class Jobs {
     for (const record of await this.journal.readAll()) {
       const job: Job = { record, progress: 0, running: null };
       this.jobs.set(keyOf(record.thing_id, record.job_id), job);
-      if (!isFinished(record)) await this.finish(job, 'failed', { problem: { code: 'interrupted', detail: 'the host was restarted' } });
+      if (!isFinished(record))
+        await this.finish(job, 'failed', { problem: { code: 'interrupted', detail: 'the host was restarted' } });
     }
     await this.forgetOld();
     this.forgetting = setInterval(() => void this.forgetOld(), forgetMs);
@@ -157,7 +162,11 @@ export class Jobs {
     return queue.run(() => this.submitInTurn(thingId, jobId, wanted));
   }
 
-  private async submitInTurn(thingId: string, jobId: string, { kind: name, fence, workflow_id, spec }: SubmitJob): Promise<Submitted> {
+  private async submitInTurn(
+    thingId: string,
+    jobId: string,
+    { kind: name, fence, workflow_id, spec }: SubmitJob,
+  ): Promise<Submitted> {
     const spec_sha256 = hashSpec(spec);
     const known = this.jobs.get(keyOf(thingId, jobId));
     if (known !== undefined) {
@@ -204,7 +213,8 @@ export class Jobs {
    */
   async cancel(thingId: string, jobId: string, fence: string): Promise<JobView> {
     const job = this.find(thingId, jobId);
-    if (BigInt(fence) < BigInt(job.record.fence)) throw new HostError('stale_fence', `fence ${fence} is older than the job's`);
+    if (BigInt(fence) < BigInt(job.record.fence))
+      throw new HostError('stale_fence', `fence ${fence} is older than the job's`);
     await this.end(job, new Ended('cancelled', 'cancelled', 'by its caller'));
     return viewOf(job);
   }
@@ -215,7 +225,8 @@ export class Jobs {
    */
   connect(thingId: string, jobId: string, socket: Socket): void {
     const { running } = this.find(thingId, jobId);
-    if (running === null || running.isConnected) throw new HostError('no_channel', `job ${jobId} waits for no connection`);
+    if (running === null || running.isConnected)
+      throw new HostError('no_channel', `job ${jobId} waits for no connection`);
     running.isConnected = true;
     running.connect(socket);
   }
@@ -240,7 +251,9 @@ export class Jobs {
   /** Interrupts everything that runs. Resolves when it has stopped. */
   async close(): Promise<void> {
     clearInterval(this.forgetting);
-    const ended = [...this.jobs.values()].map((job) => this.end(job, new Ended('failed', 'interrupted', 'the host is being stopped')));
+    const ended = [...this.jobs.values()].map((job) =>
+      this.end(job, new Ended('failed', 'interrupted', 'the host is being stopped')),
+    );
     await Promise.all(ended);
   }
 
@@ -263,7 +276,13 @@ export class Jobs {
       connect = resolve;
     });
     const channel = hasChannel ? connected : Promise.resolve(null);
-    const running: RunningJob = { lock: prepared.lock, stop, done: Promise.resolve(), connect, isConnected: !hasChannel };
+    const running: RunningJob = {
+      lock: prepared.lock,
+      stop,
+      done: Promise.resolve(),
+      connect,
+      isConnected: !hasChannel,
+    };
     job.running = running;
     running.done = this.carryOut(job, channel, stop.signal, prepared).finally(() => {
       job.running = null;
@@ -306,9 +325,15 @@ export class Jobs {
     }
   }
 
-  private problemOf(error: unknown, { kind, job_id }: JobRecord): { state: 'failed' | 'cancelled'; problem: JobProblemView } {
+  private problemOf(
+    error: unknown,
+    { kind, job_id }: JobRecord,
+  ): { state: 'failed' | 'cancelled'; problem: JobProblemView } {
     if (error instanceof Ended) {
-      return { state: error.state === 'cancelled' ? 'cancelled' : 'failed', problem: { code: error.code, detail: error.message } };
+      return {
+        state: error.state === 'cancelled' ? 'cancelled' : 'failed',
+        problem: { code: error.code, detail: error.message },
+      };
     }
     if (error instanceof JobProblem || error instanceof HostError) {
       const { code, message: detail } = error;

@@ -58,7 +58,11 @@ export interface SiteHostClient {
    * Switches to the release, but only from `expectedRelease`. When the site already uses the release, that is a
    * success. The site stays frozen.
    */
-  switchRelease(siteId: string, move: { releaseId: string; expectedRelease: string }, claim: Claim): Promise<SiteDescription>;
+  switchRelease(
+    siteId: string,
+    move: { releaseId: string; expectedRelease: string },
+    claim: Claim,
+  ): Promise<SiteDescription>;
   /** Asks the site over HTTP and SQL, also while it is frozen. */
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
@@ -117,7 +121,8 @@ export function createSiteHostReaderClient({ url, secret }: ControlAddress): Sit
   return {
     readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
-    readDatabases: async (signal) => (await ask('GET /databases', { id: null, signal, answer: hostDatabasesSchema })).databases,
+    readDatabases: async (signal) =>
+      (await ask('GET /databases', { id: null, signal, answer: hostDatabasesSchema })).databases,
     close,
   };
 }
@@ -142,7 +147,8 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
       change('POST /releases', { id, claim, fields: { release_id: releaseId }, answer: releaseDescriptionSchema }),
     readRelease: (id, releaseId, signal) =>
       ask(`GET /releases/${encodeURIComponent(releaseId)}`, { id, signal, answer: releaseDescriptionSchema }),
-    freezeSite: (id, ttlMs, claim) => change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
+    freezeSite: (id, ttlMs, claim) =>
+      change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
     thawSite: (id, claim) => change('POST /thaw', { id, claim, answer: nothing }),
     switchRelease: (id, { releaseId, expectedRelease }, claim) => {
       const fields = { release_id: releaseId, expected_release: expectedRelease };
@@ -151,12 +157,23 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
     probeSite: (id, path, signal) => ask('POST /probe', { id, body: { path }, signal, answer: probeAnswerSchema }),
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
     restartApp: (id, claim) => change('POST /app/restart', { id, claim, answer: restartAnswerSchema }),
-    removeRelease: (id, releaseId, claim) => change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
-    pack: (id, spec, archives, watch) => runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
+    removeRelease: (id, releaseId, claim) =>
+      change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
+    pack: (id, spec, archives, watch) =>
+      runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
     stage: (id, spec, archives, watch) =>
       runJob(control, { ...job(id, archives), ...watch, kind: 'stage', spec, result: stageResultSchema }),
     countRows: async (id, spec, claim) =>
-      (await runJob(control, { id, jobId: randomUUID(), kind: 'count_rows', spec, claim, result: countRowsResultSchema })).rows,
+      (
+        await runJob(control, {
+          id,
+          jobId: randomUUID(),
+          kind: 'count_rows',
+          spec,
+          claim,
+          result: countRowsResultSchema,
+        })
+      ).rows,
     close,
   };
 }

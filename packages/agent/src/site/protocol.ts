@@ -33,7 +33,11 @@ export const ensureSiteSchema = z.strictObject({
 });
 export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
 export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
-export const switchSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema, expected_release: releaseIdSchema });
+export const switchSchema = z.strictObject({
+  ...changeFields,
+  release_id: releaseIdSchema,
+  expected_release: releaseIdSchema,
+});
 export const probeSchema = z.strictObject({
   path: z
     .string()

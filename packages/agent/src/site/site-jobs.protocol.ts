@@ -10,7 +10,14 @@ export const archiveRoots = { files: 'files', database: 'database', folder: 'fol
 
 const key = z.base64().max(64);
 /** The keys of one archive, which open no other. */
-const keysSchema = z.strictObject({ salt: key, archiveTag: key, encryption: key, authentication: key, manifest: key, check: key });
+const keysSchema = z.strictObject({
+  salt: key,
+  archiveTag: key,
+  encryption: key,
+  authentication: key,
+  manifest: key,
+  check: key,
+});
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -43,13 +50,19 @@ export const stageSpecSchema = z.strictObject({
 });
 export type StageSpec = z.infer<typeof stageSpecSchema>;
 
-export const countRowsSpecSchema = z.strictObject({ schema: z.string().min(1).max(200), name: z.string().min(1).max(200) });
+export const countRowsSpecSchema = z.strictObject({
+  schema: z.string().min(1).max(200),
+  name: z.string().min(1).max(200),
+});
 export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
 
 const count = z.int().min(0);
 
 /** How many paths there are, and a list of them within the bounds of `SkippedPaths`. */
-const skippedSchema = z.strictObject({ count, paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })) });
+const skippedSchema = z.strictObject({
+  count,
+  paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+});
 
 export const packResultSchema = z.strictObject({
   manifest_mac: mac,
@@ -109,6 +122,10 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     /** Null where the files alone are staged. */
     database: programDatabaseSchema.nullable(),
   }),
-  z.strictObject({ work: z.literal('count_rows'), spec: countRowsSpecSchema, database: z.strictObject({ url: z.string() }) }),
+  z.strictObject({
+    work: z.literal('count_rows'),
+    spec: countRowsSpecSchema,
+    database: z.strictObject({ url: z.string() }),
+  }),
 ]);
 export type ProgramSetup = z.infer<typeof programSetupSchema>;

@@ -18,10 +18,18 @@ export interface Skipped {
 /** Limits of a list of skipped paths: it travels as one line, and people read it. */
 const listedMax = { paths: 10_000, characters: 1_500_000 };
 
-const frontPages: ReadonlySet<string> = new Set(['index.php', 'index.html', 'index.htm', 'app.js', 'passenger_wsgi.py', 'config.ru']);
+const frontPages: ReadonlySet<string> = new Set([
+  'index.php',
+  'index.html',
+  'index.htm',
+  'app.js',
+  'passenger_wsgi.py',
+  'config.ru',
+]);
 
 /** Whether a site has no front page without this path. */
-export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean => frontPages.has(path) && !partlyKept.has(reason);
+export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean =>
+  frontPages.has(path) && !partlyKept.has(reason);
 
 /** Collects what is skipped while a site is packed, within bounds. */
 export class SkippedPaths {

@@ -146,7 +146,8 @@ export class BlockExtraction {
   private makeDirectory(path: ByteString): void {
     const missing: ByteString[] = [];
     for (let at = path; !this.made.has(at) && !this.mkdir(at); at = parentPath(at)) missing.push(at);
-    for (const at of missing.reverse()) if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
+    for (const at of missing.reverse())
+      if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
   }
 
   /** False: its parent is not there. */
@@ -176,7 +177,8 @@ function writeSparse(file: number, content: Buffer, position: number): void {
     const next = Math.min(content.length, at + zeros.length - ((position + at) % zeros.length));
     const block = content.subarray(at, next);
     if (!block.equals(zeros.subarray(0, block.length))) {
-      for (let done = 0; done < block.length; ) done += writeSync(file, block, done, block.length - done, position + at + done);
+      for (let done = 0; done < block.length; )
+        done += writeSync(file, block, done, block.length - done, position + at + done);
     }
     at = next;
   }

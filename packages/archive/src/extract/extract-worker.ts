@@ -6,7 +6,14 @@ import { decodeBlock } from '../pack/index-block';
 import type { SegmentOrigin } from '../read/block-content';
 import { BlockExtraction } from './extract-block';
 import { releaseMemory } from './release-memory';
-import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+import type {
+  BlockTask,
+  WorkerAnswer,
+  WorkerMessage,
+  WorkerRequest,
+  WorkerSetup,
+  WorkerStart,
+} from './worker-messages';
 
 /**
  * The body of a worker thread of `extract`, which does one extraction after the other. The main thread reads the

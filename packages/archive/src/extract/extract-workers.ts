@@ -2,7 +2,15 @@ import type { Worker } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from '../format/archive-error';
 import type { OpenArchive } from '../read/open-archive';
 import { endThread, restThread, takeThread } from './extract-threads';
-import type { BlockTask, LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+import type {
+  BlockTask,
+  LostPath,
+  WorkerAnswer,
+  WorkerMessage,
+  WorkerRequest,
+  WorkerSetup,
+  WorkerStart,
+} from './worker-messages';
 
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
@@ -32,7 +40,12 @@ export async function runWorkers(plan: WorkerPlan): Promise<void> {
   }
 }
 
-function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => Promise<BlockTask | null>, stopped: AbortSignal): Promise<void> {
+function runThread(
+  thread: Worker,
+  plan: WorkerPlan,
+  nextTask: () => Promise<BlockTask | null>,
+  stopped: AbortSignal,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(plan.signal?.reason);
     plan.signal?.addEventListener('abort', abort, { once: true });
@@ -50,7 +63,11 @@ function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => Promise<Blo
   });
 }
 
-async function answer(request: WorkerRequest, plan: WorkerPlan, nextTask: () => Promise<BlockTask | null>): Promise<WorkerAnswer> {
+async function answer(
+  request: WorkerRequest,
+  plan: WorkerPlan,
+  nextTask: () => Promise<BlockTask | null>,
+): Promise<WorkerAnswer> {
   if (request.want === 'task') return { id: request.id, task: await nextTask() };
   const archive = plan.archives[request.archive] ?? refuse('mismatch', 'a worker asked for an unknown archive');
   return { id: request.id, object: await archive.source.read(request.name) };

@@ -67,7 +67,10 @@ export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   checking.catch(() => undefined); // the workers of the first root wait for it, and start in the meantime
   const done = { entries: 0, rawBytes: 0 };
   for (const [root, directory] of Object.entries(options.roots)) {
-    const onProgress = (step: ExtractResult, { entries: entriesTotal, rawBytes: rawBytesTotal }: ExtractResult): void => {
+    const onProgress = (
+      step: ExtractResult,
+      { entries: entriesTotal, rawBytes: rawBytesTotal }: ExtractResult,
+    ): void => {
       done.entries += step.entries;
       done.rawBytes += step.rawBytes;
       options.onProgress?.({ ...done, entriesTotal, rawBytesTotal });

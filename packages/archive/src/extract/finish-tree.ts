@@ -23,7 +23,11 @@ export interface FinishOptions {
  * Creates the links and FIFOs of an extracted tree. Gives each directory its owner, mode and time once everything below
  * it is there. Only the open directories are kept in memory.
  */
-export async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
+export async function finishTree(
+  archives: readonly OpenArchive[],
+  root: string,
+  options: FinishOptions,
+): Promise<void> {
   const tree = new FinishedTree(options);
   try {
     for await (const batch of mergeTree(archives, root, options.signal)) {
@@ -52,7 +56,11 @@ class FinishedTree {
   }
 
   take(entry: Entry): void {
-    for (let top = this.open.at(-1); top !== undefined && !entry.path.startsWith(`${top.path}/`); top = this.open.at(-1)) {
+    for (
+      let top = this.open.at(-1);
+      top !== undefined && !entry.path.startsWith(`${top.path}/`);
+      top = this.open.at(-1)
+    ) {
       this.finishDirectory(top);
       this.open.pop();
     }
@@ -86,7 +94,8 @@ class FinishedTree {
   }
 
   private makeFifo(entry: Entry, location: string | Buffer): void {
-    if (libc === null || libc.mkfifo(cPath(location), 0o600) !== 0) this.options.onLost({ path: entry.path, part: lostParts.noFifo });
+    if (libc === null || libc.mkfifo(cPath(location), 0o600) !== 0)
+      this.options.onLost({ path: entry.path, part: lostParts.noFifo });
     else this.givePath(entry, location);
   }
 

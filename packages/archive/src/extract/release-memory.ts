@@ -9,7 +9,8 @@ import { MessageChannel } from 'node:worker_threads';
  */
 export function releaseMemory(buffer: Buffer): void {
   const memory = buffer.buffer;
-  if (memory instanceof ArrayBuffer && memory.byteLength === buffer.byteLength && buffer.byteLength > smallBytes) detach(memory);
+  if (memory instanceof ArrayBuffer && memory.byteLength === buffer.byteLength && buffer.byteLength > smallBytes)
+    detach(memory);
 }
 
 /** Not worth a call. */

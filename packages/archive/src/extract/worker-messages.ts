@@ -33,7 +33,9 @@ export interface BlockTask {
 }
 
 /** Every request gets exactly one answer with its id. */
-export type WorkerRequest = { id: number; want: 'task' } | { id: number; want: 'object'; archive: number; name: string };
+export type WorkerRequest =
+  | { id: number; want: 'task' }
+  | { id: number; want: 'object'; archive: number; name: string };
 
 export type WorkerMessage =
   | { type: 'request'; request: WorkerRequest }

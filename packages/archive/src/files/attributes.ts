@@ -49,7 +49,9 @@ const value = Buffer.alloc(valueBytesMax);
 export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   if (libc === null || listLength(holder) <= 0) return noAttributes;
   const length =
-    typeof holder === 'number' ? libc.flistxattr(holder, names, names.length) : libc.llistxattr(cPath(holder), names, names.length);
+    typeof holder === 'number'
+      ? libc.flistxattr(holder, names, names.length)
+      : libc.llistxattr(cPath(holder), names, names.length);
   if (length < 0) {
     onLost(lostParts.unreadable);
     return noAttributes;
@@ -131,7 +133,8 @@ export function decodeAttributes(bytes: Buffer): Attribute[] {
 
 /** To be set before the mode, which may take away this process's own right to write the file. */
 export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
-  for (const attribute of attributes) if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
+  for (const attribute of attributes)
+    if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
 /** To be set after owner and mode: those change the list, and the list contains the bits of the mode. */
@@ -141,7 +144,8 @@ export function giveAccessLists(holder: Holder, attributes: readonly Attribute[]
     const isUnknownAccount = libc !== null && lastErrorCode() === 'EINVAL';
     const ours = new Set([process.getuid?.(), process.getgid?.()]);
     const own = withoutAccounts(attribute.value, (id) => ours.has(id));
-    const isGiven = isUnknownAccount && own.length < attribute.value.length && give(holder, { ...attribute, value: own });
+    const isGiven =
+      isUnknownAccount && own.length < attribute.value.length && give(holder, { ...attribute, value: own });
     onLost(isGiven ? lostParts.accounts : lostParts.refused);
   }
 }

@@ -52,7 +52,11 @@ export class DeepPaths {
   }
 
   private leave(path: ByteString): void {
-    for (let top = this.anchors.at(-1); top !== undefined && !path.startsWith(`${top.path}/`); top = this.anchors.at(-1)) {
+    for (
+      let top = this.anchors.at(-1);
+      top !== undefined && !path.startsWith(`${top.path}/`);
+      top = this.anchors.at(-1)
+    ) {
       closeSync(top.folder);
       this.anchors.pop();
     }

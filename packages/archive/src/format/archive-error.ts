@@ -47,7 +47,9 @@ const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
  * come from another realm (a thread, the sandbox of a test).
  */
 export function systemErrorCode(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : '';
 }
 
 /** Wraps what a write threw. An ArchiveError is returned unchanged. */

@@ -77,17 +77,29 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
-  return key.find(({ archiveTag }) => archiveTag.equals(tag))?.salt ?? refuse('wrong_key', 'no keys to pack this archive with');
+  return (
+    key.find(({ archiveTag }) => archiveTag.equals(tag))?.salt ??
+    refuse('wrong_key', 'no keys to pack this archive with')
+  );
 }
 
 function derivedFor(keys: readonly DerivedKeys[], salt: Buffer): DerivedKeys {
-  return keys.find((derived) => derived.salt.equals(salt)) ?? refuse('wrong_key', 'no keys for an archive of this salt');
+  return (
+    keys.find((derived) => derived.salt.equals(salt)) ?? refuse('wrong_key', 'no keys for an archive of this salt')
+  );
 }
 
 /** As text, for the specification of a job. */
 export type EncodedKeys = Record<keyof DerivedKeys, string>;
 
-export function encodeKeys({ salt, archiveTag, encryption, authentication, manifest, check }: DerivedKeys): EncodedKeys {
+export function encodeKeys({
+  salt,
+  archiveTag,
+  encryption,
+  authentication,
+  manifest,
+  check,
+}: DerivedKeys): EncodedKeys {
   const text = (bytes: Buffer): string => bytes.toString('base64');
   return {
     salt: text(salt),
@@ -99,7 +111,14 @@ export function encodeKeys({ salt, archiveTag, encryption, authentication, manif
   };
 }
 
-export function decodeKeys({ salt, archiveTag, encryption, authentication, manifest, check }: EncodedKeys): DerivedKeys {
+export function decodeKeys({
+  salt,
+  archiveTag,
+  encryption,
+  authentication,
+  manifest,
+  check,
+}: EncodedKeys): DerivedKeys {
   const bytes = (text: string): Buffer => Buffer.from(text, 'base64');
   return {
     salt: bytes(salt),

@@ -72,7 +72,8 @@ const mayBeShared: ReadonlySet<EntryType> = new Set(['file', 'symlink', 'fifo'])
 const mayHaveAttributes: ReadonlySet<EntryType> = new Set(['file', 'directory', 'fifo']);
 
 function checkFields(entry: Entry, flags: number): void {
-  if ((entry.mode & ~keptModes[entry.type]) !== 0) refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
+  if ((entry.mode & ~keptModes[entry.type]) !== 0)
+    refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
   if (flags > (flagBits.linked | flagBits.sparse) || entry.mtimeNanoseconds >= 1e9)
     refuse('mismatch', 'index entry with impossible fields');
   if (entry.type !== 'file' && (entry.size !== 0 || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
@@ -81,5 +82,6 @@ function checkFields(entry: Entry, flags: number): void {
   if (hasAttributes && !mayHaveAttributes.has(entry.type)) refuse('mismatch', `${entry.type} with attributes`);
   if (hasAttributes) decodeAttributes(entry.attributes);
   const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
-  if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
+  if (isLink !== entry.link.length > 0)
+    refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
 }

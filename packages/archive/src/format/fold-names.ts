@@ -21,7 +21,8 @@ export class FoldedNames {
   /** @throws ArchiveError `hostile_entry` when a name of this directory folds to the same */
   add(name: ByteString): void {
     const hash = hashOf(foldName(name));
-    if (!this.insert(hash)) refuse('hostile_entry', `two names that the target file system does not tell apart: ${name}`);
+    if (!this.insert(hash))
+      refuse('hostile_entry', `two names that the target file system does not tell apart: ${name}`);
     this.count += 1;
     if (this.count * 2 > this.slots.length) this.grow();
   }

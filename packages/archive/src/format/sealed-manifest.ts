@@ -2,8 +2,19 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { refuse } from './archive-error';
 import { type ArchiveKey, manifestKeysOf, saltBytes, sealingKey } from './archive-keys';
 import { formatBounds } from './archive-limits';
-import { canonicalJson } from './canonical-json';
 import { type Manifest, manifestSchema } from './manifest';
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value. */
+function canonicalJson(value: Json): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`);
+  return `{${members.join(',')}}`;
+}
 
 const title = 'drydock-archive/1';
 /** `drydock-archive/1 <salt> <key check>\n` */
@@ -45,7 +56,8 @@ export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifes
   if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');
   if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
   const [name, saltHex, checkHex] = readFirstLine(bytes);
-  if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
+  if (name !== title)
+    refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
   const salt = Buffer.from(saltHex, 'hex');
   const key = sealingKey(accepted, salt, Buffer.from(checkHex, 'hex'));
   const keys = manifestKeysOf(key, salt);
@@ -53,7 +65,9 @@ export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifes
   const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
   if (!timingSafeEqual(Buffer.from(`\n${mac}\n`, 'latin1'), bytes.subarray(bytes.length - lastLineBytes))) {
     refuse(
-      timingSafeEqual(Buffer.from(keys.check.toString('hex')), Buffer.from(checkHex, 'latin1')) ? 'tampered' : 'wrong_key',
+      timingSafeEqual(Buffer.from(keys.check.toString('hex')), Buffer.from(checkHex, 'latin1'))
+        ? 'tampered'
+        : 'wrong_key',
       'MAC of the manifest',
     );
   }

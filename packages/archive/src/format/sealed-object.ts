@@ -45,7 +45,12 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
  * Encrypts the frames in place (AES-256-CTR under a random IV), so they cannot be used afterwards. Then authenticates
  * header and ciphertext (HMAC-SHA256).
  */
-export function sealFrames(keys: ArchiveKeys, place: ObjectPlace, frames: readonly Buffer[], rawBytes: number): SealedObject {
+export function sealFrames(
+  keys: ArchiveKeys,
+  place: ObjectPlace,
+  frames: readonly Buffer[],
+  rawBytes: number,
+): SealedObject {
   const bodyBytes = frames.reduce((sum, frame) => sum + frame.length, 0);
   const iv = randomBytes(16);
   const bytes = Buffer.allocUnsafeSlow(headerBytes + bodyBytes + macBytes);
@@ -78,7 +83,8 @@ export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buf
  */
 export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): void {
   const name = `${place.kind} ${place.number}`;
-  if (bytes.length < seal.size || bytes.length < headerBytes + macBytes) refuse('truncated', `${name} is shorter than recorded`);
+  if (bytes.length < seal.size || bytes.length < headerBytes + macBytes)
+    refuse('truncated', `${name} is shorter than recorded`);
   if (bytes.length !== seal.size) refuse('tampered', `${name} is longer than recorded`);
   const mac = createHmac('sha256', keys.authentication).update(bytes.subarray(0, -macBytes)).digest();
   const authentic = timingSafeEqual(mac, bytes.subarray(-macBytes)) && timingSafeEqual(mac, seal.mac);
@@ -86,7 +92,9 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
     const sameArchive = bytes.subarray(24, 56).equals(Buffer.concat([keys.archiveTag, keys.salt]));
     refuse(sameArchive ? 'tampered' : 'foreign', `MAC of ${name}`);
   }
-  if (!bytes.subarray(0, 24).equals(headerStart(place, bytes.readUInt32BE(12), bytes.length - headerBytes - macBytes))) {
+  if (
+    !bytes.subarray(0, 24).equals(headerStart(place, bytes.readUInt32BE(12), bytes.length - headerBytes - macBytes))
+  ) {
     refuse('mismatch', `header of ${name}`);
   }
 }
@@ -97,7 +105,12 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
  * MB, and to stay below what the object declares. @throws ArchiveError `truncated`, `foreign`, `tampered`,
  * `limit_exceeded` or `mismatch`
  */
-export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): AsyncGenerator<Buffer> {
+export async function* openFrames(
+  keys: ArchiveKeys,
+  place: ObjectPlace,
+  bytes: Buffer,
+  seal: ObjectSeal,
+): AsyncGenerator<Buffer> {
   verifyObject(keys, place, bytes, seal);
   const name = `${place.kind} ${place.number}`;
   let left = bytes.readUInt32BE(12);
@@ -105,7 +118,9 @@ export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: 
   while (!body.isEmpty()) {
     const rawBytesMax = Math.min(left, formatBounds.frameRawBytes);
     const frame = body.takeFrame((start) => checkFrame(start, rawBytesMax));
-    const raw = await decompress(frame.bytes).catch((error: unknown) => refuse('mismatch', `${name} does not decode`, error));
+    const raw = await decompress(frame.bytes).catch((error: unknown) =>
+      refuse('mismatch', `${name} does not decode`, error),
+    );
     if (raw.length !== frame.rawBytes) refuse('mismatch', `a frame of ${name} decodes to ${raw.length} bytes`);
     left -= raw.length;
     yield raw;
@@ -115,12 +130,18 @@ export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: 
 }
 
 /** The whole content of an index block. @throws ArchiveError as openFrames does */
-export async function openObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): Promise<Buffer> {
+export async function openObject(
+  keys: ArchiveKeys,
+  place: ObjectPlace,
+  bytes: Buffer,
+  seal: ObjectSeal,
+): Promise<Buffer> {
   const frames: Buffer[] = [];
   let rawBytes = 0;
   for await (const raw of openFrames(keys, place, bytes, seal)) {
     rawBytes += raw.length;
-    if (rawBytes > formatBounds.blockIndexRawBytes) refuse('limit_exceeded', `${place.kind} ${place.number} is larger than any`);
+    if (rawBytes > formatBounds.blockIndexRawBytes)
+      refuse('limit_exceeded', `${place.kind} ${place.number} is larger than any`);
     frames.push(raw);
   }
   return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames);

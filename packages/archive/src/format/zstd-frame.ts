@@ -49,12 +49,14 @@ export interface CheckedFrame {
  */
 export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
   const { headerBytes, rawBytes } = readFrameHeader(bytes);
-  if (rawBytes < 1n || rawBytes > BigInt(rawBytesMax)) refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
+  if (rawBytes < 1n || rawBytes > BigInt(rawBytesMax))
+    refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
   const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
   const { end, producedMax } = walkBlocks(bytes, headerBytes);
   // A block may hold less than 128 kB, so the bound is loose. It only has to keep a frame with a false size from
   // filling the memory.
-  if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax) refuse('limit_exceeded', 'zstd frame could produce more than it declares');
+  if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax)
+    refuse('limit_exceeded', 'zstd frame could produce more than it declares');
   const frameBytes = end + (hasChecksum ? 4 : 0);
   if (frameBytes > bytes.length) refuse('mismatch', 'zstd frame cut short');
   return { bytes: frameBytes, rawBytes: Number(rawBytes) };

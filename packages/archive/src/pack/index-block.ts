@@ -40,7 +40,8 @@ export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries:
   head.writeUInt32BE(block.segments.length, 5 + root.length);
   head.writeUInt32BE(entries.length, 9 + root.length);
   const bytes = Buffer.concat([head, ...block.segments.map(encodeSegmentRow), ...entries]);
-  if (bytes.length > formatBounds.blockIndexRawBytes) refuse('limit_exceeded', 'a file needs more segments than one block can list');
+  if (bytes.length > formatBounds.blockIndexRawBytes)
+    refuse('limit_exceeded', 'a file needs more segments than one block can list');
   return bytes;
 }
 
@@ -89,7 +90,8 @@ function checkOrder(entries: readonly Entry[]): void {
 function checkBytes(entries: readonly Entry[], segments: readonly SegmentSeal[]): void {
   const ofFiles = entries.reduce((sum, entry) => sum + entry.size, 0);
   const ofSegments = segments.reduce((sum, segment) => sum + segment.rawBytes, 0);
-  if (ofFiles !== ofSegments) refuse('mismatch', `files of a block declare ${ofFiles} bytes, its segments ${ofSegments}`);
+  if (ofFiles !== ofSegments)
+    refuse('mismatch', `files of a block declare ${ofFiles} bytes, its segments ${ofSegments}`);
 }
 
 function encodeSegmentRow(segment: SegmentSeal): Buffer {
@@ -102,6 +104,7 @@ function encodeSegmentRow(segment: SegmentSeal): Buffer {
 
 function decodeSegmentRow(bytes: Buffer, at: number): SegmentSeal {
   const rawBytes = bytes.readUInt32BE(at + 4);
-  if (rawBytes === 0 || rawBytes > formatBounds.segmentRawBytes) refuse('limit_exceeded', `segment declares ${rawBytes} bytes`);
+  if (rawBytes === 0 || rawBytes > formatBounds.segmentRawBytes)
+    refuse('limit_exceeded', `segment declares ${rawBytes} bytes`);
   return { size: bytes.readUInt32BE(at), rawBytes, mac: Buffer.from(bytes.subarray(at + 8, at + segmentRowBytes)) };
 }

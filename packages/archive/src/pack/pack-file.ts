@@ -76,7 +76,12 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
 }
 
 /** Reads only up to the size that was seen first. A log that grows as fast as it is read would have no end. */
-async function appendLarge(file: number, sizeMax: number, writer: BlockWriter, pace: Pace): Promise<{ size: number; sha256: Buffer }> {
+async function appendLarge(
+  file: number,
+  sizeMax: number,
+  writer: BlockWriter,
+  pace: Pace,
+): Promise<{ size: number; sha256: Buffer }> {
   const digest = createHash('sha256');
   let size = 0;
   while (size < sizeMax) {

@@ -15,7 +15,11 @@ export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: write it relative, or through `current`';
 
 /** The reasons for which the path itself is still in the archive. */
-export const partlyKept: ReadonlySet<string> = new Set([changedWhileRead, linkIntoRelease, ...Object.values(lostParts)]);
+export const partlyKept: ReadonlySet<string> = new Set([
+  changedWhileRead,
+  linkIntoRelease,
+  ...Object.values(lostParts),
+]);
 
 /**
  * Why a path of a directory is not in the archive, or not completely, or will not work after a restore as it does now

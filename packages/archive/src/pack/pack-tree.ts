@@ -49,7 +49,12 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
 }
 
 /** `absent` means that the archive has no such path, and shall have none. */
-async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePath, recorded: Entry | null): Promise<'present' | 'absent'> {
+async function packPath(
+  packing: TreePacking,
+  hardLinks: HardLinks,
+  live: LivePath,
+  recorded: Entry | null,
+): Promise<'present' | 'absent'> {
   const found = describeLive(packing, hardLinks, live);
   if (found === null) return 'absent';
   const rememberName = (): void => {
@@ -75,7 +80,14 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
   // at one moment.
   if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
-  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat), attributes });
+  await addEntry(packing, {
+    ...describeStat('file', live.path, stat),
+    size,
+    sha256,
+    linked,
+    sparse: isSparse(stat),
+    attributes,
+  });
   if (linked) hardLinks.remember(stat, live.path);
   return 'present';
 }
@@ -108,7 +120,10 @@ const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffe
  * Whether a path whose other metadata is unchanged also has the recorded attributes. Changing them changes no time that
  * is recorded.
  */
-function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry }): boolean {
+function hasAttributes(
+  packing: TreePacking,
+  { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry },
+): boolean {
   if (found.type !== 'file') return found.attributes.equals(recorded.attributes);
   const lost: LostPart[] = [];
   if (!readAttributes(live.location, (part) => lost.push(part)).equals(recorded.attributes)) return false;

@@ -112,7 +112,8 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   const pace = (): Promise<void> | undefined => {
     assertAccepted(totals.entries + tally.entries, totals.rawBytes + tally.rawBytes);
     const turn = rest();
-    if (turn !== undefined) options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
+    if (turn !== undefined)
+      options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
     return turn;
   };
   if (root.kind === 'stream') {

@@ -99,7 +99,11 @@ export class SegmentWriter {
     while (this.sealing.size >= sealingMax) await Promise.race(this.sealing);
   }
 
-  private async sealSegment(number: number, frames: readonly Promise<Buffer>[], rawBytes: number): Promise<SegmentSeal> {
+  private async sealSegment(
+    number: number,
+    frames: readonly Promise<Buffer>[],
+    rawBytes: number,
+  ): Promise<SegmentSeal> {
     const { bytes, seal } = sealFrames(this.keys, { kind: 'segment', number }, await Promise.all(frames), rawBytes);
     await this.sink.write(segmentName(number), bytes);
     return { ...seal, rawBytes };

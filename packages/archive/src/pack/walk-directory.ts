@@ -65,7 +65,8 @@ function findPath(places: DeepPaths, path: ByteString): LivePath | null {
   });
 }
 
-const readNames = (places: DeepPaths, path: ByteString): ByteString[] => readdirSync(places.at(path), { encoding: 'latin1' }).sort();
+const readNames = (places: DeepPaths, path: ByteString): ByteString[] =>
+  readdirSync(places.at(path), { encoding: 'latin1' }).sort();
 
 /** The target of a symlink, or null when it is gone or no longer a symlink. */
 export function readLinkTarget(location: string | Buffer): ByteString | null {

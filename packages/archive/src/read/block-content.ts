@@ -102,7 +102,8 @@ export class BlockContent {
   }
 
   private async openSegment(): Promise<AsyncGenerator<Buffer>> {
-    const seal = this.block.segments[this.nextRow] ?? refuse('mismatch', 'files of a block hold more than its segments');
+    const seal =
+      this.block.segments[this.nextRow] ?? refuse('mismatch', 'files of a block hold more than its segments');
     const number = this.block.firstSegment + this.nextRow;
     this.nextRow += 1;
     this.undecoded = seal.rawBytes;

@@ -40,7 +40,10 @@ export async function exportTar(options: ExportTarOptions, target: Writable): Pr
     packer.destroy(error instanceof Error ? error : new Error(String(error)));
     throw error;
   });
-  const [filled, piped] = await Promise.allSettled([filling, pipeline(Readable.from(packer, { objectMode: false }), target, signal ?? {})]);
+  const [filled, piped] = await Promise.allSettled([
+    filling,
+    pipeline(Readable.from(packer, { objectMode: false }), target, signal ?? {}),
+  ]);
   if (filled.status === 'rejected') throw filled.reason;
   if (piped.status === 'rejected') throw piped.reason;
 }
@@ -48,14 +51,24 @@ export async function exportTar(options: ExportTarOptions, target: Writable): Pr
 async function fillTar(packer: Pack, archives: readonly OpenArchive[], options: ExportTarOptions): Promise<void> {
   const newest = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
   for (const root of newest.manifest.roots) {
-    await addEntry(packer, { name: `${root.name}/`, type: 'directory', mode: 0o700, mtime: new Date(newest.manifest.created_at) });
+    await addEntry(packer, {
+      name: `${root.name}/`,
+      type: 'directory',
+      mode: 0o700,
+      mtime: new Date(newest.manifest.created_at),
+    });
     if (root.kind === 'tree') await addTree(packer, archives, root.name, options.signal);
     else await addStreams(packer, root.name, newest.manifest.created_at, options);
   }
   packer.finalize();
 }
 
-async function addTree(packer: Pack, archives: readonly OpenArchive[], root: string, signal?: AbortSignal): Promise<void> {
+async function addTree(
+  packer: Pack,
+  archives: readonly OpenArchive[],
+  root: string,
+  signal?: AbortSignal,
+): Promise<void> {
   const contents = new TreeContents(archives);
   for await (const batch of mergeTree(archives, root, signal)) {
     for (const item of batch) {
@@ -68,12 +81,21 @@ async function addTree(packer: Pack, archives: readonly OpenArchive[], root: str
 async function addStreams(packer: Pack, root: string, createdAt: string, options: ExportTarOptions): Promise<void> {
   for await (const entry of openEntries({ ...options, root })) {
     const name = `${root}/${entry.path}`;
-    await addEntry(packer, { name, type: 'file', mode: 0o600, mtime: new Date(createdAt), size: entry.size }, entry.content());
+    await addEntry(
+      packer,
+      { name, type: 'file', mode: 0o600, mtime: new Date(createdAt), size: entry.size },
+      entry.content(),
+    );
   }
 }
 
 function headerOf(root: string, entry: Entry): EntryHeader {
-  const type = entry.type === 'hardlink' ? 'link' : entry.type === 'tombstone' ? refuse('mismatch', 'tombstone in a tree') : entry.type;
+  const type =
+    entry.type === 'hardlink'
+      ? 'link'
+      : entry.type === 'tombstone'
+        ? refuse('mismatch', 'tombstone in a tree')
+        : entry.type;
   const nanoseconds = String(entry.mtimeNanoseconds).padStart(9, '0');
   const linkname = textOfBytes(entry.type === 'hardlink' ? `${root}/${entry.link}` : entry.link);
   return {
@@ -83,7 +105,8 @@ function headerOf(root: string, entry: Entry): EntryHeader {
     size: entry.size,
     mtime: new Date(Math.max(0, entry.mtimeSeconds) * 1000),
     ...(linkname !== '' && { linkname }),
-    ...(entry.mtimeSeconds >= 0 && entry.mtimeNanoseconds > 0 && { pax: { mtime: `${entry.mtimeSeconds}.${nanoseconds}` } }),
+    ...(entry.mtimeSeconds >= 0 &&
+      entry.mtimeNanoseconds > 0 && { pax: { mtime: `${entry.mtimeSeconds}.${nanoseconds}` } }),
   };
 }
 

@@ -18,7 +18,11 @@ export interface TreeItem {
  * The tree that a chain describes: the newest version of each path, without what was deleted, in path order. It is a
  * streaming merge of the archives' sorted indexes, in batches, with one block per archive in memory.
  */
-export async function* mergeTree(archives: readonly OpenArchive[], root: string, signal?: AbortSignal): AsyncGenerator<TreeItem[]> {
+export async function* mergeTree(
+  archives: readonly OpenArchive[],
+  root: string,
+  signal?: AbortSignal,
+): AsyncGenerator<TreeItem[]> {
   const cursors = archives.map((archive, at) => new Cursor(at, readBlocks(archive, root, signal)));
   for (;;) {
     for (const cursor of cursors) if (cursor.isEmpty()) await cursor.load();

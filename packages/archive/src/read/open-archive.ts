@@ -1,6 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { refuse } from '../format/archive-error';
-import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, manifestKeysOf, type RootKey } from '../format/archive-keys';
+import {
+  type ArchiveKey,
+  type ArchiveKeys,
+  archiveKeysOf,
+  type DerivedKeys,
+  manifestKeysOf,
+  type RootKey,
+} from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
 import { type ArchiveSource, blockName, manifestName } from '../format/archive-objects';
 import type { Manifest, ManifestRoot } from '../format/manifest';
@@ -43,7 +50,13 @@ export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: Ar
   checkExpected(opened, link.expected);
   checkDeclared(opened.manifest, limits);
   const { manifest, mac, salt } = opened;
-  return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(opened.key, salt, manifest.archive_id), key: opened.key };
+  return {
+    source: link.source,
+    manifest,
+    manifestMac: mac,
+    keys: archiveKeysOf(opened.key, salt, manifest.archive_id),
+    key: opened.key,
+  };
 }
 
 /** The facts that a writer reports about a finished archive. */
@@ -83,10 +96,13 @@ export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Prom
 }
 
 function checkExpected({ manifest, mac }: OpenedManifest, expected: ExpectedArchive): void {
-  if (manifest.site_id !== expected.siteId || manifest.organisation_id !== expected.orgId) refuse('foreign', 'archive of another site');
-  if (!equalMacs(mac, expected.manifestMac)) refuse('replayed_older', 'a valid archive of this site, but not the recorded one');
+  if (manifest.site_id !== expected.siteId || manifest.organisation_id !== expected.orgId)
+    refuse('foreign', 'archive of another site');
+  if (!equalMacs(mac, expected.manifestMac))
+    refuse('replayed_older', 'a valid archive of this site, but not the recorded one');
   if (manifest.archive_id !== expected.archiveId) refuse('foreign', 'archive with another id');
-  if (expected.parentMac !== undefined && manifest.parent_mac !== expected.parentMac) refuse('chain_gap', 'archive with another parent');
+  if (expected.parentMac !== undefined && manifest.parent_mac !== expected.parentMac)
+    refuse('chain_gap', 'archive with another parent');
 }
 
 function equalMacs(left: string, right: string): boolean {

@@ -37,7 +37,8 @@ export async function* openEntries(options: OpenEntriesOptions): AsyncGenerator<
   const limits = completeLimits(options.limits);
   const archives = await openChain(options.chain, options.key, limits);
   const archive = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
-  if (findRoot(archive, options.root).kind !== 'stream') refuse('unknown_root', `${options.root} is no root of streams`);
+  if (findRoot(archive, options.root).kind !== 'stream')
+    refuse('unknown_root', `${options.root} is no root of streams`);
   await checkRoot(archive, options.root, limits);
   const contents = new ContentReader(archive);
   for await (const block of readBlocks(archive, options.root, options.signal)) {

@@ -33,7 +33,11 @@ export class ParentTree {
 
   /** Passes every path that is left to `onGone`. */
   async takeRest(onGone: OnGone): Promise<void> {
-    for (let recorded = this.peek() ?? (await this.load()); recorded !== null; recorded = this.peek() ?? (await this.load())) {
+    for (
+      let recorded = this.peek() ?? (await this.load());
+      recorded !== null;
+      recorded = this.peek() ?? (await this.load())
+    ) {
       this.row += 1;
       await onGone(recorded.path);
     }

@@ -44,7 +44,8 @@ export class ContentReader {
       await content.skip(left); // a reader that stops early does not disturb the next one
       this.isReading = false;
     }
-    if (!digest.digest().equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+    if (!digest.digest().equals(entry.sha256))
+      refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
   }
 
   private async moveTo(block: NumberedBlock, row: number): Promise<BlockContent> {

@@ -34,7 +34,11 @@ export async function* readIndex(options: ReadIndexOptions): AsyncGenerator<List
     for (const { entry } of batch) {
       const { type, size, mode, mtimeSeconds, mtimeNanoseconds } = entry;
       if (type === 'tombstone') continue;
-      const names = { path: textOfBytes(entry.path), link: textOfBytes(entry.link), sha256: entry.sha256.toString('hex') };
+      const names = {
+        path: textOfBytes(entry.path),
+        link: textOfBytes(entry.link),
+        sha256: entry.sha256.toString('hex'),
+      };
       yield { type, size, mode, mtimeSeconds, mtimeNanoseconds, ...names };
     }
   }

@@ -66,12 +66,14 @@ export class TreeChecker {
    * together with it.
    */
   private checkHardLink(entry: Entry): void {
-    if (!this.linkedFiles.has(entry.link)) refuse('hostile_entry', `hard link to something else than an earlier file: ${entry.path}`);
+    if (!this.linkedFiles.has(entry.link))
+      refuse('hostile_entry', `hard link to something else than an earlier file: ${entry.path}`);
   }
 
   private rememberLinked(path: ByteString): void {
     this.linkedFiles.add(path);
-    if (this.linkedFiles.size > this.limits.linkedFilesMax) refuse('limit_exceeded', 'too many files with several names');
+    if (this.linkedFiles.size > this.limits.linkedFilesMax)
+      refuse('limit_exceeded', 'too many files with several names');
   }
 
   private directory(path: ByteString): OpenDirectory {

@@ -43,7 +43,11 @@ export async function verifyArchive(
  * Verifies every archive of a chain, the full archive first, the links between them, and the tree that they describe
  * together. Resolves with the manifests. @throws ArchiveError
  */
-export async function verifyChain(links: readonly ArchiveLink[], key: ArchiveKey, options: VerifyOptions = {}): Promise<Manifest[]> {
+export async function verifyChain(
+  links: readonly ArchiveLink[],
+  key: ArchiveKey,
+  options: VerifyOptions = {},
+): Promise<Manifest[]> {
   const archives = await openChain(links, key, completeLimits(options.limits));
   for (const archive of archives) await verifyObjects(archive, options);
   await verifyTrees(archives, options);
@@ -70,7 +74,8 @@ async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Prom
     }
   }
   const { segments, size_bytes: sizeBytes } = archive.manifest;
-  if (total.segments !== segments || total.sizeBytes !== sizeBytes) refuse('mismatch', 'segments are not those that the manifest declares');
+  if (total.segments !== segments || total.sizeBytes !== sizeBytes)
+    refuse('mismatch', 'segments are not those that the manifest declares');
 }
 
 /** Entries of a stream root are named files, and each name is there once. */
@@ -100,6 +105,11 @@ async function readContents(contents: ContentReader, numbered: NumberedBlock, pa
 async function verifyTrees(archives: readonly OpenArchive[], options: VerifyOptions): Promise<void> {
   const newest = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
   const signal = options.signal && { signal: options.signal };
-  const target = { limits: completeLimits(options.limits), folds: false, pathBytesMax: formatBounds.pathBytes, ...signal };
+  const target = {
+    limits: completeLimits(options.limits),
+    folds: false,
+    pathBytesMax: formatBounds.pathBytes,
+    ...signal,
+  };
   for (const root of newest.manifest.roots) if (root.kind === 'tree') await checkTree(archives, root.name, target);
 }

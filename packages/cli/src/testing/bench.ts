@@ -53,11 +53,20 @@ export class Bench {
         const call = `${request.method} ${request.url}`;
         const { authorization, 'idempotency-key': idempotencyKey } = request.headers;
         const sent = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
-        this.seen.push({ call, body: text === '' ? undefined : JSON.parse(text), authorization, idempotencyKey, text, headers: sent });
+        this.seen.push({
+          call,
+          body: text === '' ? undefined : JSON.parse(text),
+          authorization,
+          idempotencyKey,
+          text,
+          headers: sent,
+        });
         const left = this.answers[call] ?? [{ status: 404, body: problem(404, 'route_not_found') }];
         const { status = 200, body, text: raw, headers } = (left.length > 1 ? left.shift() : left[0]) ?? {};
         const type = status < 400 ? 'application/json' : 'application/problem+json';
-        response.writeHead(status, { 'content-type': type, ...headers }).end(raw ?? (body === undefined ? '' : JSON.stringify(body)));
+        response
+          .writeHead(status, { 'content-type': type, ...headers })
+          .end(raw ?? (body === undefined ? '' : JSON.stringify(body)));
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -76,7 +85,10 @@ export class Bench {
   }
 
   /** Runs the command over pipes. */
-  run(words: readonly string[], { input = '', env }: { input?: string; env?: Record<string, string> } = {}): Promise<Outcome> {
+  run(
+    words: readonly string[],
+    { input = '', env }: { input?: string; env?: Record<string, string> } = {},
+  ): Promise<Outcome> {
     const child = spawn(process.execPath, [program, ...words], { env: this.environment(env), ...untilGivenUp });
     child.stdin.end(input);
     return outcomeOf(child);
@@ -158,7 +170,15 @@ export const workflow = (status: string, progress: number, error: unknown = null
   started_at: '2026-01-01T00:00:01.000Z',
   finished_at: status === 'running' ? null : '2026-01-01T00:01:00.000Z',
   progress,
-  steps: [{ name: 'stage', status: status === 'running' ? 'running' : 'done', attempts: 1, started_at: null, finished_at: null }],
+  steps: [
+    {
+      name: 'stage',
+      status: status === 'running' ? 'running' : 'done',
+      attempts: 1,
+      started_at: null,
+      finished_at: null,
+    },
+  ],
   error,
   findings: [],
   trace_id: null,

@@ -69,7 +69,12 @@ export const computeProblems = define({
     advice: 'Ask support to lift the protection at the provider, then try again.',
     transient: true,
   },
-  server_not_running: { status: 422, title: 'The server is not on', advice: 'Power it on instead of restarting it.', transient: true },
+  server_not_running: {
+    status: 422,
+    title: 'The server is not on',
+    advice: 'Power it on instead of restarting it.',
+    transient: true,
+  },
   rebuild_protected: {
     status: 422,
     title: 'The machine is protected from being overwritten',
@@ -87,7 +92,11 @@ export const computeProblems = define({
     title: 'The provider does not offer this',
     advice: 'See that the image, the size and the zone exist there and fit each other, then order again.',
   },
-  order_failed: { status: 422, title: 'The provider says that it could not make the machine', advice: 'Nothing is charged. Order again.' },
+  order_failed: {
+    status: 422,
+    title: 'The provider says that it could not make the machine',
+    advice: 'Nothing is charged. Order again.',
+  },
   rollback_failed: {
     status: 422,
     title: 'The provider says that its rollback failed',

@@ -14,7 +14,9 @@ export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
 export const databaseBackupSchema = z
   .strictObject({
     id: uuidSchema.describe('The backup.'),
-    kind: databaseBackupKindSchema.describe('upgrade was taken before or after an upgrade; pre_restore is what a restore has replaced.'),
+    kind: databaseBackupKindSchema.describe(
+      'upgrade was taken before or after an upgrade; pre_restore is what a restore has replaced.',
+    ),
     status: databaseBackupStatusSchema.describe('Only a completed one can be restored.'),
     engine_version: z.string().describe('Major of the instance that it was taken from.'),
     size_bytes: z.int().min(0).nullable().describe('Bytes of the archive, compressed; null until it is completed.'),
@@ -24,7 +26,9 @@ export const databaseBackupSchema = z
   .meta({ id: 'DatabaseBackup' });
 export type DatabaseBackup = z.infer<typeof databaseBackupSchema>;
 
-export const acceptedDatabaseBackupSchema = databaseBackupSchema.extend(acceptedWork).meta({ id: 'AcceptedDatabaseBackup' });
+export const acceptedDatabaseBackupSchema = databaseBackupSchema
+  .extend(acceptedWork)
+  .meta({ id: 'AcceptedDatabaseBackup' });
 
 const path = '/v1/databases/{databaseId}/backups';
 const tags = ['Databases'] as const;
@@ -86,7 +90,8 @@ export const restoreDatabaseBackup = endpoint({
   service: 'databases',
   method: 'POST',
   path: `${path}/{backupId}/restore`,
-  summary: 'Replace what the database holds by the backup, behind the same address; what is replaced becomes a backup of kind pre_restore',
+  summary:
+    'Replace what the database holds by the backup, behind the same address; what is replaced becomes a backup of kind pre_restore',
   about:
     'Sessions end at the switch, and clients connect again at the same host and port. Roles, their passwords and memberships stay as they are ' +
     'now. What is replaced can be restored in turn.',

@@ -17,13 +17,23 @@ export const offsiteCopySchema = z
     depends_on: z.array(z.string()).describe('Every copy that is needed to restore it, the full one first.'),
     created_at: timestampSchema.describe('When it was taken.'),
     size_bytes: z.int().min(0).describe('Bytes in the bucket.'),
-    status: z.enum(['completed', 'failed', 'incomplete_chain']).describe('One of incomplete_chain lacks a copy that it depends on.'),
+    status: z
+      .enum(['completed', 'failed', 'incomplete_chain'])
+      .describe('One of incomplete_chain lacks a copy that it depends on.'),
     verified_at: timestampSchema.nullable().describe('When every HMAC of it was last compared; null if never.'),
   })
   .meta({ id: 'SiteOffsiteCopy' });
 export type OffsiteCopyView = z.infer<typeof offsiteCopySchema>;
 
-export const offsiteRestorePhaseSchema = z.enum(['queued', 'fetching', 'verifying', 'staging', 'switching', 'done', 'failed']);
+export const offsiteRestorePhaseSchema = z.enum([
+  'queued',
+  'fetching',
+  'verifying',
+  'staging',
+  'switching',
+  'done',
+  'failed',
+]);
 export type OffsiteRestorePhase = z.infer<typeof offsiteRestorePhaseSchema>;
 
 export const offsiteRestoreSchema = z
@@ -72,7 +82,9 @@ export const siteOffsiteSchema = z
   .meta({ id: 'SiteOffsite' });
 export type SiteOffsite = z.infer<typeof siteOffsiteSchema>;
 
-export const acceptedSiteOffsiteCopySchema = siteOffsiteSchema.extend(acceptedWork).meta({ id: 'AcceptedSiteOffsiteCopy' });
+export const acceptedSiteOffsiteCopySchema = siteOffsiteSchema
+  .extend(acceptedWork)
+  .meta({ id: 'AcceptedSiteOffsiteCopy' });
 
 /** interface.md 2.4 */
 export const offsiteRestoreResultSchema = z
@@ -83,7 +95,12 @@ export const offsiteRestoreResultSchema = z
   .meta({ id: 'OffsiteRestoreResult' });
 
 const withoutSpaces = (maxLength: number) =>
-  z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`), `must be 1 to ${maxLength} characters of ASCII without spaces`);
+  z
+    .string()
+    .regex(
+      new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`),
+      `must be 1 to ${maxLength} characters of ASCII without spaces`,
+    );
 
 /**
  * `https://host[:port]` and nothing after it, in the form in which URL writes it. An address in octal or as one number
@@ -92,8 +109,14 @@ const withoutSpaces = (maxLength: number) =>
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isOrigin =
-    url !== null && url.username === '' && url.password === '' && url.pathname === '/' && url.search === '' && url.hash === '';
-  if (isOrigin && (url.protocol === 'https:' || url.protocol === 'http:') && !text.includes('#') && !text.includes('?')) return url.origin;
+    url !== null &&
+    url.username === '' &&
+    url.password === '' &&
+    url.pathname === '/' &&
+    url.search === '' &&
+    url.hash === '';
+  if (isOrigin && (url.protocol === 'https:' || url.protocol === 'http:') && !text.includes('#') && !text.includes('?'))
+    return url.origin;
   context.addIssue({ code: 'custom', message: 'must be https://host or https://host:port' });
   return z.NEVER;
 });
@@ -107,7 +130,10 @@ const destinationBody = z.strictObject({
     .describe("The bucket's region, such as eu-central-1."),
   bucket: z
     .string()
-    .regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/, "must be a bucket's name: 3 to 63 small letters, digits, hyphens or dots")
+    .regex(
+      /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/,
+      "must be a bucket's name: 3 to 63 small letters, digits, hyphens or dots",
+    )
     .describe("The bucket's name; the bucket must be there."),
   prefix: z
     .string()
@@ -124,7 +150,9 @@ const destinationBody = z.strictObject({
 });
 
 /** Any text may be sent. A text that is not a copy of this site gets the same answer as a copy that does not exist. */
-const restoreBody = z.strictObject({ copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.') });
+const restoreBody = z.strictObject({
+  copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.'),
+});
 const stateProblems = ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready'] as const;
 const restoreProblems = [
   'offsite_not_configured',

@@ -21,7 +21,10 @@ export const siteDomainSchema = z
           .meta({ id: 'DnsProof' })
           .describe('A DNS record to publish.'),
         http: z
-          .strictObject({ url: z.string().describe('Where it must be found.'), content: z.string().describe('What it must hold.') })
+          .strictObject({
+            url: z.string().describe('Where it must be found.'),
+            content: z.string().describe('What it must hold.'),
+          })
           .meta({ id: 'HttpProof' })
           .describe('A file to serve.'),
       })

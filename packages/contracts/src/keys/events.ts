@@ -54,7 +54,9 @@ export const eventTypeSchema = z.enum(Object.keys(eventMeanings).filter(isEventT
 /** The types that a list such as `workflow.*,api_key.create` means, or null when a name in it matches no type. */
 export function typesMeant(list: string): EventType[] | null {
   const named = list.split(',').map((name) => {
-    const isWanted = name.endsWith('.*') ? (type: string) => type.startsWith(name.slice(0, -1)) : (type: string) => type === name;
+    const isWanted = name.endsWith('.*')
+      ? (type: string) => type.startsWith(name.slice(0, -1))
+      : (type: string) => type === name;
     return eventTypes.filter(isWanted);
   });
   return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];
@@ -98,8 +100,14 @@ const type = z
   .string()
   .refine((text) => typesMeant(text) !== null, 'must be names of event types with commas between them')
   .optional()
-  .meta({ description: 'Only events of these types: names with commas between them; workflow.* stands for all that begin so' });
-const resource = z.string().max(300).optional().meta({ description: 'Only events of this resource: its path, such as /v1/sites/{siteId}' });
+  .meta({
+    description: 'Only events of these types: names with commas between them; workflow.* stands for all that begin so',
+  });
+const resource = z
+  .string()
+  .max(300)
+  .optional()
+  .meta({ description: 'Only events of this resource: its path, such as /v1/sites/{siteId}' });
 
 const after = z.string().optional().meta({
   description:

@@ -166,7 +166,8 @@ const usuallyNull: ReadonlySet<string> = new Set([
   'billing',
 ]);
 
-const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isSchema = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * An example of an answer, made from its schema. Throws when there is no value for a field here, so that none is
@@ -196,11 +197,18 @@ export function answerExample(schema: JsonSchema, components: SchemaComponents, 
   if (format === 'date') return '2026-12-23';
   const value = values[`${owner}.${name}`] ?? values[name];
   if (value === undefined)
-    throw new Error(`give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`);
+    throw new Error(
+      `give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`,
+    );
   return value;
 }
 
-function exampleOfOne(options: readonly JsonSchema[], components: SchemaComponents, owner: string, name: string): unknown {
+function exampleOfOne(
+  options: readonly JsonSchema[],
+  components: SchemaComponents,
+  owner: string,
+  name: string,
+): unknown {
   const isNullable = options.some(({ type }) => type === 'null');
   const [first] = options.filter(({ type }) => type !== 'null');
   if (first === undefined || (isNullable && usuallyNull.has(name))) return null;

@@ -14,7 +14,8 @@ export interface Surface {
   };
 }
 
-const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 const objectsIn = (value: unknown): JsonSchema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 /**
@@ -25,22 +26,32 @@ export function surfaceOf(document: OpenApiDocument): Surface {
   const resolved = (schema: unknown): JsonSchema => {
     if (!isObject(schema)) return {};
     const { $ref: reference } = schema;
-    return typeof reference === 'string' ? resolved(document.components.schemas[reference.split('/').at(-1) ?? '']) : schema;
+    return typeof reference === 'string'
+      ? resolved(document.components.schemas[reference.split('/').at(-1) ?? ''])
+      : schema;
   };
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, Surface[string]] => {
       const parameters = objectsIn(operation['parameters']);
       const body = bodyOf(operation['requestBody']);
-      const [input, output] = [fieldsOf(body, resolved), Object.entries(isObject(operation['responses']) ? operation['responses'] : {})];
+      const [input, output] = [
+        fieldsOf(body, resolved),
+        Object.entries(isObject(operation['responses']) ? operation['responses'] : {}),
+      ];
       const successes = output.filter(([status]) => /^2/.test(status));
       return [
         `${method.toUpperCase()} ${path}`,
         {
           needs: [
             ...parameters.filter(({ required }) => required === true).map(({ name }) => String(name)),
-            ...(isObject(operation['requestBody']) && operation['requestBody']['required'] === true ? requiredIn(resolved(body)) : []),
+            ...(isObject(operation['requestBody']) && operation['requestBody']['required'] === true
+              ? requiredIn(resolved(body))
+              : []),
           ].sort(),
-          takes: { ...Object.fromEntries(parameters.map(({ name, schema }) => [String(name), typeOf(resolved(schema))])), ...input },
+          takes: {
+            ...Object.fromEntries(parameters.map(({ name, schema }) => [String(name), typeOf(resolved(schema))])),
+            ...input,
+          },
           gives: Object.assign({}, ...successes.map(([, answer]) => fieldsOf(bodyOf(answer), resolved))),
           status: successes.map(([status]) => status),
         },
@@ -78,7 +89,10 @@ function fieldsOf(
   );
 }
 
-function typeOf(schema: JsonSchema, resolved: (schema: unknown) => JsonSchema = (same) => (isObject(same) ? same : {})): string {
+function typeOf(
+  schema: JsonSchema,
+  resolved: (schema: unknown) => JsonSchema = (same) => (isObject(same) ? same : {}),
+): string {
   if (schema['const'] !== undefined) return JSON.stringify(schema['const']);
   if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => JSON.stringify(value)).join(' | ');
   const alternatives = objectsIn(schema['anyOf']);
@@ -96,8 +110,12 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
   return Object.entries(released).flatMap(([operation, before]) => {
     const now = current[operation];
     if (now === undefined) return [`${operation} is gone`];
-    const needed = now.needs.filter((name) => !before.needs.includes(name)).map((name) => `${operation} needs ${name} now`);
-    const status = before.status.filter((one) => !now.status.includes(one)).map((one) => `${operation} answers ${one} no more`);
+    const needed = now.needs
+      .filter((name) => !before.needs.includes(name))
+      .map((name) => `${operation} needs ${name} now`);
+    const status = before.status
+      .filter((one) => !now.status.includes(one))
+      .map((one) => `${operation} answers ${one} no more`);
     const taken = Object.entries(before.takes).flatMap(([name, type]) => {
       const takes = now.takes[name];
       if (takes === undefined) return [`${operation} takes ${name} no more`];

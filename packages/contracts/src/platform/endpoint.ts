@@ -64,7 +64,12 @@ export interface EndpointDefinition {
    * `schema` is that of the body, or of each event's data in a stream. `eventLines` are the lines before the data of an
    * event in the documentation's example.
    */
-  response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream'; eventLines?: string };
+  response: {
+    status: 200 | 201 | 202 | 204;
+    schema?: z.ZodType;
+    contentType?: 'text/event-stream';
+    eventLines?: string;
+  };
   /** The codes of this endpoint, in addition to those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
   /**
@@ -82,7 +87,9 @@ export interface EndpointDefinition {
 }
 
 /** Fills in what follows from the method, and keeps the literal types of a definition. */
-export const endpoint = <const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>>(
+export const endpoint = <
+  const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>,
+>(
   definition: Definition,
 ): Definition & Pick<EndpointDefinition, DerivedMember> => ({
   quota: definition.method === 'GET' ? 'read' : 'write',
@@ -118,7 +125,8 @@ export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   if (definition.response.contentType === 'text/event-stream') codes.add('too_many_streams');
   if (definition.permissions.length > 0) codes.add('permission_denied');
   if (definition.undeclaredQuery === 'refused') codes.add('invalid_request');
-  if (definition.query !== undefined && 'cursor' in definition.query.shape) codes.add('invalid_limit').add('invalid_cursor');
+  if (definition.query !== undefined && 'cursor' in definition.query.shape)
+    codes.add('invalid_limit').add('invalid_cursor');
   if (definition.body !== undefined) {
     const { notJson, otherType } = bodyRefusalsOf(definition);
     for (const code of ['invalid_request', notJson, otherType, 'body_too_large'] as const) codes.add(code);

@@ -26,7 +26,12 @@ import * as quotas from './quotas';
 
 /** Whether a value of a domain's file is an endpoint and not a schema. */
 const isEndpoint = (value: unknown): value is EndpointDefinition =>
-  typeof value === 'object' && value !== null && 'path' in value && 'method' in value && 'service' in value && 'permissions' in value;
+  typeof value === 'object' &&
+  value !== null &&
+  'path' in value &&
+  'method' in value &&
+  'service' in value &&
+  'permissions' in value;
 
 /**
  * Every endpoint behind the gateway. The gateway routes with this list, OpenAPI is made from it, and tests prove that

@@ -20,7 +20,10 @@ export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Rec
     .transform((list, context) => {
       const parsed = z.array(values).safeParse(list.split(','));
       if (parsed.success) return parsed.data;
-      context.addIssue({ code: 'custom', message: `must be some of ${values.options.join(', ')}, with commas between them` });
+      context.addIssue({
+        code: 'custom',
+        message: `must be some of ${values.options.join(', ')}, with commas between them`,
+      });
       return z.NEVER;
     })
     .optional()

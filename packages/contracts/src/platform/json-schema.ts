@@ -6,15 +6,21 @@ export type JsonSchema = { readonly [member: string]: unknown };
 export type SchemaComponents = Map<string, JsonSchema>;
 
 const componentPrefix = '#/components/schemas/';
-const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * The JSON Schema (2020-12) of what a client sends (`input`) or receives (`output`). Schemas with an id become
  * references, and are added to `components`. Throws when two different schemas have the same id.
  */
-export function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: SchemaComponents = new Map()): JsonSchema {
+export function schemaOf(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+  components: SchemaComponents = new Map(),
+): JsonSchema {
   const { $schema: _dialect, $defs: definitions = {}, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-  for (const [id, definition] of Object.entries(definitions)) addComponent(components, id, pointToComponents(definition));
+  for (const [id, definition] of Object.entries(definitions))
+    addComponent(components, id, pointToComponents(definition));
   const { id, ...named } = own;
   return typeof id === 'string' ? nameSchema(id, pointToComponents(named), components) : pointToComponents(own);
 }
@@ -29,7 +35,8 @@ export function nameSchema(id: string, schema: JsonSchema, components: SchemaCom
 function addComponent(components: SchemaComponents, id: string, schema: JsonSchema): void {
   const { id: _id, ...definition } = schema;
   const known = components.get(id);
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition)) throw new Error(`two schemas are called ${id}`);
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition))
+    throw new Error(`two schemas are called ${id}`);
   components.set(id, definition);
 }
 

@@ -67,7 +67,10 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
   const answered = [...new Set([...transportCodes, ...endpoints.flatMap(problemCodesOf)])].sort();
   const paths: Record<string, Record<string, JsonSchema>> = {};
   for (const endpoint of endpoints) {
-    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
+    paths[endpoint.path] = {
+      ...paths[endpoint.path],
+      [endpoint.method.toLowerCase()]: operationOf(endpoint, components),
+    };
   }
   return {
     openapi: '3.1.1',
@@ -81,14 +84,20 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
     },
     servers: [{ url: '/' }],
     security: [{ apiKey: [] }],
-    tags: Object.entries(tagDescriptions).flatMap(([name, description]) => (tags.includes(name) ? [{ name, description }] : [])),
+    tags: Object.entries(tagDescriptions).flatMap(([name, description]) =>
+      tags.includes(name) ? [{ name, description }] : [],
+    ),
     paths,
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
       responses: Object.fromEntries(transportCodes.map((code) => [code, problemAnswer([code], transportHeaders)])),
-      examples: Object.fromEntries(answered.map((code) => [code, { summary: problems[code].title, value: exampleOf(code) }])),
+      examples: Object.fromEntries(
+        answered.map((code) => [code, { summary: problems[code].title, value: exampleOf(code) }]),
+      ),
       headers: headerComponents,
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: '`dd_<live|test>_<prefix>_<secret>`' } },
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: '`dd_<live|test>_<prefix>_<secret>`' },
+      },
     },
   };
 }
@@ -109,7 +118,10 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
           requestBody: {
             required: !body.safeParse({}).success,
             content: {
-              'application/json': { schema: nameSchema(`${nameOf(id)}Request`, schemaOf(body, 'input', components), components), example },
+              'application/json': {
+                schema: nameSchema(`${nameOf(id)}Request`, schemaOf(body, 'input', components), components),
+                example,
+              },
             },
           },
         }),
@@ -165,7 +177,8 @@ const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCas
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
   const { status, schema: answer, contentType = 'application/json' } = endpoint.response;
   const codesOf = new Map<number, ProblemCode[]>();
-  for (const code of problemCodesOf(endpoint)) codesOf.set(problems[code].status, [...(codesOf.get(problems[code].status) ?? []), code]);
+  for (const code of problemCodesOf(endpoint))
+    codesOf.set(problems[code].status, [...(codesOf.get(problems[code].status) ?? []), code]);
   const success = {
     description: status === 204 ? 'Done; there is no body' : endpoint.summary,
     headers: answerHeaders(endpoint, status),
@@ -181,17 +194,30 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   const schema = ownProblem(endpoint, [...codesOf.values()].flat(), components);
   const refusals = [...codesOf]
     .sort(([a], [b]) => a - b)
-    .map(([code, codes]) => [code === 503 ? 'default' : String(code), problemAnswer(codes, answerHeaders(endpoint, code), schema)]);
+    .map(([code, codes]) => [
+      code === 503 ? 'default' : String(code),
+      problemAnswer(codes, answerHeaders(endpoint, code), schema),
+    ]);
   const over = contentType === 'text/event-stream' ? { '204': nothingMore(endpoint) } : {};
   const same = endpoint.method === 'GET' && hasEntityTag(endpoint) ? { '304': notModified(endpoint) } : {};
   const transport = transportCodes.map((code) => [problems[code].status, { $ref: `#/components/responses/${code}` }]);
-  return { [String(status)]: success, ...over, ...same, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
+  return {
+    [String(status)]: success,
+    ...over,
+    ...same,
+    ...Object.fromEntries(transport),
+    ...Object.fromEntries(refusals),
+  };
 }
 
 /**
  * An event stream is text. Its schema is named after the schema of its events, and the example is one of these events.
  */
-function contentOf(schema: JsonSchema, { id, response: { eventLines } }: EndpointDefinition, components: SchemaComponents): JsonSchema {
+function contentOf(
+  schema: JsonSchema,
+  { id, response: { eventLines } }: EndpointDefinition,
+  components: SchemaComponents,
+): JsonSchema {
   const example = answerExample(schema, components);
   if (eventLines === undefined) return { schema, example };
   const { $ref } = schema;
@@ -218,14 +244,22 @@ const notModified = (endpoint: EndpointDefinition): JsonSchema => ({
  * The problem of the endpoint, with only those codes that it answers. So the compiler knows when a client handles all
  * of them.
  */
-function ownProblem({ id }: EndpointDefinition, codes: readonly ProblemCode[], components: SchemaComponents): JsonSchema {
+function ownProblem(
+  { id }: EndpointDefinition,
+  codes: readonly ProblemCode[],
+  components: SchemaComponents,
+): JsonSchema {
   const code = z.enum(codes).describe(problemSchema.shape.code.description ?? '');
   return schemaOf(problemSchema.extend({ code }).meta({ id: `${nameOf(id)}Problem` }), 'output', components);
 }
 
 const anyProblem = { $ref: '#/components/schemas/Problem' };
 
-const problemAnswer = (codes: readonly ProblemCode[], headers: JsonSchema, schema: JsonSchema = anyProblem): JsonSchema => ({
+const problemAnswer = (
+  codes: readonly ProblemCode[],
+  headers: JsonSchema,
+  schema: JsonSchema = anyProblem,
+): JsonSchema => ({
   description: codes.map((code) => `\`${code}\`: ${problems[code].title}`).join('. '),
   headers,
   content: {

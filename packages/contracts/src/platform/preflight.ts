@@ -38,7 +38,9 @@ export const preflightSchema = z
       .meta({ id: 'PreflightSpace' })
       .nullable()
       .describe('Room on the disk where the work is done; null where it is not known.'),
-    refusal: problemSchema.nullable().describe('The problem that the call would be answered with now; null when it would be accepted.'),
+    refusal: problemSchema
+      .nullable()
+      .describe('The problem that the call would be answered with now; null when it would be accepted.'),
     findings: z.array(findingSchema).describe('News that does not refuse it.'),
     undo: z.literal(false).describe('Always false: no call takes it back.'),
   })

@@ -6,7 +6,10 @@ import { z } from 'zod';
  */
 export const idSchema = z
   .string()
-  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i, 'must be an id as answers give it: a UUID of version 7')
+  .regex(
+    /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i,
+    'must be an id as answers give it: a UUID of version 7',
+  )
   .transform((id) => id.toLowerCase())
   .meta({ id: 'Uuid' });
 
@@ -40,15 +43,21 @@ export const text = (maxLength: number) =>
     .string()
     .min(1)
     .max(maxLength)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
-    .refine((value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value), 'must not contain control characters');
+    .refine(
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+      (value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value),
+      'must not contain control characters',
+    );
 
 /** The same with line breaks and tabs. '' is valid, too. */
 export const paragraphs = (maxLength: number) =>
   z
     .string()
     .max(maxLength)
-    .refine((value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value), 'must not contain control characters');
+    .refine(
+      (value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value),
+      'must not contain control characters',
+    );
 
 export const metadataKeysMax = 20;
 export const metadataNameSchema = text(40);
@@ -61,7 +70,10 @@ export type Metadata = Readonly<Record<string, string>>;
 /** A change of metadata: a value is set, null and '' remove it, and names that are not given stay. */
 export const metadataChangeSchema = z
   .record(metadataNameSchema, metadataValueSchema.nullable())
-  .refine((change) => Object.keys(change).length <= 2 * metadataKeysMax, 'must not name more keys than can be set and removed')
+  .refine(
+    (change) => Object.keys(change).length <= 2 * metadataKeysMax,
+    'must not name more keys than can be set and removed',
+  )
   .meta({ id: 'MetadataChange' });
 export type MetadataChange = Readonly<Record<string, string | null>>;
 
@@ -92,6 +104,9 @@ export const pageOf = <Item extends z.ZodType>(item: Item) => {
   const name = item.meta()?.id;
   if (name === undefined) throw new Error('the items of a page have no name');
   return z
-    .strictObject({ data: z.array(item).describe('Items of this page.'), page: pageMetaSchema.describe('Where the list goes on.') })
+    .strictObject({
+      data: z.array(item).describe('Items of this page.'),
+      page: pageMetaSchema.describe('Where the list goes on.'),
+    })
     .meta({ id: `${name}Page` });
 };

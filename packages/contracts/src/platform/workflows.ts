@@ -10,7 +10,9 @@ export type WorkflowStatus = z.infer<typeof workflowStatusSchema>;
 export const workflowStepSchema = z
   .strictObject({
     name: z.string().describe('The step, as docs of its workflow name it.'),
-    status: z.enum(['pending', 'running', 'succeeded', 'failed', 'undone']).describe('undone means that its effect was taken back.'),
+    status: z
+      .enum(['pending', 'running', 'succeeded', 'failed', 'undone'])
+      .describe('undone means that its effect was taken back.'),
     attempts: z.int().min(0).describe('How often it was begun.'),
     started_at: timestampSchema.nullable().describe('When it was first begun; null before.'),
     finished_at: timestampSchema.nullable().describe('When it ended; null before.'),
@@ -26,7 +28,10 @@ export const workflowSchema = z
     id: uuidSchema.describe('The workflow.'),
     kind: z.string().describe('The kind of work, such as restore_backup.'),
     subject: z
-      .strictObject({ type: z.string().describe('The kind of resource, such as site.'), id: z.string().describe("The resource's id.") })
+      .strictObject({
+        type: z.string().describe('The kind of resource, such as site.'),
+        id: z.string().describe("The resource's id."),
+      })
       .meta({ id: 'WorkflowSubject' })
       .describe('The resource that it works on. No other work begins on it meanwhile.'),
     status: workflowStatusSchema.describe('succeeded and failed are final. needs_attention waits for staff.'),
@@ -37,9 +42,14 @@ export const workflowSchema = z
     steps: z.array(workflowStepSchema).describe('In the order in which they are done.'),
     error: problemSchema
       .nullable()
-      .describe('Why it failed, once status is failed or needs_attention, or once staff have abandoned it; null otherwise.'),
+      .describe(
+        'Why it failed, once status is failed or needs_attention, or once staff have abandoned it; null otherwise.',
+      ),
     findings: z.array(findingSchema).describe('News that does not fail it, such as paths that a backup does not hold.'),
-    trace_id: z.string().nullable().describe('The OpenTelemetry trace, 32 hexadecimal digits; null where tracing is off.'),
+    trace_id: z
+      .string()
+      .nullable()
+      .describe('The OpenTelemetry trace, 32 hexadecimal digits; null where tracing is off.'),
   })
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
@@ -48,7 +58,9 @@ export type WorkflowView = z.infer<typeof workflowSchema>;
  * A field of our own answers that accept work. The specification fixes some bodies without this field, so every 202
  * also has the header `X-Workflow-Id`.
  */
-export const acceptedWork = { workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.') } as const;
+export const acceptedWork = {
+  workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.'),
+} as const;
 
 /** Why a workflow of the demo can neither be retried nor abandoned. */
 export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;

@@ -6,7 +6,8 @@ import type { Action, HetznerState, Server } from './hetzner-state';
  */
 const deafLabel = 'emulator.deaf';
 const asksTheGuest = (command: string): boolean => command === 'shutdown_server' || command === 'reboot_server';
-export const goesUnheard = ({ labels }: Server, command: string): boolean => deafLabel in labels && asksTheGuest(command);
+export const goesUnheard = ({ labels }: Server, command: string): boolean =>
+  deafLabel in labels && asksTheGuest(command);
 
 /** Ends, in order, everything that is over by `now`. Says whether anything changed. */
 export function settleActions(state: HetznerState, now: number): boolean {

@@ -22,7 +22,12 @@ export interface HetznerWorld {
 
 export function openWorld(
   state: HetznerState,
-  { clock, file, ledger, actionSeconds }: { clock: Clock; file: StateFile<HetznerState>; ledger: LedgerFile; actionSeconds: ActionSeconds },
+  {
+    clock,
+    file,
+    ledger,
+    actionSeconds,
+  }: { clock: Clock; file: StateFile<HetznerState>; ledger: LedgerFile; actionSeconds: ActionSeconds },
 ): HetznerWorld {
   const save: HetznerWorld['save'] = (taken) => {
     state.clock = clock.anchor;

@@ -31,10 +31,15 @@ export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: 
 }
 
 /** Applies `sort=created:desc` and similar. @throws Refusal 422 for a field by which the listing cannot be sorted */
-export function sorted<T extends Readonly<Record<string, unknown>>>(call: Call, items: readonly T[], fields: readonly string[]): T[] {
+export function sorted<T extends Readonly<Record<string, unknown>>>(
+  call: Call,
+  items: readonly T[],
+  fields: readonly string[],
+): T[] {
   const wish = call.query.get('sort') ?? 'id:asc';
   const [field = '', direction = 'asc'] = wish.split(':');
-  if (!fields.includes(field) || !['asc', 'desc'].includes(direction)) throw invalidField('sort', `cannot sort by ${wish}`);
+  if (!fields.includes(field) || !['asc', 'desc'].includes(direction))
+    throw invalidField('sort', `cannot sort by ${wish}`);
   const sign = direction === 'asc' ? 1 : -1;
   return [...items].sort((one, other) => sign * compare(one[field], other[field]));
 }

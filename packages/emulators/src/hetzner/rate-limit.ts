@@ -15,7 +15,10 @@ export interface RateLimit {
 
 const hourMs = 3_600_000;
 
-export function createRateLimit(perHourAtFirst: number, clock: { now(): number; readonly anchor: { scale: number } }): RateLimit {
+export function createRateLimit(
+  perHourAtFirst: number,
+  clock: { now(): number; readonly anchor: { scale: number } },
+): RateLimit {
   let perHour = perHourAtFirst;
   const projects = new Map<string, { left: number; at: number; passed: number[]; peak: number }>();
   const storeOf = (project: string) => {

@@ -46,7 +46,11 @@ export const bodySchemas = {
     labels: labels.optional(),
   }),
   rebuild: z.strictObject({ image: idOrName, user_data: userData.optional() }),
-  updateImage: z.strictObject({ description: z.string().optional(), type: z.literal('snapshot').optional(), labels: labels.optional() }),
+  updateImage: z.strictObject({
+    description: z.string().optional(),
+    type: z.literal('snapshot').optional(),
+    labels: labels.optional(),
+  }),
 };
 
 /** @throws Refusal 400 or 422 */
@@ -62,7 +66,8 @@ export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
 
 function readJson({ body, headers }: Call): unknown {
   if (body.length === 0) return {};
-  if (!(headers['content-type'] ?? '').startsWith('application/json')) throw refused('json_error', 'request body must be application/json');
+  if (!(headers['content-type'] ?? '').startsWith('application/json'))
+    throw refused('json_error', 'request body must be application/json');
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {

@@ -12,7 +12,11 @@ import { startAction } from './start-action';
 
 function listServers(world: HetznerWorld, project: string, call: Call): Reply {
   allowQuery(call, ['name', 'label_selector', 'status', 'sort', 'page', 'per_page']);
-  const [name, selector, statuses] = [call.query.get('name'), call.query.get('label_selector'), call.query.getAll('status')];
+  const [name, selector, statuses] = [
+    call.query.get('name'),
+    call.query.get('label_selector'),
+    call.query.getAll('status'),
+  ];
   const servers = world.state.servers.filter(
     (server) =>
       server.project === project &&
@@ -45,7 +49,8 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   const location = locationNamed(order.location ?? 'fsn1');
   if (location === undefined) throw invalidField('location', 'unknown location');
   const image = imagesOf(world, project).find(
-    ({ id, name, architecture }) => String(id) === order.image || (name === order.image && architecture === type.architecture),
+    ({ id, name, architecture }) =>
+      String(id) === order.image || (name === order.image && architecture === type.architecture),
   );
   if (image === undefined || image.status !== 'available') throw invalidField('image', 'unknown image');
   if (image.diskSize > type.disk) throw invalidField('image', 'image disk is bigger than server type disk');

@@ -4,7 +4,11 @@ import { z } from 'zod';
  * From `realMs` on, the emulator's time runs `scale` times as fast as real time. It starts at `standInMs`, which is
  * what state files call it.
  */
-export const clockAnchorSchema = z.strictObject({ realMs: z.number(), standInMs: z.number(), scale: z.number().min(0) });
+export const clockAnchorSchema = z.strictObject({
+  realMs: z.number(),
+  standInMs: z.number(),
+  scale: z.number().min(0),
+});
 export type ClockAnchor = z.infer<typeof clockAnchorSchema>;
 
 export interface Clock {

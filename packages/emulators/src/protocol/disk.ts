@@ -17,7 +17,10 @@ export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk
  * the content as the body.
  */
 export const diskRoutes = (find: FindDisk): Route[] => {
-  const located = (call: Call, values: PathValues) => ({ ...find(call, pathValue(values, 'id')), file: `/${pathValue(values, 'file')}` });
+  const located = (call: Call, values: PathValues) => ({
+    ...find(call, pathValue(values, 'id')),
+    file: `/${pathValue(values, 'file')}`,
+  });
   return [
     routeAt('GET', '/emulator/servers/:id/disk', (call, values) =>
       jsonReply(200, { files: Object.keys(find(call, pathValue(values, 'id')).disk).sort() }),

@@ -17,6 +17,7 @@ function withValue(value: unknown, [key, ...rest]: readonly string[], replacemen
   if (key === undefined) return replacement;
   const parsed = branch.safeParse(value);
   const inner = parsed.success ? parsed.data : {};
-  if (Array.isArray(inner)) return inner.map((item, index) => (String(index) === key ? withValue(item, rest, replacement) : item));
+  if (Array.isArray(inner))
+    return inner.map((item, index) => (String(index) === key ? withValue(item, rest, replacement) : item));
   return { ...inner, [key]: withValue(inner[key], rest, replacement) };
 }

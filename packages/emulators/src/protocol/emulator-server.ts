@@ -24,7 +24,8 @@ export function createEmulatorServer(emulator: Emulator): Server {
     void (async () => {
       const call = await readCall(request);
       if (call === null) return response.destroy();
-      if (call.path === '/healthz' || call.path === '/readyz') return sendReply(response, jsonReply(200, { status: 'ok' }));
+      if (call.path === '/healthz' || call.path === '/readyz')
+        return sendReply(response, jsonReply(200, { status: 'ok' }));
       if (call.path.startsWith('/emulator/')) return sendReply(response, await answerAdmin(emulator.adminRoutes, call));
       const fault = emulator.faults.take(call.method, call.path);
       if (fault === null || (fault.answer.kind === 'as_usual' && fault.delayMs === 0)) {
@@ -74,5 +75,11 @@ async function readCall(request: IncomingMessage): Promise<Call | null> {
   const headers = Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
-  return { method: request.method ?? 'GET', path: url.pathname, query: url.searchParams, headers, body: Buffer.concat(pieces) };
+  return {
+    method: request.method ?? 'GET',
+    path: url.pathname,
+    query: url.searchParams,
+    headers,
+    body: Buffer.concat(pieces),
+  };
 }

@@ -6,7 +6,12 @@ const ms = z.int().min(0).max(600_000);
 const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('as_usual') }),
   /** Instead of the real answer. */
-  z.strictObject({ kind: z.literal('fixed'), status: z.int().min(200).max(599), headers, body: z.string().default('') }),
+  z.strictObject({
+    kind: z.literal('fixed'),
+    status: z.int().min(200).max(599),
+    headers,
+    body: z.string().default(''),
+  }),
   /** The real JSON answer with some values replaced, by path: `{"action.resources.0.id": 7}`. */
   z.strictObject({ kind: z.literal('edited'), set: z.record(z.string(), z.unknown()) }),
   /** The connection is cut without a byte. */

@@ -12,7 +12,10 @@ export interface Route {
 
 export const routeAt = (method: string, pattern: string, handle: Handler): Route => ({ method, pattern, handle });
 
-export type Match = { kind: 'found'; handle: () => Reply | Promise<Reply> } | { kind: 'wrong_method' } | { kind: 'unknown' };
+export type Match =
+  | { kind: 'found'; handle: () => Reply | Promise<Reply> }
+  | { kind: 'wrong_method' }
+  | { kind: 'unknown' };
 
 export function matchRoute(routes: readonly Route[], call: Call): Match {
   let isKnownPath = false;

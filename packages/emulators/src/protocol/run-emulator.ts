@@ -11,7 +11,10 @@ interface ProcessConfig {
 }
 
 /** Runs an emulator as a process of its own, until it is told to stop. */
-export function runEmulator<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): void {
+export function runEmulator<Config extends ProcessConfig>(
+  readConfig: () => Config,
+  create: (config: Config) => Server,
+): void {
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
@@ -20,7 +23,10 @@ export function runEmulator<Config extends ProcessConfig>(readConfig: () => Conf
   });
 }
 
-async function start<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): Promise<void> {
+async function start<Config extends ProcessConfig>(
+  readConfig: () => Config,
+  create: (config: Config) => Server,
+): Promise<void> {
   const config = readConfig();
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);

@@ -5,7 +5,10 @@ import { editJson } from './edit-json';
 import type { FaultAnswer } from './fault-orders';
 
 export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
-  response.writeHead(status, { ...headers, ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }) });
+  response.writeHead(status, {
+    ...headers,
+    ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+  });
   response.end(status === 204 ? undefined : body);
 }
 

@@ -37,7 +37,8 @@ export function parseTokens(text: string): ReadonlyMap<string, string> {
   for (const part of text.split(',')) {
     const cut = part.indexOf('=');
     const [known, token] = [tokens.get(name), part.slice(cut + 1)];
-    if (cut === 0 || token === '' || (cut < 0 && known === undefined)) throw new Error('expected name=token, separated by commas');
+    if (cut === 0 || token === '' || (cut < 0 && known === undefined))
+      throw new Error('expected name=token, separated by commas');
     if (cut > 0) name = part.slice(0, cut);
     tokens.set(name, cut > 0 ? token : `${known},${token}`);
   }

@@ -26,4 +26,7 @@ const template = (vmid: number, name: string, storage: string): Vm => ({
   disk: { '/etc/os-release': `NAME=${name}\n` },
 });
 
-export const templates = (): Vm[] => [template(9_000, 'debian-12', 'local-lvm'), template(9_001, 'debian-12-zfs', 'local-zfs')];
+export const templates = (): Vm[] => [
+  template(9_000, 'debian-12', 'local-lvm'),
+  template(9_001, 'debian-12-zfs', 'local-zfs'),
+];

@@ -43,7 +43,12 @@ export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
       return emptyReply(204);
     }),
     routeAt('POST', '/emulator/servers/:id/snapshots/:name/rollback', (_call, values) => {
-      startTask(world, vmAt(values), { type: 'qmrollback', account: null, snapname: pathValue(values, 'name'), lock: 'rollback' });
+      startTask(world, vmAt(values), {
+        type: 'qmrollback',
+        account: null,
+        snapname: pathValue(values, 'name'),
+        lock: 'rollback',
+      });
       return emptyReply(204);
     }),
     routeAt('PATCH', '/emulator/nodes/:node', (call, values) => {

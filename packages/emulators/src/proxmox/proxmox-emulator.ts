@@ -41,7 +41,8 @@ function holderIn(
   { tokens, readerTokens = new Map() }: Pick<ProxmoxOptions, 'tokens' | 'readerTokens'>,
   { headers }: Call,
 ): TokenHolder | undefined {
-  const [, name = '', token, secret = ''] = /^PVEAPIToken=([^@]+)@pve!(drydock|reader)=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
+  const [, name = '', token, secret = ''] =
+    /^PVEAPIToken=([^@]+)@pve!(drydock|reader)=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
   const mayChange = token === 'drydock';
   const known = (mayChange ? tokens : readerTokens).get(name);
   return known !== undefined && isOneOf(known, secret) ? { name, mayChange } : undefined;
@@ -51,7 +52,11 @@ function holderIn(
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
   world.settle();
   const routes = apiRoutes.map(
-    ({ method, pattern, handle }): Route => ({ method, pattern, handle: (given, values) => handle(world, account, given, values) }),
+    ({ method, pattern, handle }): Route => ({
+      method,
+      pattern,
+      handle: (given, values) => handle(world, account, given, values),
+    }),
   );
   const match = matchRoute(routes, call);
   if (match.kind !== 'found') throw noSuchUri();
@@ -65,9 +70,22 @@ function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply 
  * Speaks the part of the API of a Proxmox VE cluster that Drydock uses, with its state in a folder. It does not listen
  * yet.
  */
-export function createProxmoxEmulator({ stateDir, tokens, readerTokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
+export function createProxmoxEmulator({
+  stateDir,
+  tokens,
+  readerTokens,
+  adminToken,
+  clockScale,
+  taskSeconds,
+}: ProxmoxOptions): HttpServer {
   const file = openStateFile(stateDir, proxmoxStateSchema);
-  const state = file.read(() => ({ clock: startOfClock(clockScale), lastPid: 1_000, lastEntry: null, vms: templates(), tasks: [] }));
+  const state = file.read(() => ({
+    clock: startOfClock(clockScale),
+    lastPid: 1_000,
+    lastEntry: null,
+    vms: templates(),
+    tasks: [],
+  }));
   const clock = openClock(state.clock);
   const ledger = openLedger(stateDir, state.lastEntry);
   const world = openWorld(state, { clock, file, ledger, taskSeconds });

@@ -19,8 +19,13 @@ export const forbidden = (path: string, privilege: string): Refusal =>
 /** The node that was asked cannot connect to the node to which it would pass the call. */
 export const unreachable = (): Refusal => new Refusal(jsonReply(595, { data: null, message: 'No route to host' }));
 
-export const unauthorized = (): Reply => ({ status: 401, headers: { 'content-type': 'text/plain' }, body: 'authentication failure' });
-export const noSuchUri = (): Refusal => new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
+export const unauthorized = (): Reply => ({
+  status: 401,
+  headers: { 'content-type': 'text/plain' },
+  body: 'authentication failure',
+});
+export const noSuchUri = (): Refusal =>
+  new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
 
 /** An answer of the API. */
 export const dataReply = (data: unknown): Reply => jsonReply(200, { data });

@@ -20,13 +20,22 @@ export interface ProxmoxWorld {
 
 export function openWorld(
   state: ProxmoxState,
-  { clock, file, ledger, taskSeconds }: { clock: Clock; file: StateFile<ProxmoxState>; ledger: LedgerFile; taskSeconds: TaskSeconds },
+  {
+    clock,
+    file,
+    ledger,
+    taskSeconds,
+  }: { clock: Clock; file: StateFile<ProxmoxState>; ledger: LedgerFile; taskSeconds: TaskSeconds },
 ): ProxmoxWorld {
   const save: ProxmoxWorld['save'] = (task) => {
     state.clock = clock.anchor;
     if (task === undefined) return file.write(state);
     const entry = {
-      ...{ seq: (state.lastEntry?.seq ?? 0) + 1, time: new Date(task.started).toISOString(), project: task.account ?? 'staff' },
+      ...{
+        seq: (state.lastEntry?.seq ?? 0) + 1,
+        time: new Date(task.started).toISOString(),
+        project: task.account ?? 'staff',
+      },
       ...{ resource: String(task.vmid), op: task.type, action_id: task.upid, detail: task.snapname ?? '' },
       ...{ fence: '0' as const, workflow_id: null, outcome: 'accepted' as const },
     };

@@ -34,8 +34,16 @@ export const bodySchemas = {
     agent: z.string().optional(),
     digest: z.string().max(64).optional(),
   }),
-  resize: z.strictObject({ disk: z.string(), size: z.string().regex(/^\+?\d+(?:\.\d+)?[KMGT]?$/), digest: z.string().optional() }),
-  snapshot: z.strictObject({ snapname: configId.max(40), description: z.string().optional(), vmstate: flag.optional() }),
+  resize: z.strictObject({
+    disk: z.string(),
+    size: z.string().regex(/^\+?\d+(?:\.\d+)?[KMGT]?$/),
+    digest: z.string().optional(),
+  }),
+  snapshot: z.strictObject({
+    snapname: configId.max(40),
+    description: z.string().optional(),
+    vmstate: flag.optional(),
+  }),
   rollback: z.strictObject({ start: flag.optional() }),
   power: z.strictObject({ timeout: int.optional(), skiplock: flag.optional() }),
 };
@@ -46,7 +54,10 @@ export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => [key, 'property is not defined in schema and the schema does not allow additional properties'])
+      ? issue.keys.map((key) => [
+          key,
+          'property is not defined in schema and the schema does not allow additional properties',
+        ])
       : [[String(issue.path[0] ?? ''), issue.message]],
   );
   throw unverified(Object.fromEntries(problems));
@@ -55,5 +66,6 @@ export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
 /** Allows only the parameters that the call has in the public schema. @throws Refusal 400 for another one */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   const unknown = [...query.keys()].filter((name) => !names.includes(name));
-  if (unknown.length > 0) throw unverified(Object.fromEntries(unknown.map((name) => [name, 'property is not defined in schema'])));
+  if (unknown.length > 0)
+    throw unverified(Object.fromEntries(unknown.map((name) => [name, 'property is not defined in schema'])));
 }

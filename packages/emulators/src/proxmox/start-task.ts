@@ -39,7 +39,16 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   const seconds = (world.taskSeconds[order.type] ?? 1) + Number(slowIn.exec(vm.description)?.[1] ?? 0);
   const isDoomed = failsIn.exec(vm.description)?.[1] === order.type;
   const task: Task = {
-    ...{ upid, node: filed.node, type: order.type, id: String(filed.vmid), account: order.account, pid, pstart, started },
+    ...{
+      upid,
+      node: filed.node,
+      type: order.type,
+      id: String(filed.vmid),
+      account: order.account,
+      pid,
+      pstart,
+      started,
+    },
     endsAt: order.dies === undefined ? started + seconds * 1_000 : started,
     isOver: false,
     exitstatus: order.dies ?? (isDoomed ? failureOf(order.type) : 'OK'),
@@ -57,4 +66,5 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
 }
 
 /** While a VM starts or stops it has no lock of its own. But it has only one task at a time. */
-export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean => tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);
+export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean =>
+  tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);

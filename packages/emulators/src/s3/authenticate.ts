@@ -40,14 +40,26 @@ export function authenticate(call: S3Call, accounts: readonly S3Account[], nowMs
   const claim = call.query.has('X-Amz-Signature') ? presignedClaim(call, nowMs) : headerClaim(call, nowMs);
   const [accessKeyId = '', day = '', region = '', service, terminator] = claim.credential.split('/');
   const account = accounts.find((candidate) => candidate.accessKeyId === accessKeyId);
-  if (account === undefined) refuse('InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
-  if (service !== 's3' || terminator !== 'aws4_request' || !claim.at.startsWith(day) || !claim.signedHeaders.includes('host'))
+  if (account === undefined)
+    refuse('InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
+  if (
+    service !== 's3' ||
+    terminator !== 'aws4_request' ||
+    !claim.at.startsWith(day) ||
+    !claim.signedHeaders.includes('host')
+  )
     refuse('SignatureDoesNotMatch', 'The scope of the signature is not this service.');
-  const unsigned = Object.keys(call.headers).find((name) => name.startsWith('x-amz-') && !claim.signedHeaders.includes(name));
-  if (unsigned !== undefined) refuse('AccessDenied', `There were headers present in the request which were not signed: ${unsigned}`);
+  const unsigned = Object.keys(call.headers).find(
+    (name) => name.startsWith('x-amz-') && !claim.signedHeaders.includes(name),
+  );
+  if (unsigned !== undefined)
+    refuse('AccessDenied', `There were headers present in the request which were not signed: ${unsigned}`);
   const scope = { secret: account.secretAccessKey, day, region, at: claim.at };
   const { method, rawPath: path, query, headers } = call;
-  const expected = signRequest({ method, path, query, headers, signedHeaders: claim.signedHeaders, payloadHash: claim.payloadHash }, scope);
+  const expected = signRequest(
+    { method, path, query, headers, signedHeaders: claim.signedHeaders, payloadHash: claim.payloadHash },
+    scope,
+  );
   if (!isSame(expected, claim.signature))
     refuse('SignatureDoesNotMatch', 'The request signature we calculated does not match the signature you provided.');
   return { account, scope, signature: claim.signature, payloadHash: claim.payloadHash };
@@ -63,7 +75,8 @@ function headerClaim({ headers }: S3Call, nowMs: number): Claim {
   if (Math.abs(timeOf(at) - nowMs) > skewMaxMs)
     refuse('RequestTimeTooSkewed', 'The difference between the request time and the server time is too large.');
   const payloadHash = headers['x-amz-content-sha256'];
-  if (payloadHash === undefined) refuse('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256');
+  if (payloadHash === undefined)
+    refuse('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256');
   return { credential, signedHeaders: signedHeaders.split(';'), signature, at, payloadHash };
 }
 

@@ -15,7 +15,10 @@ const lineBytesMax = 8 * 1024;
 const emptyHash = sha256Hex('');
 
 /** The data in the chunks. When the chunks are signed, each signature is checked. @throws S3Refusal */
-export async function* readChunks(source: AsyncIterable<Buffer>, { caller, trailers }: ChunkedBody): AsyncGenerator<Buffer> {
+export async function* readChunks(
+  source: AsyncIterable<Buffer>,
+  { caller, trailers }: ChunkedBody,
+): AsyncGenerator<Buffer> {
   const signatures = caller.payloadHash.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD') ? chainOf(caller) : null;
   const input = openInput(source);
   for (;;) {
@@ -52,12 +55,20 @@ function chainOf({ scope, signature }: Caller): {
 } {
   let previous = signature;
   const compare = (expected: string, given: string | undefined): void => {
-    if (given === undefined || !isSame(expected, given)) refuse('SignatureDoesNotMatch', 'A chunk signature does not match.');
+    if (given === undefined || !isSame(expected, given))
+      refuse('SignatureDoesNotMatch', 'A chunk signature does not match.');
     previous = expected;
   };
   return {
     check: (hash, extension) => {
-      const text = ['AWS4-HMAC-SHA256-PAYLOAD', scope.at, scopeText(scope), previous, emptyHash, hash.digest('hex')].join('\n');
+      const text = [
+        'AWS4-HMAC-SHA256-PAYLOAD',
+        scope.at,
+        scopeText(scope),
+        previous,
+        emptyHash,
+        hash.digest('hex'),
+      ].join('\n');
       compare(signText(scope, text), /^chunk-signature=([0-9a-f]{64})$/.exec(extension)?.[1]);
     },
     checkTrailers: (trailers) => {
@@ -104,7 +115,8 @@ function openInput(source: AsyncIterable<Buffer>): Input {
       }
     },
     take: async (bytes) => {
-      while (held.length === 0) if (!(await more())) refuse('IncompleteBody', 'You did not provide the number of bytes specified.');
+      while (held.length === 0)
+        if (!(await more())) refuse('IncompleteBody', 'You did not provide the number of bytes specified.');
       const taken = held.subarray(0, bytes);
       held = held.subarray(taken.length);
       return taken;

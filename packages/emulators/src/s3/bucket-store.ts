@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type BucketSettings, bucketSettingsSchema, type Piece, type StoredVersion, storedVersionSchema } from './stored-version';
+import {
+  type BucketSettings,
+  bucketSettingsSchema,
+  type Piece,
+  type StoredVersion,
+  storedVersionSchema,
+} from './stored-version';
 
 /** A bucket on disk: one record for each version, beside the files with its content. All records are in memory. */
 export interface BucketStore {
@@ -42,7 +48,8 @@ export function openBucket(folder: string): BucketStore {
   let settings = bucketSettingsSchema.parse(JSON.parse(readFileSync(path.join(folder, 'bucket.json'), 'utf8')));
   const incoming = path.join(folder, 'incoming');
   rmSync(incoming, { recursive: true, force: true });
-  for (const name of ['incoming', 'versions', 'data']) mkdirSync(path.join(folder, name), { recursive: true, mode: 0o700 });
+  for (const name of ['incoming', 'versions', 'data'])
+    mkdirSync(path.join(folder, name), { recursive: true, mode: 0o700 });
   const byKey = readVersions(path.join(folder, 'versions'));
   let sorted: string[] | null = null;
   let seq = Math.max(0, ...[...byKey.values()].map(([newest]) => newest?.seq ?? 0));

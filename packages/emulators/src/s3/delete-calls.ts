@@ -72,7 +72,10 @@ function deleteOne(bucketCall: BucketCall, key: string, versionId: string | null
   const named = versionId === null ? [] : [element('VersionId', versionId)];
   try {
     const deleted = deleteKey(bucketCall, key, versionId);
-    const marker = deleted?.isMarker === true ? [element('DeleteMarker', true), element('DeleteMarkerVersionId', deleted.versionId)] : [];
+    const marker =
+      deleted?.isMarker === true
+        ? [element('DeleteMarker', true), element('DeleteMarkerVersionId', deleted.versionId)]
+        : [];
     return { isDeleted: true, xml: element('Deleted', [element('Key', key), ...named, ...marker]) };
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

@@ -74,7 +74,8 @@ export function listObjects(bucketCall: BucketCall): S3Reply {
   const { query } = bucketCall.call;
   const isV2 = query.get('list-type') === '2';
   const token = query.get('continuation-token');
-  const after = token === null ? (query.get(isV2 ? 'start-after' : 'marker') ?? '') : Buffer.from(token, 'base64url').toString();
+  const after =
+    token === null ? (query.get(isV2 ? 'start-after' : 'marker') ?? '') : Buffer.from(token, 'base64url').toString();
   const page = pageOf<StoredVersion>(
     bucketCall,
     (key) => Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0,
@@ -115,13 +116,21 @@ export function listVersions(bucketCall: BucketCall): S3Reply {
       ? version.seq < afterSeq
       : Buffer.compare(Buffer.from(key), Buffer.from(afterKey)) > 0;
   const page = pageOf<StoredVersion>(bucketCall, isBehind, (key) => bucketCall.bucket.versionsOf(key));
-  const next = page.next === null ? [] : [element('NextKeyMarker', encoded(bucketCall, page.next.key)), ...versionMarker(page.next.item)];
+  const next =
+    page.next === null
+      ? []
+      : [element('NextKeyMarker', encoded(bucketCall, page.next.key)), ...versionMarker(page.next.item)];
   const items = page.items.map((version) => {
     const isLatest = bucketCall.bucket.versionsOf(version.key)[0]?.seq === version.seq;
     const which = [element('VersionId', version.versionId), element('IsLatest', isLatest)];
     return element(version.isDeleteMarker ? 'DeleteMarker' : 'Version', [...itemFields(bucketCall, version), ...which]);
   });
-  const fields = [...commonFields(bucketCall, page.next !== null), ...next, ...items, ...prefixFields(bucketCall, page.commonPrefixes)];
+  const fields = [
+    ...commonFields(bucketCall, page.next !== null),
+    ...next,
+    ...items,
+    ...prefixFields(bucketCall, page.commonPrefixes),
+  ];
   return xmlAnswer(xmlDocument(element('ListVersionsResult', fields)));
 }
 

@@ -45,7 +45,8 @@ export interface Uploads {
 export function openUploads(bucketFolder: string): Uploads {
   const root = path.join(bucketFolder, 'uploads');
   const folderOf = (id: string): string => path.join(root, id);
-  const read = (id: string): Upload => uploadSchema.parse(JSON.parse(readFileSync(path.join(folderOf(id), 'upload.json'), 'utf8')));
+  const read = (id: string): Upload =>
+    uploadSchema.parse(JSON.parse(readFileSync(path.join(folderOf(id), 'upload.json'), 'utf8')));
   return {
     start: (fresh) => {
       const upload = { ...fresh, id: randomBytes(16).toString('hex') };
@@ -55,13 +56,20 @@ export function openUploads(bucketFolder: string): Uploads {
     },
     get: (id, key) => {
       const upload = /^[0-9a-f]{32}$/.test(id) && existsSync(path.join(folderOf(id), 'upload.json')) ? read(id) : null;
-      if (upload?.key !== key) refuse('NoSuchUpload', 'The specified upload does not exist. It may have been aborted or completed.');
+      if (upload?.key !== key)
+        refuse('NoSuchUpload', 'The specified upload does not exist. It may have been aborted or completed.');
       return upload;
     },
     putPart: ({ id }, number, { file, bytes, md5, checksum }, modifiedAt) => {
       if (!existsSync(folderOf(id))) refuse('NoSuchUpload', 'The upload was aborted meanwhile.');
       renameSync(file, path.join(folderOf(id), `${number}.data`));
-      writeJson(path.join(folderOf(id), `${number}.part`), { number, bytes, md5: md5.toString('hex'), checksum, modifiedAt });
+      writeJson(path.join(folderOf(id), `${number}.part`), {
+        number,
+        bytes,
+        md5: md5.toString('hex'),
+        checksum,
+        modifiedAt,
+      });
     },
     parts: ({ id }) =>
       readdirSync(folderOf(id))

@@ -12,7 +12,9 @@ const keyBytesMax = 1024;
 
 export const metadataOf = ({ headers }: S3Call): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) => (name.startsWith('x-amz-meta-') && value !== undefined ? [[name, value]] : [])),
+    Object.entries(headers).flatMap(([name, value]) =>
+      name.startsWith('x-amz-meta-') && value !== undefined ? [[name, value]] : [],
+    ),
   );
 
 export const assertKey = (key: string): void => {
@@ -56,7 +58,10 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
 function assertHasDigest({ headers }: S3Call): void {
   const names = [...Object.keys(headers), headers['x-amz-trailer'] ?? ''];
   if (!names.some((name) => name === 'content-md5' || /^x-amz-checksum-(?:crc|sha)/.test(name)))
-    refuse('InvalidRequest', 'Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters');
+    refuse(
+      'InvalidRequest',
+      'Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters',
+    );
 }
 
 const isThere = (version: StoredVersion | undefined): boolean => version !== undefined && !version.isDeleteMarker;
@@ -88,7 +93,9 @@ export function getObject(bucketCall: BucketCall): S3Reply {
   const { start, end } = range ?? { start: 0, end: version.bytes - 1 };
   const headers = {
     ...headersOf(version),
-    ...(range === null ? checksumHeaderOf(version, call) : { 'content-range': `bytes ${start}-${end}/${version.bytes}` }),
+    ...(range === null
+      ? checksumHeaderOf(version, call)
+      : { 'content-range': `bytes ${start}-${end}/${version.bytes}` }),
     'content-length': String(end - start + 1),
   };
   const status = range === null ? 200 : 206;
@@ -106,7 +113,10 @@ const headersOf = (version: StoredVersion): Record<string, string> => ({
   ...versionHeader(version),
   ...(version.retention === null
     ? {}
-    : { 'x-amz-object-lock-mode': version.retention.mode, 'x-amz-object-lock-retain-until-date': version.retention.until }),
+    : {
+        'x-amz-object-lock-mode': version.retention.mode,
+        'x-amz-object-lock-retain-until-date': version.retention.until,
+      }),
   ...(version.isOnLegalHold ? { 'x-amz-object-lock-legal-hold': 'ON' } : {}),
 });
 

@@ -13,13 +13,22 @@ const dayMs = 24 * 3_600_000;
 const protectedMessage = 'Access Denied because object protected by object lock.';
 
 /** A bypass works only for GOVERNANCE. Nobody can bypass COMPLIANCE. @throws S3Refusal */
-export function assertMayDestroy(version: StoredVersion, call: Pick<S3Call, 'headers'>, answer: LockAnswer, nowMs: number): void {
+export function assertMayDestroy(
+  version: StoredVersion,
+  call: Pick<S3Call, 'headers'>,
+  answer: LockAnswer,
+  nowMs: number,
+): void {
   if (answer === 'ignored' || !isLocked(version, call, nowMs)) return;
   if (answer === 'access_denied') refuse('AccessDenied', protectedMessage);
   refuse('InvalidRequest', 'Object is WORM protected and cannot be overwritten');
 }
 
-function isLocked({ retention, isOnLegalHold }: StoredVersion, { headers }: Pick<S3Call, 'headers'>, nowMs: number): boolean {
+function isLocked(
+  { retention, isOnLegalHold }: StoredVersion,
+  { headers }: Pick<S3Call, 'headers'>,
+  nowMs: number,
+): boolean {
   if (isOnLegalHold) return true;
   if (retention === null || Date.parse(retention.until) <= nowMs) return false;
   return retention.mode === 'COMPLIANCE' || headers['x-amz-bypass-governance-retention'] !== 'true';
@@ -52,16 +61,23 @@ export function assertHasLock({ hasObjectLock }: BucketSettings): void {
 export function parseRetention(mode: string | undefined, until: string | undefined, nowMs: number): Retention {
   const known = retentionModes.find((name) => name === mode);
   const at = Date.parse(until ?? '');
-  if (known === undefined || Number.isNaN(at)) refuse('InvalidArgument', 'A mode and a date of retention are both needed.');
+  if (known === undefined || Number.isNaN(at))
+    refuse('InvalidArgument', 'A mode and a date of retention are both needed.');
   if (at <= nowMs) refuse('InvalidArgument', 'The retain until date must be in the future!');
   return { mode: known, until: new Date(at).toISOString() };
 }
 
 /** COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass. @throws S3Refusal */
-export function assertMayRetain(version: StoredVersion, wanted: Retention, call: Pick<S3Call, 'headers'>, nowMs: number): void {
+export function assertMayRetain(
+  version: StoredVersion,
+  wanted: Retention,
+  call: Pick<S3Call, 'headers'>,
+  nowMs: number,
+): void {
   const { retention } = version;
   if (retention === null || !isLocked({ ...version, isOnLegalHold: false }, call, nowMs)) return;
   const isWeaker =
-    Date.parse(wanted.until) < Date.parse(retention.until) || (retention.mode === 'COMPLIANCE' && wanted.mode !== 'COMPLIANCE');
+    Date.parse(wanted.until) < Date.parse(retention.until) ||
+    (retention.mode === 'COMPLIANCE' && wanted.mode !== 'COMPLIANCE');
   if (isWeaker) refuse('AccessDenied', protectedMessage);
 }

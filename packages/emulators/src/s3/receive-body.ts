@@ -62,12 +62,16 @@ async function writeBody(call: S3Call, caller: Caller, handle: FileHandle): Prom
   return received;
 }
 
-function compareWithClaims(claims: Readonly<Record<string, string | undefined>>, { md5, checksum }: Omit<ReceivedBody, 'file'>): void {
+function compareWithClaims(
+  claims: Readonly<Record<string, string | undefined>>,
+  { md5, checksum }: Omit<ReceivedBody, 'file'>,
+): void {
   const wanted = claims['content-md5'];
   if (wanted !== undefined && wanted !== md5.toString('base64'))
     refuse('BadDigest', 'The Content-MD5 you specified did not match what we received.');
   const claimed = claims[`x-amz-checksum-${checksum.algorithm}`];
-  if (claimed === undefined && claims['x-amz-trailer'] !== undefined) refuse('IncompleteBody', 'The announced trailer did not come.');
+  if (claimed === undefined && claims['x-amz-trailer'] !== undefined)
+    refuse('IncompleteBody', 'The announced trailer did not come.');
   if (claimed !== undefined && claimed !== checksum.value)
     refuse('BadDigest', `The ${checksum.algorithm.toUpperCase()} you specified did not match the calculated checksum.`);
 }

@@ -54,12 +54,25 @@ const subResources = [
   'uploadId',
 ] as const;
 /** S3 has these, but the emulator does not. They must not be treated as the resource itself. */
-const unknownResources = ['acl', 'attributes', 'cors', 'encryption', 'lifecycle', 'policy', 'select', 'tagging', 'torrent', 'website'];
+const unknownResources = [
+  'acl',
+  'attributes',
+  'cors',
+  'encryption',
+  'lifecycle',
+  'policy',
+  'select',
+  'tagging',
+  'torrent',
+  'website',
+];
 
 /** @throws S3Refusal */
 export async function answerS3(world: S3World, call: S3Call, caller: Caller): Promise<S3Reply> {
   if (call.bucket === '')
-    return call.method === 'GET' ? buckets.listBuckets(world, caller) : refuse('MethodNotAllowed', 'Only GET is known here.');
+    return call.method === 'GET'
+      ? buckets.listBuckets(world, caller)
+      : refuse('MethodNotAllowed', 'Only GET is known here.');
   assertMayUse(caller, call.bucket);
   const isRead = call.method === 'GET' || call.method === 'HEAD';
   if (!isRead && caller.account.mayWrite === false && call.method !== 'DELETE') refuse('AccessDenied', 'Access Denied');

@@ -58,5 +58,10 @@ export function refuse(code: RefusalCode, message: string): never {
 
 export const errorDocument = (code: string, message: string, resource: string, requestId: string): string =>
   xmlDocument(
-    element('Error', [element('Code', code), element('Message', message), element('Resource', resource), element('RequestId', requestId)]),
+    element('Error', [
+      element('Code', code),
+      element('Message', message),
+      element('Resource', resource),
+      element('RequestId', requestId),
+    ]),
   );

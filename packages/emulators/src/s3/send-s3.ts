@@ -29,7 +29,10 @@ export async function sendS3(response: ServerResponse, reply: S3Reply, change: C
     return;
   }
   if (body.kind === 'empty') {
-    response.writeHead(status, { ...(status === 204 || 'content-length' in headers ? {} : { 'content-length': '0' }), ...headers });
+    response.writeHead(status, {
+      ...(status === 204 || 'content-length' in headers ? {} : { 'content-length': '0' }),
+      ...headers,
+    });
     response.end();
     return;
   }
@@ -49,7 +52,11 @@ export async function sendFaultyS3(response: ServerResponse, reply: S3Reply, ans
     case 'as_usual':
       return await sendS3(response, reply);
     case 'fixed':
-      return await sendS3(response, { status: answer.status, headers: answer.headers, body: { kind: 'text', text: answer.body } });
+      return await sendS3(response, {
+        status: answer.status,
+        headers: answer.headers,
+        body: { kind: 'text', text: answer.body },
+      });
     case 'edited':
       return await sendS3(response, reply, (piece, offset) => withBytes(piece, offset, answer.set));
     case 'reset':

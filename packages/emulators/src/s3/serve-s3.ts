@@ -22,7 +22,8 @@ export interface S3Service {
 export function createS3Server(service: S3Service): Server {
   return createServer((request, response) => {
     void (async () => {
-      if (request.url === '/healthz' || request.url === '/readyz') return void response.writeHead(200).end('{"status":"ok"}');
+      if (request.url === '/healthz' || request.url === '/readyz')
+        return void response.writeHead(200).end('{"status":"ok"}');
       if (request.url?.startsWith('/emulator/') === true) return service.admin(request, response);
       await serveCall(service, request, response);
     })().catch(() => response.destroy());

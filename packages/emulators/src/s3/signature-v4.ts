@@ -31,7 +31,8 @@ function signingKey({ secret, day, region }: SignatureScope): Buffer {
   return hmac(hmac(hmac(hmac(`AWS4${secret}`, day), region), 's3'), 'aws4_request');
 }
 
-export const signText = (scope: SignatureScope, text: string): string => createHmac('sha256', signingKey(scope)).update(text).digest('hex');
+export const signText = (scope: SignatureScope, text: string): string =>
+  createHmac('sha256', signingKey(scope)).update(text).digest('hex');
 
 /** RFC 3986, upper-case hex. */
 const encode = (text: string): string =>
@@ -54,7 +55,9 @@ function canonicalQuery(query: URLSearchParams): string {
 
 /** The signature of the request with this secret, in hex. */
 export function signRequest(request: SignedRequest, scope: SignatureScope): string {
-  const headers = request.signedHeaders.map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`).join('');
+  const headers = request.signedHeaders
+    .map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`)
+    .join('');
   const canonical = [
     request.method,
     canonicalPath(request.path),

@@ -11,4 +11,8 @@ export interface AccountRoute {
   handle: AccountHandler;
 }
 
-export const accountAt = (method: string, pattern: string, handle: AccountHandler): AccountRoute => ({ method, pattern, handle });
+export const accountAt = (method: string, pattern: string, handle: AccountHandler): AccountRoute => ({
+  method,
+  pattern,
+  handle,
+});

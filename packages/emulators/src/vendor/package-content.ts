@@ -1,4 +1,14 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { Item } from './vendor-state';
 
@@ -25,7 +35,8 @@ export interface PackageContent {
 }
 
 const folderOfScope = { web: 'web', database: 'databases', mailbox: 'mailboxes' } as const;
-const placeOf = ({ scope, id }: Which): string => (scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id));
+const placeOf = ({ scope, id }: Which): string =>
+  scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id);
 
 /** Below `folder`, whatever `file` says. */
 function inside(folder: string, file: string): string {
@@ -57,7 +68,8 @@ function readFiles(folder: string): Files {
 
 export function openPackageContent(stateDir: string): PackageContent {
   const root = path.resolve(stateDir, 'packages');
-  const live = (packageId: number, item: Which): string => inside(path.join(root, String(packageId), 'live'), placeOf(item));
+  const live = (packageId: number, item: Which): string =>
+    inside(path.join(root, String(packageId), 'live'), placeOf(item));
   const point = (packageId: number, item: Which, at: number): string =>
     path.join(inside(path.join(root, String(packageId), 'points'), placeOf(item)), String(at));
   return {

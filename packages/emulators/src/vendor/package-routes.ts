@@ -6,9 +6,14 @@ import { refused } from './vendor-errors';
 import { isRunning, newItem, type Package } from './vendor-state';
 import type { VendorWorld } from './vendor-world';
 
-const addSchema = z.object({ type: z.union([z.string(), z.int()]), domain_name: z.string().min(1), label: z.string().default('') });
+const addSchema = z.object({
+  type: z.union([z.string(), z.int()]),
+  domain_name: z.string().min(1),
+  label: z.string().default(''),
+});
 const deleteSchema = z.object({ 'delete-id': z.array(z.union([z.string(), z.int()])).min(1) });
-const firstPage = (domain: string): string => `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
+const firstPage = (domain: string): string =>
+  `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
 
 /** Parses a JSON body in the vendor's form. An empty body counts as `{}`. @throws Refusal 422 */
 export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
@@ -49,7 +54,8 @@ export const packageRoutes: readonly AccountRoute[] = [
   ),
   accountAt('POST', '/reseller/:reseller/addWeb', (world, account, call) => {
     const { domain_name: domain, label } = parseBody(addSchema, call);
-    if (world.state.packages.some((found) => found.domain === domain)) throw refused(409, `${domain} has a package already`);
+    if (world.state.packages.some((found) => found.domain === domain))
+      throw refused(409, `${domain} has a package already`);
     const flags = { available: true, permitted: true, pro: false, attached: true, isFull: false };
     const web = newItem('web', '', domain);
     const made = {

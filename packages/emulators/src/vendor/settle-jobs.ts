@@ -21,7 +21,8 @@ function endJob(world: VendorWorld, found: Package, job: Job): void {
     return;
   }
   if (job.type === 'takeSnapshot') addPoint(world, found, item, 'manual', job.endsAt);
-  else if (job.restoreAsOf !== null) world.content.bringBack(found.id, item, job.restoreAsOf, targetOf(found, item, job.target));
+  else if (job.restoreAsOf !== null)
+    world.content.bringBack(found.id, item, job.restoreAsOf, targetOf(found, item, job.target));
   job.status = 'finished';
 }
 
@@ -39,7 +40,13 @@ function targetOf(found: Package, item: Item, target: string | null): Item {
  * Makes a restore point of the live content. Two points are always at least a second apart, also when they are made
  * within one second.
  */
-export function addPoint(world: VendorWorld, found: Package, item: Item, kind: Item['points'][number]['kind'], atMs: number): number {
+export function addPoint(
+  world: VendorWorld,
+  found: Package,
+  item: Item,
+  kind: Item['points'][number]['kind'],
+  atMs: number,
+): number {
   const newest = Math.max(0, ...item.points.map(({ restoreAsOf }) => restoreAsOf));
   const restoreAsOf = Math.max(Math.floor(atMs / 1_000), newest + 1);
   world.content.keepPoint(found.id, item, restoreAsOf);

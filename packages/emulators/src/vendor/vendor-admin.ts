@@ -22,7 +22,12 @@ const changeSchema = z
   .strictObject({
     flags: packageFlagsSchema.partial(),
     failsNextJob: z.boolean(),
-    item: z.strictObject({ scope: scopeSchema, id: z.string(), isDead: z.boolean().optional(), isRestorable: z.boolean().optional() }),
+    item: z.strictObject({
+      scope: scopeSchema,
+      id: z.string(),
+      isDead: z.boolean().optional(),
+      isRestorable: z.boolean().optional(),
+    }),
     /** Forgets a point, as the vendor does when a point becomes too old. */
     forget: z.strictObject({ scope: scopeSchema, id: z.string(), restoreAsOf: z.int() }),
   })
@@ -44,9 +49,17 @@ function itemOf(found: Package, wanted: Pick<Item, 'scope' | 'id'>): Item {
 
 function readContent({ content }: VendorWorld, found: Package): z.infer<typeof contentSchema> {
   const of = (scope: Item['scope']) =>
-    Object.fromEntries(found.items.filter((item) => item.scope === scope).map((item) => [item.name, { ...content.read(found.id, item) }]));
+    Object.fromEntries(
+      found.items
+        .filter((item) => item.scope === scope)
+        .map((item) => [item.name, { ...content.read(found.id, item) }]),
+    );
   const web = found.items.find(({ scope }) => scope === 'web');
-  return { web: web === undefined ? {} : { ...content.read(found.id, web) }, databases: of('database'), mailboxes: of('mailbox') };
+  return {
+    web: web === undefined ? {} : { ...content.read(found.id, web) },
+    databases: of('database'),
+    mailboxes: of('mailbox'),
+  };
 }
 
 /**

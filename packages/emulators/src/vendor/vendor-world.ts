@@ -71,7 +71,12 @@ export function openVendorWorld(state: VendorState, { clock, file, ledger, conte
 }
 
 /** Starts a job on one timeline. Its effect comes at its end. */
-export function startJob(world: VendorWorld, found: Package, item: Item, wanted: Pick<Job, 'type' | 'restoreAsOf' | 'target'>): Job {
+export function startJob(
+  world: VendorWorld,
+  found: Package,
+  item: Item,
+  wanted: Pick<Job, 'type' | 'restoreAsOf' | 'target'>,
+): Job {
   const startedAt = world.clock.now();
   const job: Job = {
     id: String(world.nextId()),

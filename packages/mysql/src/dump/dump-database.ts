@@ -63,7 +63,13 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
       tables.push(...found.tables);
       findings.push(...found.findings);
     }
-    content.tables = tables.map(({ schema, name, engine, columns, definition }) => ({ schema, name, engine, columns, definition }));
+    content.tables = tables.map(({ schema, name, engine, columns, definition }) => ({
+      schema,
+      name,
+      engine,
+      columns,
+      definition,
+    }));
     Object.assign(content, await listAccounts(admin));
     yield { path: 'content.json', content: one(content) };
     const manifest: Manifest = { format: 1, tables: [], findings };
@@ -108,7 +114,8 @@ export async function holdTable(session: Session, table: { schema: string; name:
   const [[type] = []] = await session.texts(
     `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE ${isName('TABLE_SCHEMA', table.schema)} AND ${isName('TABLE_NAME', table.name)}`,
   );
-  if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED') throw new TransferError('dump_failed', `table ${name} is no table any more`);
+  if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED')
+    throw new TransferError('dump_failed', `table ${name} is no table any more`);
 }
 
 /** The rows of a table. */

@@ -21,7 +21,13 @@ export async function listAccounts(admin: Session): Promise<Pick<Content, 'accou
   const accounts = users.map((row): DumpedAccount => {
     const [user, host] = [text(row, 'User'), text(row, 'Host')];
     return {
-      ...{ user, host, isRole: text(row, 'is_role') === 'Y', needsTls: text(row, 'ssl_type') !== '', plugin: text(row, 'plugin') },
+      ...{
+        user,
+        host,
+        isRole: text(row, 'is_role') === 'Y',
+        needsTls: text(row, 'ssl_type') !== '',
+        plugin: text(row, 'plugin'),
+      },
       isLocked: text(row, 'account_locked') === 'Y' || locked.has(`${user}@${host}`),
       verifier: row.get('authentication_string')?.toString('hex') ?? '',
     };
@@ -46,7 +52,9 @@ async function readTable(admin: Session, table: string): Promise<Row[]> {
 }
 
 async function readLocked(admin: Session): Promise<Set<string>> {
-  const rows = await admin.texts("SELECT User, Host FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.account_locked') = 1");
+  const rows = await admin.texts(
+    "SELECT User, Host FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.account_locked') = 1",
+  );
   return new Set(rows.map(([user, host]) => `${user}@${host}`));
 }
 
@@ -68,7 +76,13 @@ async function readSchemaRights(admin: Session): Promise<DumpedGrant[]> {
     const privileges = held
       .filter((column) => column !== 'Grant_priv')
       .map((column) => rightNames[column] ?? column.replace(/_priv$/, '').toUpperCase());
-    const base = { user: text(row, 'User'), host: text(row, 'Host'), on: 'schema' as const, schema: text(row, 'Db'), name: null };
+    const base = {
+      user: text(row, 'User'),
+      host: text(row, 'Host'),
+      on: 'schema' as const,
+      schema: text(row, 'Db'),
+      name: null,
+    };
     return { ...base, columns: [], privileges, isGrantable: held.includes('Grant_priv') };
   });
 }
@@ -103,7 +117,12 @@ async function readTableRights(admin: Session): Promise<DumpedGrant[]> {
 
 async function readRoutineRights(admin: Session): Promise<DumpedGrant[]> {
   return (await readTable(admin, 'procs_priv')).map((row) => ({
-    ...{ user: text(row, 'User'), host: text(row, 'Host'), on: text(row, 'Routine_type') as DumpedGrant['on'], schema: text(row, 'Db') },
+    ...{
+      user: text(row, 'User'),
+      host: text(row, 'Host'),
+      on: text(row, 'Routine_type') as DumpedGrant['on'],
+      schema: text(row, 'Db'),
+    },
     ...{ name: text(row, 'Routine_name'), columns: [], privileges: withoutGrant(text(row, 'Proc_priv')) },
     isGrantable: listOf(text(row, 'Proc_priv')).includes('GRANT'),
   }));
@@ -116,10 +135,18 @@ async function readRoles(admin: Session): Promise<DumpedGrant[]> {
   });
   if (admin.flavour === 'mariadb') {
     const rows = await readTable(admin, 'roles_mapping');
-    return rows.map((row) => of(text(row, 'User'), text(row, 'Host'), text(row, 'Role'), null, text(row, 'Admin_option') === 'Y'));
+    return rows.map((row) =>
+      of(text(row, 'User'), text(row, 'Host'), text(row, 'Role'), null, text(row, 'Admin_option') === 'Y'),
+    );
   }
   const rows = await readTable(admin, 'role_edges');
   return rows.map((row) =>
-    of(text(row, 'TO_USER'), text(row, 'TO_HOST'), text(row, 'FROM_USER'), text(row, 'FROM_HOST'), text(row, 'WITH_ADMIN_OPTION') === 'Y'),
+    of(
+      text(row, 'TO_USER'),
+      text(row, 'TO_HOST'),
+      text(row, 'FROM_USER'),
+      text(row, 'FROM_HOST'),
+      text(row, 'WITH_ADMIN_OPTION') === 'Y',
+    ),
   );
 }

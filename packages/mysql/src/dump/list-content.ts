@@ -19,7 +19,8 @@ export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
 }
 
 /** The expression that reads a value without loss. A float as text has only six digits. */
-export const selectOf = (name: string, dataType: string): string => (dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name));
+export const selectOf = (name: string, dataType: string): string =>
+  dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name);
 
 /** A MERGE table shows the rows of other tables. MySQL writes the engine in capitals. */
 export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
@@ -46,7 +47,8 @@ export async function listContent(reader: Session, rows: Session, schema: string
       if (type === 'SEQUENCE') return void found.sequences.push(await readSequence(reader, rows, schema, name));
       if (type === 'VIEW') return void found.programs.push(await readView(reader, schema, name));
       found.tables.push(await readTable(reader, schema, name, engine ?? ''));
-      if (type === 'SYSTEM VERSIONED') found.findings.push({ code: 'history_not_kept', object, reason: 'only the rows of today are kept' });
+      if (type === 'SYSTEM VERSIONED')
+        found.findings.push({ code: 'history_not_kept', object, reason: 'only the rows of today are kept' });
       const reason = `its engine ${engine} has no part in the moment of the others`;
       if (engine?.toLowerCase() !== 'innodb') found.findings.push({ code: 'not_transactional', object, reason });
     });
@@ -82,7 +84,10 @@ async function readTable(reader: Session, schema: string, name: string, engine: 
   const written = rows
     .filter(([, , generation]) => !generation)
     .map(([column, dataType]) => ({ name: column ?? '', dataType: dataType ?? '' }));
-  const columns = written.map((column) => ({ name: column.name, kind: kindOf(column.dataType, reader.flavour === 'mariadb') }));
+  const columns = written.map((column) => ({
+    name: column.name,
+    kind: kindOf(column.dataType, reader.flavour === 'mariadb'),
+  }));
   const selects = written.map((column) => selectOf(column.name, column.dataType));
   const definition = bytesText((await reader.rows(`SHOW CREATE TABLE ${quoteName(name)}`))[0]?.[1]);
   return { schema, name, engine, columns, definition: await withQuotedKeys(reader, schema, name, definition), selects };
@@ -113,7 +118,8 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
   // The name of one key may contain the whole text of a shorter one.
   written.sort((a, b) => b.plain[0].length - a.plain[0].length);
   const patterns = written.map(
-    ({ plain: [begins, ends] }, at) => `${exactly(begins)}(?<table${at}>${quotedName}(?:\\.${quotedName})?)${exactly(ends)}`,
+    ({ plain: [begins, ends] }, at) =>
+      `${exactly(begins)}(?<table${at}>${quotedName}(?:\\.${quotedName})?)${exactly(ends)}`,
   );
   return replaceOutsideQuotes(definition, patterns.join('|'), (groups) => {
     const at = written.findIndex((_, number) => groups[`table${number}`] !== undefined);
@@ -121,7 +127,12 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
   });
 }
 
-async function readSequence(reader: Session, rows: Session, schema: string, name: string): Promise<Content['sequences'][number]> {
+async function readSequence(
+  reader: Session,
+  rows: Session,
+  schema: string,
+  name: string,
+): Promise<Content['sequences'][number]> {
   const definition = bytesText((await reader.rows(`SHOW CREATE SEQUENCE ${quoteName(name)}`))[0]?.[1]);
   const [[next] = []] = await rows.texts(`SELECT next_not_cached_value FROM ${quoteName(schema)}.${quoteName(name)}`);
   return { schema, name, definition, next: next ?? '' };
@@ -140,13 +151,20 @@ async function readRoutines(reader: Session, schema: string, found: Definitions)
     `SELECT ROUTINE_TYPE, ROUTINE_NAME, ROUTINE_COMMENT, DTD_IDENTIFIER FROM information_schema.ROUTINES
       WHERE ${isName('ROUTINE_SCHEMA', schema)} ORDER BY ROUTINE_TYPE, ROUTINE_NAME`,
   );
-  const kinds = { FUNCTION: 'FUNCTION', PROCEDURE: 'PROCEDURE', PACKAGE: 'PACKAGE', 'PACKAGE BODY': 'PACKAGE BODY' } as const;
+  const kinds = {
+    FUNCTION: 'FUNCTION',
+    PROCEDURE: 'PROCEDURE',
+    PACKAGE: 'PACKAGE',
+    'PACKAGE BODY': 'PACKAGE BODY',
+  } as const;
   for (const [type, name, comment, returns] of listed) {
     const kind = kinds[type as keyof typeof kinds];
     const routine = { comment: comment ?? '', returns: returns ?? '' };
     await unlessBroken(found, `${kind.toLowerCase()} ${quoteName(schema)}.${quoteName(name ?? '')}`, async () => {
       const [row] = await reader.rows(`SHOW CREATE ${kind} ${quoteName(name ?? '')}`);
-      found.programs.push(await programOf(reader, { kind, schema, name: name ?? '' }, row, { at: [1, 2, 3, 4], routine }));
+      found.programs.push(
+        await programOf(reader, { kind, schema, name: name ?? '' }, row, { at: [1, 2, 3, 4], routine }),
+      );
     });
   }
 }
@@ -159,7 +177,9 @@ async function readTriggers(reader: Session, schema: string, found: Definitions)
   for (const [name] of listed) {
     await unlessBroken(found, `trigger ${quoteName(schema)}.${quoteName(name ?? '')}`, async () => {
       const [row] = await reader.rows(`SHOW CREATE TRIGGER ${quoteName(name ?? '')}`);
-      found.programs.push(await programOf(reader, { kind: 'TRIGGER', schema, name: name ?? '' }, row, { at: [1, 2, 3, 4] }));
+      found.programs.push(
+        await programOf(reader, { kind: 'TRIGGER', schema, name: name ?? '' }, row, { at: [1, 2, 3, 4] }),
+      );
     });
   }
 }
@@ -188,7 +208,12 @@ interface Place {
   routine?: Routine;
 }
 
-async function programOf(reader: Session, named: Named, row: RawRow | undefined, { at, routine }: Place): Promise<DumpedProgram> {
+async function programOf(
+  reader: Session,
+  named: Named,
+  row: RawRow | undefined,
+  { at, routine }: Place,
+): Promise<DumpedProgram> {
   const [sqlMode, definition, charset, collation] = at.map((index) => row?.[index]);
   const settings = { sqlMode: text(sqlMode), charset: text(charset), collation: text(collation), timeZone: null };
   const program = { ...named, ...settings, definition: bytesText(definition) };
@@ -211,7 +236,10 @@ export async function beginSnapshot(reader: Session, release: string): Promise<s
     await reader.run(beginReading);
     const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
     const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
-    const [file, position] = [status.get('binlog_snapshot_file') ?? '', Number(status.get('binlog_snapshot_position') ?? 0)];
+    const [file, position] = [
+      status.get('binlog_snapshot_file') ?? '',
+      Number(status.get('binlog_snapshot_position') ?? 0),
+    ];
     // A server without a binary log.
     if (file === '') return '';
     const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);

@@ -28,7 +28,8 @@ const escaped = (value: string): string =>
     letter === "'" ? "''" : `\\${Object.keys(escapes).find((key) => escapes[key] === letter) ?? letter}`,
   );
 
-const unescaped = (literal: string): string => literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
+const unescaped = (literal: string): string =>
+  literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
 /** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
 const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
 
@@ -43,7 +44,11 @@ export interface Routine {
  * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
  * Returns a definition that is read as it was meant, in the program's own settings.
  */
-export async function readableDefinition(reader: Session, program: DumpedProgram, { comment, returns }: Routine): Promise<string> {
+export async function readableDefinition(
+  reader: Session,
+  program: DumpedProgram,
+  { comment, returns }: Routine,
+): Promise<string> {
   const { definition, charset, sqlMode, kind } = program;
   const head = heads[`${reader.flavour} ${kind}`]?.exec(definition)?.[0] ?? '';
   const list = /^(?:enum|set)\(/i.test(returns) ? (returned.exec(definition)?.[0] ?? '') : '';
@@ -66,6 +71,8 @@ async function converted(reader: Session, part: string, charset: string): Promis
   const pieces = part.split(/([^\0-\x7f]+)/);
   if (pieces.length === 1 || !/^\w+$/.test(charset) || charset.startsWith('utf8')) return part;
   const asked = pieces.filter((_, at) => at % 2 === 1).map((piece) => Buffer.from(piece, 'latin1').toString('hex'));
-  const [row] = await reader.rows(`SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`);
+  const [row] = await reader.rows(
+    `SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`,
+  );
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : (row?.[(at - 1) / 2]?.toString('latin1') ?? ''))).join('');
 }

@@ -23,7 +23,9 @@ export function replaceOutsideQuotes(
 ): string {
   let replaced = '';
   let end = 0;
-  for (const { 0: found, index, groups = {} } of definition.matchAll(new RegExp(`(?<quoted>${quoted})|${pattern}`, 'g'))) {
+  for (const { 0: found, index, groups = {} } of definition.matchAll(
+    new RegExp(`(?<quoted>${quoted})|${pattern}`, 'g'),
+  )) {
     if (groups['quoted'] !== undefined) continue;
     replaced += definition.slice(end, index) + replace(groups);
     end = index + found.length;

@@ -5,7 +5,8 @@ import { TransferError } from '../session/transfer-error';
 const nullLength = 0xffff_ffff;
 const lengthBytes = 4;
 
-const encodedBytes = (row: RawRow): number => row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
+const encodedBytes = (row: RawRow): number =>
+  row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
 
 /**
  * Rows as bytes, one after the other: for each value its length (u32, ffffffff for NULL) and the value. Each row is
@@ -87,7 +88,9 @@ export class RowSum {
   }
 
   private settle(): void {
-    const added = this.added.splice(0, words.length, 0, 0, 0, 0).reduce((total, word) => (total << wordBits) + BigInt(word), 0n);
+    const added = this.added
+      .splice(0, words.length, 0, 0, 0, 0)
+      .reduce((total, word) => (total << wordBits) + BigInt(word), 0n);
     this.total = BigInt.asUintN(128, this.total + added);
   }
 }

@@ -14,7 +14,10 @@ export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>
   if (on !== 'schema') return systemSchemas.includes(schema.toLowerCase());
   const jokers: Record<string, string> = { '%': '.*', _: '.' };
   const exactly = (letter: string): string => (/^\w$/.test(letter) ? letter : '(?!)');
-  const pattern = schema.replaceAll(/\\([\\_%])|[\s\S]/g, (part, meant?: string) => jokers[part] ?? exactly(meant ?? part));
+  const pattern = schema.replaceAll(
+    /\\([\\_%])|[\s\S]/g,
+    (part, meant?: string) => jokers[part] ?? exactly(meant ?? part),
+  );
   return systemSchemas.some((name) => new RegExp(`^${pattern}$`, 'i').test(name));
 }
 
@@ -23,7 +26,11 @@ export async function listSchemas(session: Session): Promise<{ name: string; cha
   const rows = await session.texts(
     'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME',
   );
-  const all = rows.map(([name, charset, collation]) => ({ name: name ?? '', charset: charset ?? '', collation: collation ?? '' }));
+  const all = rows.map(([name, charset, collation]) => ({
+    name: name ?? '',
+    charset: charset ?? '',
+    collation: collation ?? '',
+  }));
   return all.filter(({ name }) => !systemSchemas.includes(name.toLowerCase()));
 }
 
@@ -49,7 +56,11 @@ interface Rights {
 }
 
 /** Creates an account with a random name and password, which has exactly these rights. */
-async function makeAccount(admin: Session, login: Login, { everywhere, schemas, onSchema, tables = [] }: Rights): Promise<Login> {
+async function makeAccount(
+  admin: Session,
+  login: Login,
+  { everywhere, schemas, onSchema, tables = [] }: Rights,
+): Promise<Login> {
   const user = `${transferPrefix}${randomBytes(8).toString('hex')}`;
   const password = randomBytes(24).toString('base64url');
   const account = quoteAccount({ user, host: 'localhost' });
@@ -66,7 +77,8 @@ async function makeAccount(admin: Session, login: Login, { everywhere, schemas, 
  */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
-    everywhere: admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['FLUSH_TABLES', 'SHOW_ROUTINE', 'REPLICATION CLIENT'],
+    everywhere:
+      admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['FLUSH_TABLES', 'SHOW_ROUTINE', 'REPLICATION CLIENT'],
     schemas,
     onSchema: 'SELECT, SHOW VIEW, TRIGGER, EVENT',
     tables: admin.flavour === 'mariadb' ? ['mysql.proc'] : [],
@@ -90,15 +102,19 @@ export async function emptyServer(admin: Session): Promise<void> {
   const accounts = await admin.texts(
     "SELECT User, Host FROM mysql.user WHERE User NOT IN ('root', 'mariadb.sys', 'PUBLIC', '') AND User NOT LIKE 'mysql.%'",
   );
-  for (const [user, host] of accounts) await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
+  for (const [user, host] of accounts)
+    await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
 }
 
 /** Drops the accounts that a crash has left. No dump, load or replication may run at the same time. */
 export async function sweepTransferAccounts(login: Login, flavour: Flavour): Promise<void> {
   const admin = await openAdmin(login, flavour);
   try {
-    const rows = await admin.texts(`SELECT User, Host FROM mysql.user WHERE User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`);
-    for (const [user, host] of rows) await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
+    const rows = await admin.texts(
+      `SELECT User, Host FROM mysql.user WHERE User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`,
+    );
+    for (const [user, host] of rows)
+      await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
   } finally {
     await admin.close();
   }

@@ -47,7 +47,9 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
       await run(apt, [...options, ...args], { env: aptEnvironment, maxBuffer: 16 * 2 ** 20 });
     } catch (error) {
       const said =
-        error instanceof Error && 'stderr' in error ? String(error.stderr).trim().split('\n').slice(-4).join('\n') : String(error);
+        error instanceof Error && 'stderr' in error
+          ? String(error.stderr).trim().split('\n').slice(-4).join('\n')
+          : String(error);
       throw new FetchError(`${said}\n${next}`, { cause: error });
     }
   };
@@ -68,9 +70,13 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
 const aptEnvironment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
 
 async function findArchive(apt: string): Promise<string> {
-  const { stdout } = await run(apt, ['indextargets', '--format', '$(RELEASE) $(REPO_URI)', 'Created-By: Packages', 'Component: main'], {
-    env: aptEnvironment,
-  });
+  const { stdout } = await run(
+    apt,
+    ['indextargets', '--format', '$(RELEASE) $(REPO_URI)', 'Created-By: Packages', 'Component: main'],
+    {
+      env: aptEnvironment,
+    },
+  );
   const entries = stdout.split('\n').map((line) => line.split(' '));
   const uri = entries.find(([release = '']) => distributions.has(release))?.[1];
   if (uri === undefined) {
@@ -86,7 +92,8 @@ async function findArchive(apt: string): Promise<string> {
  * dependency is fetched.
  */
 function prepareState(suite: string, archive: string, work: string): string[] {
-  for (const folder of ['lists/partial', 'archives/partial']) fs.mkdirSync(path.join(work, folder), { recursive: true });
+  for (const folder of ['lists/partial', 'archives/partial'])
+    fs.mkdirSync(path.join(work, folder), { recursive: true });
   const file = (name: string, text: string): string => {
     fs.writeFileSync(path.join(work, name), text);
     return path.join(work, name);

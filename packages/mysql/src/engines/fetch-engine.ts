@@ -19,7 +19,12 @@ interface Source {
 
 /** Each suite of Debian has one version of each. */
 const sources: readonly Source[] = [
-  { flavour: 'mariadb', version: '10.5', suite: 'bullseye', packages: ['mariadb-server-core-10.5', 'mariadb-client-core-10.5'] },
+  {
+    flavour: 'mariadb',
+    version: '10.5',
+    suite: 'bullseye',
+    packages: ['mariadb-server-core-10.5', 'mariadb-client-core-10.5'],
+  },
   { flavour: 'mariadb', version: '10.11', suite: 'bookworm', packages: ['mariadb-server-core', 'mariadb-client-core'] },
   { flavour: 'mariadb', version: '11.8', suite: 'trixie', packages: ['mariadb-server-core', 'mariadb-client-core'] },
   { flavour: 'mysql', version: '9.7', suite: 'sid', packages: ['mysql-server-core', 'mysql-client-core'] },
@@ -41,7 +46,8 @@ const isUnused = (deb: string): boolean =>
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);
-  if (source === undefined) throw new FetchError(`There is no ${name} to fetch. There are: ${fetchableEngines.join(', ')}.`);
+  if (source === undefined)
+    throw new FetchError(`There is no ${name} to fetch. There are: ${fetchableEngines.join(', ')}.`);
   const target = path.join(folder, name.replace('@', '-'));
   if (fs.existsSync(path.join(target, noteName))) return { engine: readEngine(target), isNew: false };
   if (!fs.existsSync(folder)) {
@@ -65,7 +71,8 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   for (const made of [place, tree]) fs.chmodSync(made, 0o755);
   const debs = await fetchPackages(source.suite, source.packages, work);
   for (const deb of debs.filter((one) => !isUnused(one))) await run('dpkg-deb', ['-x', deb, tree]);
-  for (const name of ['doc', 'man', 'locale', 'lintian']) fs.rmSync(path.join(tree, 'usr/share', name), { recursive: true, force: true });
+  for (const name of ['doc', 'man', 'locale', 'lintian'])
+    fs.rmSync(path.join(tree, 'usr/share', name), { recursive: true, force: true });
   const note: EngineNote = { flavour: source.flavour, version: source.version, release: '' };
   const [loader = '', ...args] = describeTree(tree, note).programs.server;
   const { stdout } = await run(loader, [...args, '--no-defaults', '--version'], { env: {} });
@@ -76,7 +83,9 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
       `Debian ${source.suite} has ${has} by now, and no ${nameOf(source)}. Use another version: ${fetchableEngines.join(', ')}.`,
     );
   }
-  fs.writeFileSync(path.join(place, noteName), `${JSON.stringify({ ...note, release: found.release })}\n`, { mode: 0o644 });
+  fs.writeFileSync(path.join(place, noteName), `${JSON.stringify({ ...note, release: found.release })}\n`, {
+    mode: 0o644,
+  });
 }
 
 /** False when another process has been faster. */
@@ -94,6 +103,7 @@ function settle(place: string, target: string): boolean {
 function removeAbandoned(folder: string): void {
   for (const name of fs.readdirSync(folder)) {
     const pid = /^fetching-(\d+)-/.exec(name)?.[1];
-    if (pid !== undefined && proveProcess(Number(pid)) === null) fs.rmSync(path.join(folder, name), { recursive: true, force: true });
+    if (pid !== undefined && proveProcess(Number(pid)) === null)
+      fs.rmSync(path.join(folder, name), { recursive: true, force: true });
   }
 }

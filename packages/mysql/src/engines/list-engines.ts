@@ -46,14 +46,16 @@ export async function listEngines(folders: readonly string[] = engineFolders()):
   const all = installed === null ? fetched : [...fetched, installed];
   const isFirst = (engine: Engine, at: number): boolean =>
     all.findIndex(({ flavour, version }) => flavour === engine.flavour && version === engine.version) === at;
-  const order = (a: Engine, b: Engine): number => a.flavour.localeCompare(b.flavour) || compareVersions(a.version, b.version);
+  const order = (a: Engine, b: Engine): number =>
+    a.flavour.localeCompare(b.flavour) || compareVersions(a.version, b.version);
   return all.filter(isFirst).sort(order);
 }
 
 /** @throws with the command that fetches it when this version is not there */
 export async function findEngine(flavour: Flavour, version: string, folders?: readonly string[]): Promise<Engine> {
   const found = (await listEngines(folders)).find((engine) => engine.flavour === flavour && engine.version === version);
-  if (found === undefined) throw new Error(`${labelOf(flavour, version)} is not there: npm run engines -- ${flavour}@${version}`);
+  if (found === undefined)
+    throw new Error(`${labelOf(flavour, version)} is not there: npm run engines -- ${flavour}@${version}`);
   return found;
 }
 
@@ -82,7 +84,8 @@ export function describeTree(root: string, { flavour, version, release }: Engine
   const loader = libraries
     .flatMap((folder) => ['ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'].map((name) => path.join(folder, name)))
     .find((file) => fs.existsSync(file));
-  if (loader === undefined) throw new Error(`${root} has no loader: remove its folder and run npm run engines -- ${flavour}@${version}`);
+  if (loader === undefined)
+    throw new Error(`${root} has no loader: remove its folder and run npm run engines -- ${flavour}@${version}`);
   const command = (file: string): string[] => [loader, '--library-path', libraries.join(':'), path.join(root, file)];
   return {
     ...{ flavour, version, release, root, label: labelOf(flavour, version) },
@@ -97,8 +100,13 @@ export function describeTree(root: string, { flavour, version, release }: Engine
 function foldersBelow(usr: string): Pick<Engine, 'share' | 'plugins'> {
   const firstOf = (names: readonly string[]): string | null =>
     names.map((name) => path.join(usr, name)).find((folder) => fs.existsSync(folder)) ?? null;
-  const withMessages = ['share/mariadb', 'share/mysql'].find((name) => fs.existsSync(path.join(usr, name, 'english/errmsg.sys')));
-  return { share: path.join(usr, withMessages ?? 'share/mysql'), plugins: firstOf(['lib/mysql/plugin', 'lib/mariadb/plugin']) };
+  const withMessages = ['share/mariadb', 'share/mysql'].find((name) =>
+    fs.existsSync(path.join(usr, name, 'english/errmsg.sys')),
+  );
+  return {
+    share: path.join(usr, withMessages ?? 'share/mysql'),
+    plugins: firstOf(['lib/mysql/plugin', 'lib/mariadb/plugin']),
+  };
 }
 
 /**
@@ -109,7 +117,10 @@ async function findInstalled(): Promise<Engine | null> {
   const places = ['mariadbd', 'mysqld'].map((name) => `/usr/sbin/${name}`);
   const server = findProgram(['mariadbd', 'mysqld']) ?? places.find((file) => fs.existsSync(file));
   if (server === undefined) return null;
-  const { stdout } = await run(server, ['--no-defaults', '--version'], { env: { PATH: '/usr/bin:/bin' }, timeout: 10_000 }).catch(() => ({
+  const { stdout } = await run(server, ['--no-defaults', '--version'], {
+    env: { PATH: '/usr/bin:/bin' },
+    timeout: 10_000,
+  }).catch(() => ({
     stdout: '',
   }));
   const found = readVersion(stdout);
@@ -117,5 +128,11 @@ async function findInstalled(): Promise<Engine | null> {
   const client = findProgram(found.flavour === 'mariadb' ? ['mariadb', 'mysql'] : ['mysql']);
   const label = labelOf(found.flavour, found.version);
   const usr = path.resolve(fs.realpathSync(server), '../..');
-  return { ...found, label, root: '/', programs: { server: [server], client: client === null ? null : [client] }, ...foldersBelow(usr) };
+  return {
+    ...found,
+    label,
+    root: '/',
+    programs: { server: [server], client: client === null ? null : [client] },
+    ...foldersBelow(usr),
+  };
 }

@@ -10,7 +10,9 @@ const program = (what: string): RegExp => new RegExp(`^CREATE DEFINER=(?<definer
 const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> = {
   TABLE: /^CREATE TABLE `/,
   SEQUENCE: /^CREATE SEQUENCE `/,
-  VIEW: new RegExp(`^CREATE ALGORITHM=\\w+ DEFINER=(?<definer>${name})(?:@${name})? SQL SECURITY (?:DEFINER|INVOKER) VIEW \``),
+  VIEW: new RegExp(
+    `^CREATE ALGORITHM=\\w+ DEFINER=(?<definer>${name})(?:@${name})? SQL SECURITY (?:DEFINER|INVOKER) VIEW \``,
+  ),
   FUNCTION: program('(?:AGGREGATE )?FUNCTION'),
   PROCEDURE: program('PROCEDURE'),
   PACKAGE: program('PACKAGE'),
@@ -26,7 +28,8 @@ const beginnings: Record<DumpedProgram['kind'] | 'TABLE' | 'SEQUENCE', RegExp> =
  */
 export function checkDefinition(kind: keyof typeof beginnings, definition: string, object: string): void {
   const match = beginnings[kind].exec(definition);
-  if (match === null) throw new TransferError('statement_refused', `${object} is no definition of a ${kind.toLowerCase()}`, { object });
+  if (match === null)
+    throw new TransferError('statement_refused', `${object} is no definition of a ${kind.toLowerCase()}`, { object });
   const definer = match.groups?.['definer'];
   if (definer === undefined) return;
   const quote = definer.charAt(0);

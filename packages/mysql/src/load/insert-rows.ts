@@ -13,7 +13,11 @@ const asciiText = /^[\w:.\- ]*$/;
  * Inserts the rows of a section into a table that has no trigger yet. Returns the names of CHECKs that the rows
  * violate, and which are therefore no longer enforced.
  */
-export async function insertRows(session: Session, table: DumpedTable, content: AsyncIterable<Buffer>): Promise<string[]> {
+export async function insertRows(
+  session: Session,
+  table: DumpedTable,
+  content: AsyncIterable<Buffer>,
+): Promise<string[]> {
   const object = `table ${quoteName(table.schema)}.${quoteName(table.name)}`;
   const kinds = table.columns.map(({ kind }) => kind);
   const columns = table.columns.map(({ name }) => quoteName(name)).join(',');

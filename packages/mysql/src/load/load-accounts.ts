@@ -40,7 +40,8 @@ const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   [...everyRight].every((right) => privileges.includes(right)) &&
   (compareVersions(release, newestRight.since) < 0 || privileges.includes(newestRight.name));
 
-const nameOf = ({ user, host }: { user: string; host: string }): string => (host === '' ? quoteName(user) : quoteAccount({ user, host }));
+const nameOf = ({ user, host }: { user: string; host: string }): string =>
+  host === '' ? quoteName(user) : quoteAccount({ user, host });
 
 /**
  * Creates the customer's accounts with the verifiers of their passwords. The statements are built here, and none of
@@ -70,7 +71,9 @@ async function makeAccount(admin: Session, account: DumpedAccount): Promise<void
   const verifier = Buffer.from(account.verifier, 'hex');
   const means = admin.flavour === 'mariadb' ? viaPlugin(plugin, verifier) : withPlugin(plugin, account.verifier);
   const tls = account.needsTls ? ' REQUIRE SSL' : '';
-  await admin.run(`CREATE USER ${quoteAccount(account)} IDENTIFIED ${means}${tls}${account.isLocked ? ' ACCOUNT LOCK' : ''}`);
+  await admin.run(
+    `CREATE USER ${quoteAccount(account)} IDENTIFIED ${means}${tls}${account.isLocked ? ' ACCOUNT LOCK' : ''}`,
+  );
 }
 
 function viaPlugin(plugin: string, verifier: Buffer): string {
@@ -90,7 +93,11 @@ export interface LeftGrant {
 /**
  * Grants the rights that end at the customer's schemas, where the thing that they are on exists. Returns the others.
  */
-export async function loadGrants(admin: Session, grants: readonly DumpedGrant[], release: string): Promise<LeftGrant[]> {
+export async function loadGrants(
+  admin: Session,
+  grants: readonly DumpedGrant[],
+  release: string,
+): Promise<LeftGrant[]> {
   const left: LeftGrant[] = [];
   for (const grant of grants) {
     const statement = statementOf(grant, release);
@@ -113,13 +120,24 @@ export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
 /** The findings for rights that no customer may have. */
 export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   return grants.flatMap((grant) => {
-    const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter((right) => !rights.has(right));
-    return refused.map((right): Finding => ({ code: 'right_not_restored', object: objectOf(grant), reason: `${right} is the platform’s` }));
+    const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter(
+      (right) => !rights.has(right),
+    );
+    return refused.map(
+      (right): Finding => ({
+        code: 'right_not_restored',
+        object: objectOf(grant),
+        reason: `${right} is the platform’s`,
+      }),
+    );
   });
 }
 
 /** By `account 'user'@'host'`: the statements that grant its rights, in a form that is the same in two versions. */
-export function tellRights({ accounts, grants }: Pick<Content, 'accounts' | 'grants'>, release: string): Map<string, string> {
+export function tellRights(
+  { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
+  release: string,
+): Map<string, string> {
   const told = new Map<string, string>();
   for (const account of accounts) {
     const own = grants.filter(({ user, host }) => user === account.user && host === account.host);
@@ -140,10 +158,14 @@ function statementOf(grant: DumpedGrant, release: string): string | null {
     return `GRANT ${role} ${to}${isGrantable ? ' WITH ADMIN OPTION' : ''}`;
   }
   const allowed = (list: readonly string[]): string[] => list.filter((right) => rights.has(right));
-  const columns = grant.columns.flatMap((column) => allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`));
+  const columns = grant.columns.flatMap((column) =>
+    allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`),
+  );
   const list = heldAll(grant, release) ? ['ALL PRIVILEGES'] : [...allowed(grant.privileges), ...columns];
   if (list.length === 0 && !isGrantable) return null;
   const thing =
-    on === 'schema' ? `${quoteName(schema)}.*` : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
+    on === 'schema'
+      ? `${quoteName(schema)}.*`
+      : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
   return `GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`;
 }

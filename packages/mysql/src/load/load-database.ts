@@ -68,8 +68,11 @@ export async function loadDatabase({
 }: LoadOptions): Promise<LoadResult> {
   const admin = await openAdmin(login, flavour, signal);
   try {
-    if ((await listSchemas(admin)).length > 0) throw new TransferError('database_not_empty', 'there are schemas of a customer already');
-    const [[scheduler, packetBytes] = []] = await admin.texts('SELECT @@GLOBAL.event_scheduler, @@GLOBAL.max_allowed_packet');
+    if ((await listSchemas(admin)).length > 0)
+      throw new TransferError('database_not_empty', 'there are schemas of a customer already');
+    const [[scheduler, packetBytes] = []] = await admin.texts(
+      'SELECT @@GLOBAL.event_scheduler, @@GLOBAL.max_allowed_packet',
+    );
     if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = OFF');
     await admin.run(`SET GLOBAL max_allowed_packet = ${packetBytesMax}`);
     try {
@@ -93,7 +96,10 @@ interface Loading {
   signal: AbortSignal | undefined;
 }
 
-async function loadSections(admin: Session, { login, flavour, sections, areAccountsLocked, signal }: Loading): Promise<LoadResult> {
+async function loadSections(
+  admin: Session,
+  { login, flavour, sections, areAccountsLocked, signal }: Loading,
+): Promise<LoadResult> {
   const source = sections[Symbol.asyncIterator]();
   const next = async (path: string): Promise<Section> => {
     const { value } = await source.next();
@@ -120,12 +126,17 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
       const { schema, name } = table;
       const [definition, lost] = withSequences(table, content.sequences);
       await define(session, schema, definition, objectOf('table', schema, name));
-      findings.push(...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })));
+      findings.push(
+        ...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })),
+      );
     }
     for (const [at, table] of content.tables.entries()) {
       const violated = await insertRows(session, table, (await next(`data/${at}.rows`)).content);
-      const object = (check: string): string => `CHECK ${quoteName(check)} of ${objectOf('table', table.schema, table.name)}`;
-      findings.push(...violated.map((check): Finding => ({ code: 'not_restored', object: object(check), reason: checkViolated })));
+      const object = (check: string): string =>
+        `CHECK ${quoteName(check)} of ${objectOf('table', table.schema, table.name)}`;
+      findings.push(
+        ...violated.map((check): Finding => ({ code: 'not_restored', object: object(check), reason: checkViolated })),
+      );
     }
     for (const { schema, name, next: value } of content.sequences) {
       if (!/^-?\d+$/.test(value)) throw new TransferError('dump_malformed', `sequence ${name}`);
@@ -133,7 +144,8 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
     }
     const manifest = manifestSchema.parse(await readJson(await next('manifest.json')));
     findings.unshift(...manifest.findings);
-    for (const [at, table] of content.tables.entries()) await compareRows(session, table, manifest.tables[at]?.sum ?? '');
+    for (const [at, table] of content.tables.entries())
+      await compareRows(session, table, manifest.tables[at]?.sum ?? '');
     findings.push(...tellRefused(content.grants), ...(await loadPrograms(session, admin, content)));
   } finally {
     session.destroy();
@@ -163,8 +175,10 @@ function checkContent(content: Content, flavour: Flavour): void {
   for (const { schema, name } of [...content.sequences, ...content.tables, ...content.programs]) {
     if (!known.has(schema)) throw new TransferError('dump_malformed', `${schema}.${name} is in no schema of the dump`);
   }
-  for (const { schema, name, definition } of content.sequences) checkDefinition('SEQUENCE', definition, objectOf('sequence', schema, name));
-  for (const { schema, name, definition } of content.tables) checkDefinition('TABLE', definition, objectOf('table', schema, name));
+  for (const { schema, name, definition } of content.sequences)
+    checkDefinition('SEQUENCE', definition, objectOf('sequence', schema, name));
+  for (const { schema, name, definition } of content.tables)
+    checkDefinition('TABLE', definition, objectOf('table', schema, name));
   for (const { kind, schema, name, definition } of content.programs) {
     checkDefinition(kind, definition, objectOf(kind.toLowerCase(), schema, name));
   }
@@ -172,7 +186,8 @@ function checkContent(content: Content, flavour: Flavour): void {
 
 const checkViolated = 'rows of the table violate it, so that it is not enforced';
 
-const objectOf = (kind: string, schema: string, name: string): string => `${kind} ${quoteName(schema)}.${quoteName(name)}`;
+const objectOf = (kind: string, schema: string, name: string): string =>
+  `${kind} ${quoteName(schema)}.${quoteName(name)}`;
 
 async function define(session: Session, schema: string, definition: string, object: string): Promise<void> {
   await session.run(`USE ${quoteName(schema)}`);
@@ -191,7 +206,10 @@ const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xf
  * Finds the sequences that are the defaults of columns. When such a sequence does not exist, the default is left out:
  * MariaDB lets a customer drop a sequence that a table still uses.
  */
-function withSequences({ definition }: DumpedTable, sequences: Content['sequences']): [definition: string, lost: string[]] {
+function withSequences(
+  { definition }: DumpedTable,
+  sequences: Content['sequences'],
+): [definition: string, lost: string[]] {
   const lost: string[] = [];
   const counts = ` DEFAULT nextval\\((?<written>${quotedName}\\.${quotedName})\\)`;
   const kept = replaceOutsideQuotes(definition, counts, ({ written }) => {
@@ -225,19 +243,33 @@ async function columnTypes(session: Session, { schema, name }: DumpedTable): Pro
   return new Map(rows.map(([column, type]) => [column ?? '', type ?? '']));
 }
 
-const order: readonly DumpedProgram['kind'][] = ['PACKAGE', 'PACKAGE BODY', 'FUNCTION', 'PROCEDURE', 'VIEW', 'TRIGGER', 'EVENT'];
+const order: readonly DumpedProgram['kind'][] = [
+  'PACKAGE',
+  'PACKAGE BODY',
+  'FUNCTION',
+  'PROCEDURE',
+  'VIEW',
+  'TRIGGER',
+  'EVENT',
+];
 
 /**
  * Views need views, functions and rights of their definers, and rights need the things that they are on. So what fails
  * is tried again, as long as something else could be created. Returns what is left.
  */
-async function loadPrograms(session: Session, admin: Session, { programs, grants, release }: Content): Promise<Finding[]> {
+async function loadPrograms(
+  session: Session,
+  admin: Session,
+  { programs, grants, release }: Content,
+): Promise<Finding[]> {
   let left = order.flatMap((kind) => programs.filter((program) => program.kind === kind));
   let rights: LeftGrant[] = await loadGrants(admin, grants, release);
   for (;;) {
     const failed: { program: DumpedProgram; error: TransferError }[] = [];
     for (const program of left) {
-      await loadProgram(session, program).catch((error: unknown) => failed.push({ program, error: asTransferError('load_failed', error) }));
+      await loadProgram(session, program).catch((error: unknown) =>
+        failed.push({ program, error: asTransferError('load_failed', error) }),
+      );
     }
     const broken = failed.find(({ error }) => error.code === 'unavailable');
     if (broken !== undefined) throw broken.error;
@@ -266,7 +298,11 @@ const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM inf
  * In gbk, a letter may end with the byte of a backtick. When a quoted name contains such a letter and also a real
  * backtick, MySQL reads another name. What was created under a wrong name is removed, and becomes a finding.
  */
-async function removeMisnamed(session: Session, programs: readonly DumpedProgram[], failed: readonly DumpedProgram[]): Promise<Finding[]> {
+async function removeMisnamed(
+  session: Session,
+  programs: readonly DumpedProgram[],
+  failed: readonly DumpedProgram[],
+): Promise<Finding[]> {
   const nameOf = ({ kind, schema, name }: DumpedProgram): string => objectOf(kind.toLowerCase(), schema, name);
   const made = new Set(programs.filter((program) => program.kind !== 'VIEW' && !failed.includes(program)).map(nameOf));
   const schemas = new Set(programs.map(({ schema }) => schema));
@@ -285,12 +321,17 @@ async function removeMisnamed(session: Session, programs: readonly DumpedProgram
 }
 
 /** Creates a program with the settings of the session that had created it, because they are part of it. */
-async function loadProgram(session: Session, { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram): Promise<void> {
+async function loadProgram(
+  session: Session,
+  { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram,
+): Promise<void> {
   const word = (text: string): string => quoteLiteral(/^[\w ,+:/-]*$/.exec(text)?.[0] ?? '');
   await session.run(`USE ${quoteName(schema)}`);
   await session.run(`SET SESSION sql_mode = ${word(sqlMode)}`);
   await session.run(`SET SESSION character_set_client = ${word(charset)}`);
-  await session.run(`SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`);
+  await session.run(
+    `SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`,
+  );
   if (timeZone !== null) await session.run(`SET SESSION time_zone = ${word(timeZone)}`);
   try {
     await session.run(Buffer.from(definition, 'latin1'));

@@ -2,7 +2,8 @@ import { hasOwnRows } from '../dump/list-content';
 import type { DumpedTable } from '../dump/manifest';
 import { isName, quoteName, type Session } from '../session/session';
 
-const isViolation = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ER_CHECK_CONSTRAINT_VIOLATED';
+const isViolation = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ER_CHECK_CONSTRAINT_VIOLATED';
 
 /**
  * The CHECKs of a MySQL table. Unlike in MariaDB, no setting of a session turns them off. They accepted a row under the

@@ -51,13 +51,20 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
     if (found === undefined) throw new Error(`${engine.label} has no ${name}.sql in ${engine.share}`);
     return found;
   };
-  const files = [...systemScripts.map(fileOf), path.join(engine.share, 'fill_help_tables.sql')].filter((file) => fs.existsSync(file));
+  const files = [...systemScripts.map(fileOf), path.join(engine.share, 'fill_help_tables.sql')].filter((file) =>
+    fs.existsSync(file),
+  );
   async function* statements(): AsyncGenerator<string> {
     yield "set @current_hostname='localhost', @auth_root_socket=NULL, @skip_auth_anonymous=1;\ncreate database mysql;\nuse mysql;\n";
     for (const file of files) for await (const chunk of fs.createReadStream(file, 'utf8')) yield String(chunk);
     yield `\n${accountStatements(password).join('\n')}\n`;
   }
-  const settings = { ...ownFolders(engine), datadir: path.join(place, 'data'), tmpdir: path.join(place, 'tmp'), 'log-warnings': '0' };
+  const settings = {
+    ...ownFolders(engine),
+    datadir: path.join(place, 'data'),
+    tmpdir: path.join(place, 'tmp'),
+    'log-warnings': '0',
+  };
   await runServer(
     engine,
     ['--bootstrap', '--skip-networking', '--innodb-buffer-pool-size=16M', '--enforce-storage-engine='],
@@ -87,12 +94,21 @@ export function nativeVerifier(password: string): string {
 
 async function initMysql(engine: Engine, place: string, password: string): Promise<void> {
   const file = path.join(place, 'account.sql');
-  fs.writeFileSync(file, `ALTER USER root@localhost IDENTIFIED WITH caching_sha2_password BY '${password.replaceAll("'", "''")}';\n`, {
-    mode: 0o600,
-  });
+  fs.writeFileSync(
+    file,
+    `ALTER USER root@localhost IDENTIFIED WITH caching_sha2_password BY '${password.replaceAll("'", "''")}';\n`,
+    {
+      mode: 0o600,
+    },
+  );
   const { uid } = serverAccount();
   if (uid !== undefined) fs.chownSync(file, uid, uid);
-  const settings = { ...ownFolders(engine), datadir: path.join(place, 'data'), tmpdir: path.join(place, 'tmp'), 'init-file': file };
+  const settings = {
+    ...ownFolders(engine),
+    datadir: path.join(place, 'data'),
+    tmpdir: path.join(place, 'tmp'),
+    'init-file': file,
+  };
   const small = [
     '--innodb-buffer-pool-size=16M',
     '--innodb-redo-log-capacity=64M',
@@ -129,10 +145,12 @@ async function runServer(
   const timer = setTimeout(() => void child.stop('SIGTERM', 1_000), initTimeoutMs);
   try {
     // A server that has ended early accepts no more input. The end of its output says why.
-    if (input !== null && child.process.stdin) await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
+    if (input !== null && child.process.stdin)
+      await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
     else child.process.stdin?.end();
     const { code, signal } = await child.exited;
-    if (code !== 0) throw new Error(`${engine.label} did not make its data folder (${signal ?? `code ${code}`}):\n${lastWords}`);
+    if (code !== 0)
+      throw new Error(`${engine.label} did not make its data folder (${signal ?? `code ${code}`}):\n${lastWords}`);
   } finally {
     clearTimeout(timer);
   }

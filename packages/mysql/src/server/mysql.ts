@@ -106,12 +106,26 @@ export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const admin = { socketPath, user: 'root', password };
   const stop = (): Promise<void> => child.stop('SIGTERM', stopTimeoutMs);
   try {
-    await waitUntilAnswering(child, { label: engine.label, timeoutMs: startTimeoutMs, ask: () => ask(admin), onLog: options.onLog });
+    await waitUntilAnswering(child, {
+      label: engine.label,
+      timeoutMs: startTimeoutMs,
+      ask: () => ask(admin),
+      onLog: options.onLog,
+    });
   } catch (error) {
     await stop();
     throw error;
   }
-  return { engine, admin, socketPath, proof: child.proof, dataDir: place.data, isElsewhere, exited: child.exited, stop };
+  return {
+    engine,
+    admin,
+    socketPath,
+    proof: child.proof,
+    dataDir: place.data,
+    isElsewhere,
+    exited: child.exited,
+    stop,
+  };
 }
 
 /** Where the files of a server are in its box. */
@@ -137,12 +151,23 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
   const [program = '', ...first] = engine.programs.server;
   if (isolation?.kind !== 'user_namespaces') {
     const paths = { ...place, socket: path.join(socketFolder, socketName) };
-    const args = [...first, ...settingsArguments(serverSettings(engine, paths, choiceOf(options, listen?.tls ?? null)))];
-    const spawning = { ...serverAccount(account), env: serverEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGTERM' as const };
+    const args = [
+      ...first,
+      ...settingsArguments(serverSettings(engine, paths, choiceOf(options, listen?.tls ?? null))),
+    ];
+    const spawning = {
+      ...serverAccount(account),
+      env: serverEnvironment,
+      cwd: '/',
+      stdio,
+      signalOnOrphan: 'SIGTERM' as const,
+    };
     return spawnGuarded(program, args, { ...spawning, ...limits });
   }
   const paths: ServerPaths = inBox;
-  const args = settingsArguments(serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : tlsInBox(listen.tls))));
+  const args = settingsArguments(
+    serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : tlsInBox(listen.tls))),
+  );
   const readOnly = (from: string, to: string): BoxMount => ({ from, to, writable: false });
   return spawnInBox({
     isolation,
@@ -154,7 +179,9 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
       { from: place.tmp, to: inBox.tmp, writable: true },
       { from: socketFolder, to: path.dirname(inBox.socket), writable: true },
       ...(engine.root === '/' ? [] : [readOnly(engine.root, engine.root)]),
-      ...(listen === undefined ? [] : [readOnly(listen.tls.certificate, inBox.certificate), readOnly(listen.tls.key, inBox.key)]),
+      ...(listen === undefined
+        ? []
+        : [readOnly(listen.tls.certificate, inBox.certificate), readOnly(listen.tls.key, inBox.key)]),
       ...(listen?.tls.authority === undefined ? [] : [readOnly(listen.tls.authority, inBox.authority)]),
     ],
     workdir: '/',
@@ -189,6 +216,8 @@ async function ask(admin: MysqlLogin): Promise<Answer> {
     await connection.end();
     return 'ready';
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ER_ACCESS_DENIED_ERROR' ? 'wrong password' : 'not yet';
+    return error instanceof Error && 'code' in error && error.code === 'ER_ACCESS_DENIED_ERROR'
+      ? 'wrong password'
+      : 'not yet';
   }
 }

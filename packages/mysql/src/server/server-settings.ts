@@ -48,7 +48,11 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
     ...(listen === null ? { 'skip-networking': 'ON' } : { 'bind-address': listen.address, port: String(listen.port) }),
     ...(tls === null
       ? {}
-      : { 'ssl-cert': tls.certificate, 'ssl-key': tls.key, ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }) }),
+      : {
+          'ssl-cert': tls.certificate,
+          'ssl-key': tls.key,
+          ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }),
+        }),
     // The Unix socket counts as secure.
     'require-secure-transport': 'ON',
     'skip-name-resolve': 'ON',

@@ -6,7 +6,8 @@ import { asTransferError, TransferError } from './transfer-error';
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
 /** A string literal that means the same in every sql_mode. */
-export const quoteText = (text: string): string => (text === '' ? "''" : `CONVERT(X'${Buffer.from(text).toString('hex')}' USING utf8mb4)`);
+export const quoteText = (text: string): string =>
+  text === '' ? "''" : `CONVERT(X'${Buffer.from(text).toString('hex')}' USING utf8mb4)`;
 
 /**
  * SQL: whether a column of information_schema is exactly this name. Its own comparison treats `Users` as `users`, and
@@ -21,7 +22,8 @@ export const isName = (column: string, name: string): string =>
  */
 export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 
-export const quoteAccount = ({ user, host }: { user: string; host: string }): string => `${quoteLiteral(user)}@${quoteLiteral(host)}`;
+export const quoteAccount = ({ user, host }: { user: string; host: string }): string =>
+  `${quoteLiteral(user)}@${quoteLiteral(host)}`;
 
 /** An account, and the socket of its server. Passwords go into no statement. */
 export interface Login {
@@ -117,7 +119,11 @@ export class Session {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {
         if (error) return reject(readable(error));
         const rows = Array.isArray(result) ? (result as unknown as Record<string, Buffer | null>[]) : [];
-        resolve(rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value?.toString('utf8') ?? '']))));
+        resolve(
+          rows.map((row) =>
+            Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value?.toString('utf8') ?? ''])),
+          ),
+        );
       });
     });
   }
@@ -127,7 +133,9 @@ export class Session {
    * slow.
    */
   async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
-    const rows = this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });
+    const rows = this.connection
+      .query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false })
+      .stream({ highWaterMark: 64 });
     rows.on('error', readable);
     let batch: RawRow[] = [];
     let held = 0;
@@ -177,7 +185,8 @@ const asBytes = (statement: string | Buffer): string =>
 /** Texts are sent as UTF-8, and results come as they are stored. */
 function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }: SessionOptions): string[] {
   const lockSeconds = Math.max(1, Math.ceil(lockMs / 1000));
-  const limit = flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
+  const limit =
+    flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
   return [
     // Otherwise mysql2 would follow the next statement's change of the character set, and encode what are already
     // bytes.

@@ -22,7 +22,15 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
 ]);
 
 const unavailableCodes = new Set([
-  ...['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'PROTOCOL_CONNECTION_LOST', 'PROTOCOL_SEQUENCE_TIMEOUT'],
+  ...[
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ENOENT',
+    'EPIPE',
+    'ETIMEDOUT',
+    'PROTOCOL_CONNECTION_LOST',
+    'PROTOCOL_SEQUENCE_TIMEOUT',
+  ],
   ...['ER_CON_COUNT_ERROR', 'ER_SERVER_SHUTDOWN', 'ER_NORMAL_SHUTDOWN'],
 ]);
 const refusedCodes = new Set([
@@ -45,7 +53,13 @@ const passingCodes = new Set([
     'ER_STATEMENT_TIMEOUT',
   ],
   // Dropped since it was listed, or a view has its name by now.
-  ...['ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR', 'ER_SP_DOES_NOT_EXIST', 'ER_TRG_DOES_NOT_EXIST', 'ER_EVENT_DOES_NOT_EXIST'],
+  ...[
+    'ER_NO_SUCH_TABLE',
+    'ER_BAD_DB_ERROR',
+    'ER_SP_DOES_NOT_EXIST',
+    'ER_TRG_DOES_NOT_EXIST',
+    'ER_EVENT_DOES_NOT_EXIST',
+  ],
   'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
 ]);
 
@@ -72,7 +86,8 @@ export class TransferError extends Error {
     this.object = object ?? null;
     this.reason = cause instanceof Error ? cause.message : message;
     this.isPermanent =
-      permanentCodes.has(code) || (codeOf(cause).startsWith('ER_') && !passingCodes.has(codeOf(cause)) && code !== 'unavailable');
+      permanentCodes.has(code) ||
+      (codeOf(cause).startsWith('ER_') && !passingCodes.has(codeOf(cause)) && code !== 'unavailable');
   }
 }
 

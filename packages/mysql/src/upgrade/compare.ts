@@ -71,10 +71,15 @@ export class Moment {
   /** The columns that are written, by the tables of this moment. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
-    for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) => row.map((value) => value ?? ''))) {
+    for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) =>
+      row.map((value) => value ?? ''),
+    )) {
       const key = `${quoteName(schema ?? '')}.${quoteName(table ?? '')}`;
       if (!this.objects.has(`table ${key}`)) continue;
-      tables.set(key, [...(tables.get(key) ?? []), { schema: schema ?? '', table: table ?? '', name: name ?? '', type: type ?? '' }]);
+      tables.set(key, [
+        ...(tables.get(key) ?? []),
+        { schema: schema ?? '', table: table ?? '', name: name ?? '', type: type ?? '' },
+      ]);
     }
     return tables;
   }
@@ -86,7 +91,8 @@ export class Moment {
   async sum(columns: readonly Column[]): Promise<string | null> {
     const [{ schema, table }] = columns as [Column];
     const values = columns.map(({ name, type }) => `IFNULL(MD5(${bytesOf(name, type)}), '-')`);
-    const half = (from: number): string => `COALESCE(SUM(CAST(CONV(SUBSTR(h, ${from}, 15), 16, 10) AS DECIMAL(20))), 0)`;
+    const half = (from: number): string =>
+      `COALESCE(SUM(CAST(CONV(SUBSTR(h, ${from}, 15), 16, 10) AS DECIMAL(20))), 0)`;
     try {
       await holdTable(this.reader, { schema, name: table });
       const [row] = await this.reader.texts(
@@ -121,7 +127,8 @@ interface Column {
   type: string;
 }
 
-const isTheirs = (column: string): string => `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
+const isTheirs = (column: string): string =>
+  `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** 10.6 calls `utf8` `utf8mb3`. */
@@ -197,7 +204,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     const known = objects.get(object);
     if (known !== undefined) objects.set(object, `${known} ${digest}`);
   };
-  for (const [name, whole, types] of await admin.texts(columnDigestsSql)) add(name, kinds.get(name ?? '') === 'view' ? types : whole);
+  for (const [name, whole, types] of await admin.texts(columnDigestsSql))
+    add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
   // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights of
@@ -206,7 +214,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);
     const questions = some.map(([, sql], number) => sql?.replace('SELECT ', `SELECT ${number}, `));
-    for (const [number, defaults] of await reader.texts(questions.join(' UNION ALL '))) add(some[Number(number)]?.[0], defaults);
+    for (const [number, defaults] of await reader.texts(questions.join(' UNION ALL ')))
+      add(some[Number(number)]?.[0], defaults);
     await reader.run('ROLLBACK TO SAVEPOINT drydock');
   }
   for (const [account, rights] of tellRights(await listAccounts(admin), release)) objects.set(account, rights);
@@ -260,7 +269,9 @@ async function compareMoments(
   target: Moment,
   { isOfTheSwitch, progress }: { isOfTheSwitch: boolean; progress: (share: number) => void },
 ): Promise<Comparison> {
-  const differing = [...old.objects].filter(([name, digest]) => target.objects.get(name) !== digest).map(([name]) => name);
+  const differing = [...old.objects]
+    .filter(([name, digest]) => target.objects.get(name) !== digest)
+    .map(([name]) => name);
   differing.push(...[...target.objects.keys()].filter((name) => !old.objects.has(name)));
   const undecided: string[] = [];
   const [columns, columnsNow] = [[...(await old.columns())], await target.columns()];

@@ -68,7 +68,10 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
   beforeAll(async () => {
     const neighbour = await servers.start(engine, { account: neighbours });
     const settings = trapSettings(engine);
-    const from = newer === null ? await servers.start(engine, { account, settings }) : await servers.startReplicable(engine, account);
+    const from =
+      newer === null
+        ? await servers.start(engine, { account, settings })
+        : await servers.startReplicable(engine, account);
     const restored = await servers.start(engine, { account, settings });
     const target = newer && (await servers.startReplicable(newer, account));
     const canaries = await Canaries.start(neighbour, account);
@@ -85,7 +88,10 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
     `no code of a generated schema reaches beyond its customer, and what it is comes back (seed ${seed}, lot %i)`,
     async (lot) => {
       const { from, canaries } = rig;
-      const numbers = Array.from({ length: Math.min(perServer, count - lot * perServer) }, (_, at) => lot * perServer + at);
+      const numbers = Array.from(
+        { length: Math.min(perServer, count - lot * perServer) },
+        (_, at) => lot * perServer + at,
+      );
       try {
         await makeSchemas(rig, numbers);
         await backUpAndRestore(rig, numbers);
@@ -103,7 +109,10 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
 
 const optionsOf = ({ admin, engine: { flavour, release } }: MysqlServer) => ({ admin, flavour, release });
 const openOwner = (server: MysqlServer): Promise<Session> =>
-  Session.open({ ...server.admin, user: owner, password }, { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 });
+  Session.open(
+    { ...server.admin, user: owner, password },
+    { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 },
+  );
 
 /** More than half of what the schemas consist of is taken, and all of the trap. */
 async function makeSchemas({ from, canaries, connections }: Rig, numbers: readonly number[]): Promise<void> {
@@ -216,7 +225,8 @@ const isUsable = /^(a column has no default|rows of the table violate it|the ser
 
 /** Expects that the old server cannot use anything else that a restore has left out. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
-  const isLeftOut = ({ code, reason }: Finding): boolean => code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));
+  const isLeftOut = ({ code, reason }: Finding): boolean =>
+    code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));
   for (const { code, object } of findings.filter(isLeftOut)) {
     const name = object.slice(object.indexOf('`'));
     const use = code === 'view_broken' ? `SELECT 1 FROM ${name} LIMIT 0` : `SHOW CREATE ${object}`;
@@ -225,7 +235,10 @@ async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]
 }
 
 async function expectOwnerAlone({ admin }: MysqlServer): Promise<void> {
-  const users = await ask(admin, "SELECT User AS user FROM mysql.user WHERE User NOT LIKE 'm%' AND User NOT IN ('root', 'PUBLIC', '')");
+  const users = await ask(
+    admin,
+    "SELECT User AS user FROM mysql.user WHERE User NOT LIKE 'm%' AND User NOT IN ('root', 'PUBLIC', '')",
+  );
   expect(users).toEqual([{ user: owner }]);
 }
 
@@ -273,7 +286,8 @@ async function makeMovable(from: MysqlServer, target: MysqlServer, numbers: read
     );
     await empty(target);
     if (refused.length === 0) return;
-    for (const object of new Set(refused)) await ask(from.admin, 'SET SESSION foreign_key_checks = 0', `DROP ${object}`);
+    for (const object of new Set(refused))
+      await ask(from.admin, 'SET SESSION foreign_key_checks = 0', `DROP ${object}`);
   }
 }
 

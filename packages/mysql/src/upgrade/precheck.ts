@@ -27,7 +27,8 @@ const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 
 /** Asked for names, each as people read it. */
-const namesOf = async (admin: Session, sql: string): Promise<string[]> => (await admin.texts(sql)).map((row) => row.join('.'));
+const namesOf = async (admin: Session, sql: string): Promise<string[]> =>
+  (await admin.texts(sql)).map((row) => row.join('.'));
 const listed = (names: readonly string[]): string =>
   `${names.slice(0, toldMax).join(', ')}${names.length > toldMax ? ` and ${names.length - toldMax} more` : ''}`;
 
@@ -44,13 +45,15 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
     code: 'engine_not_transactional',
     sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs}
       AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND COALESCE(ENGINE, '') <> 'InnoDB'`,
-    tell: (names) => `Tables of another engine have no part in the moment of the copy: ${names}. ALTER TABLE … ENGINE = InnoDB first.`,
+    tell: (names) =>
+      `Tables of another engine have no part in the moment of the copy: ${names}. ALTER TABLE … ENGINE = InnoDB first.`,
   },
   {
     level: 'ERROR',
     code: 'history_not_kept',
     sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs} AND TABLE_TYPE = 'SYSTEM VERSIONED'`,
-    tell: (names) => `The history of these tables cannot be carried over: ${names}. ALTER TABLE … DROP SYSTEM VERSIONING first.`,
+    tell: (names) =>
+      `The history of these tables cannot be carried over: ${names}. ALTER TABLE … DROP SYSTEM VERSIONING first.`,
   },
   {
     level: 'ERROR',
@@ -98,8 +101,10 @@ export async function checkServer(old: Side, trial: Side | null, freeBytes: numb
     );
     const sizeBytes = Number(size);
     const neededBytes = Math.ceil(sizeBytes * spaceFactor);
-    if (freeBytes < neededBytes) findings.push({ level: 'ERROR', code: 'not_enough_space', detail: notEnough(neededBytes, freeBytes) });
-    if (trial !== null && findings.every(({ level }) => level !== 'ERROR')) findings.unshift(...(await tryDefinitions(old, trial)));
+    if (freeBytes < neededBytes)
+      findings.push({ level: 'ERROR', code: 'not_enough_space', detail: notEnough(neededBytes, freeBytes) });
+    if (trial !== null && findings.every(({ level }) => level !== 'ERROR'))
+      findings.unshift(...(await tryDefinitions(old, trial)));
     findings.push(...notes);
     return { path: 'logical', findings, sizeBytes, neededBytes, freeBytes, pauseSeconds: 0 };
   } finally {
@@ -114,7 +119,11 @@ const notes: readonly UpgradeFinding[] = [
     detail:
       'Changes of the schema that are made meanwhile go over too; one that the new version does not take ends the upgrade before its cutover.',
   },
-  { level: 'INFO', code: 'sessions_end', detail: 'The sessions of the moment are ended at the cutover and reconnect at the same address.' },
+  {
+    level: 'INFO',
+    code: 'sessions_end',
+    detail: 'The sessions of the moment are ended at the cutover and reconnect at the same address.',
+  },
 ];
 
 const notEnough = (needed: number, free: number): string =>
@@ -131,7 +140,9 @@ async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<Up
   try {
     const sections = dumpDatabase({ admin, flavour, release, isSchemaOnly: true });
     const { findings } = await loadDatabase({ admin: trial.admin, flavour, sections, areAccountsLocked: true });
-    return findings.filter(({ code }) => code !== 'right_not_restored').map(({ object, reason }) => refused(object, reason));
+    return findings
+      .filter(({ code }) => code !== 'right_not_restored')
+      .map(({ object, reason }) => refused(object, reason));
   } catch (thrown) {
     const error = asTransferError('load_failed', thrown);
     if (!error.isPermanent || error.object === null) throw error;

@@ -43,10 +43,14 @@ const finalSeconds = 5;
 /** How long one wait for a position lasts. Between two waits, the state of the replication is checked. */
 const waitSeconds = 5;
 
-const hashOf = (secret: string, what: string): string => createHmac('sha256', secret).update(`mysql ${what}`).digest('hex');
+const hashOf = (secret: string, what: string): string =>
+  createHmac('sha256', secret).update(`mysql ${what}`).digest('hex');
 const replicatorOf = (secret: string): string => `${transferPrefix}r${hashOf(secret, 'replicator').slice(0, 16)}`;
 
-async function withAdmins<T>({ old, target, signal }: ReplicationMove, work: (old: Session, target: Session) => Promise<T>): Promise<T> {
+async function withAdmins<T>(
+  { old, target, signal }: ReplicationMove,
+  work: (old: Session, target: Session) => Promise<T>,
+): Promise<T> {
   const from = await openAdmin(old.admin, flavour, signal);
   try {
     const to = await openAdmin(target.admin, flavour, signal);
@@ -89,18 +93,29 @@ async function fill(
   await old.run('FLUSH STATUS');
   await old.run('SET SESSION sql_log_bin = 0');
   const sections = dumpDatabase({ admin, flavour, release, ...(signal && { signal }) });
-  const { content, findings } = await loadDatabase({ admin: login, flavour, sections, areAccountsLocked: true, ...(signal && { signal }) });
+  const { content, findings } = await loadDatabase({
+    admin: login,
+    flavour,
+    sections,
+    areAccountsLocked: true,
+    ...(signal && { signal }),
+  });
   const lost = findings.find(({ code }) => !tolerated.has(code));
   if (lost !== undefined)
-    throw new TransferError('statement_refused', `${lost.object}: ${lost.reason}`, { object: lost.object, cause: new Error(lost.reason) });
+    throw new TransferError('statement_refused', `${lost.object}: ${lost.reason}`, {
+      object: lost.object,
+      cause: new Error(lost.reason),
+    });
   // Without a position the target would follow from the first transaction that the old server still has.
-  if (content.gtid === '') throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
+  if (content.gtid === '')
+    throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
   await target.run('RESET MASTER');
   // It is what says that the load is whole.
   await target.run(`SET GLOBAL gtid_slave_pos = ${quoteLiteral(content.gtid)}`);
 }
 
-const one = async (session: Session, expression: string): Promise<string> => (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
+const one = async (session: Session, expression: string): Promise<string> =>
+  (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
 const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
 
 /** Makes the target a replica, with an account that may only read the binary log. May be called again. */
@@ -109,7 +124,9 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
     const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
     const account = quoteAccount({ user, host: '127.0.0.1' });
     // The statement contains only the verifier of the password.
-    await old.run(`CREATE OR REPLACE USER ${account} IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`);
+    await old.run(
+      `CREATE OR REPLACE USER ${account} IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`,
+    );
     await old.run(`GRANT REPLICATION SLAVE ON *.* TO ${account}`);
     const [port, authority] = [await one(old, '@@GLOBAL.port'), await one(target, '@@GLOBAL.ssl_ca')];
     const login = `MASTER_HOST = '127.0.0.1', MASTER_PORT = ${Number(port)}, MASTER_USER = ${quoteLiteral(user)}, MASTER_PASSWORD = ${quoteLiteral(password)}`;
@@ -127,7 +144,8 @@ async function follow({ secret }: ReplicationMove, old: Session, target: Session
  */
 export async function catchUpServer(move: ReplicationMove): Promise<void> {
   await withAdmins(move, async (old, target) => {
-    if ((await readLoadedPosition(target)) === '') throw new TransferError('load_failed', 'the target was never filled');
+    if ((await readLoadedPosition(target)) === '')
+      throw new TransferError('load_failed', 'the target was never filled');
     await follow(move, old, target);
     for (;;) {
       const begun = performance.now();
@@ -149,7 +167,10 @@ async function requireRunning(target: Session): Promise<void> {
   const [status] = await target.records('SHOW SLAVE STATUS');
   const reason = status?.['Last_SQL_Error'] ?? '';
   if (reason !== '')
-    throw new TransferError('statement_refused', reason, { object: 'a change that was made meanwhile', cause: new Error(reason) });
+    throw new TransferError('statement_refused', reason, {
+      object: 'a change that was made meanwhile',
+      cause: new Error(reason),
+    });
   if (status?.['Slave_SQL_Running'] !== 'Yes') throw new TransferError('unavailable', 'the target does not follow');
 }
 
@@ -189,7 +210,9 @@ export class ReplicatedSwitch {
    */
   async bringLevel(): Promise<void> {
     if ((await this.old.texts('XA RECOVER')).length > 0)
-      throw new TransferError('statement_refused', 'a prepared transaction is open', { object: 'a prepared transaction' });
+      throw new TransferError('statement_refused', 'a prepared transaction is open', {
+        object: 'a prepared transaction',
+      });
     await this.requireLevel();
     await this.target.run('STOP SLAVE');
     await this.target.run('RESET SLAVE ALL');
@@ -210,7 +233,9 @@ export class ReplicatedSwitch {
     for (const [schema, name, definer, sqlMode, timeZone] of asleep.map((row) => row.map((value) => value ?? ''))) {
       const at = definer?.lastIndexOf('@') ?? -1;
       const [user = '', host = ''] = [definer?.slice(0, at), definer?.slice(at + 1)];
-      await this.target.run(`SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`);
+      await this.target.run(
+        `SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`,
+      );
       await this.target.run(
         `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ${quoteName(schema ?? '')}.${quoteName(name ?? '')} ENABLE`,
       );

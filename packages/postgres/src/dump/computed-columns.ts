@@ -21,21 +21,31 @@ export async function computedColumns(client: pg.ClientBase): Promise<Map<string
   return columns;
 }
 
-const hashOf = (values: string): string => `pg_catalog.hashtextextended(pg_catalog.textin(pg_catalog.record_out(row(${values}))), 0)`;
+const hashOf = (values: string): string =>
+  `pg_catalog.hashtextextended(pg_catalog.textin(pg_catalog.record_out(row(${values}))), 0)`;
 const sumOf = (values: string): string => `coalesce(sum(${hashOf(values)}), 0)::text`;
 
 /**
  * Sums of hashes over the rows of one table: of what was written, and of each generated value together with what was
  * written in its row. Calls none of the customer's code.
  */
-export async function hashComputed(client: pg.ClientBase, table: TableEntry, columns: readonly string[]): Promise<ComputedColumns> {
+export async function hashComputed(
+  client: pg.ClientBase,
+  table: TableEntry,
+  columns: readonly string[],
+): Promise<ComputedColumns> {
   const written = hashOf(table.columns.map((column) => `t.${quoteName(column)}`).join(', '));
   const values = columns.map((column, index) => `, t.${quoteName(column)} as c${index}`).join('');
   const sums = columns.map((_, index) => `, ${sumOf(`r.w, r.c${index}`)}`).join('');
   const sql = `select coalesce(sum(r.w), 0)::text as written, array[''${sums}] as sums
     from (select ${written} as w${values} from only ${qualify(table)} as t offset 0) as r`;
-  const [row] = z.tuple([z.object({ written: z.string(), sums: z.array(z.string()) })]).parse((await client.query(sql)).rows);
-  return computedSchema.parse({ written: row.written, columns: columns.map((name, index) => ({ name, hash: row.sums[index + 1] })) });
+  const [row] = z
+    .tuple([z.object({ written: z.string(), sums: z.array(z.string()) })])
+    .parse((await client.query(sql)).rows);
+  return computedSchema.parse({
+    written: row.written,
+    columns: columns.map((name, index) => ({ name, hash: row.sums[index + 1] })),
+  });
 }
 
 const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d join pg_catalog.pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum

@@ -24,8 +24,14 @@ export interface Copied {
  * no longer a table. When the reader stops before the end, the session is ended: it could not be used for anything
  * else, because its COPY continues.
  */
-export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (copied: Copied) => void): AsyncGenerator<Buffer> {
-  const stream = client.query(copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }));
+export async function* copyOut(
+  client: pg.Client,
+  table: TableEntry,
+  onEnd: (copied: Copied) => void,
+): AsyncGenerator<Buffer> {
+  const stream = client.query(
+    copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }),
+  );
   let bytes = 0;
   let isLeft = true;
   try {

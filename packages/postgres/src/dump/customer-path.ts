@@ -32,13 +32,17 @@ export async function runWithCustomersPath(client: pg.ClientBase, text: string, 
 }
 
 /** Whether the error says that a name does not exist, or is not on the path. */
-export const isUndefined = (error: unknown): boolean => error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
+export const isUndefined = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
 
 /**
  * Gives the path to the functions of the session's role. The returned function takes it from them again, in a session
  * of that role.
  */
-export async function lendCustomersPath(client: pg.ClientBase, searchPath: string): Promise<(client: pg.ClientBase) => Promise<void>> {
+export async function lendCustomersPath(
+  client: pg.ClientBase,
+  searchPath: string,
+): Promise<(client: pg.ClientBase) => Promise<void>> {
   const functions = functionSchema.parse((await client.query(functionsSql)).rows);
   const change = async (session: pg.ClientBase, what: string): Promise<void> => {
     for (const { kind, name: routine } of functions) await runStatement(session, `alter ${kind} ${routine} ${what}`);
@@ -52,11 +56,13 @@ async function runAgain(client: pg.ClientBase, text: string, searchPath: string)
   const path = pathList(searchPath);
   await client.query('begin');
   try {
-    for (const { kind, name: routine } of functions) await runStatement(client, `alter ${kind} ${routine} set search_path = ${path}`);
+    for (const { kind, name: routine } of functions)
+      await runStatement(client, `alter ${kind} ${routine} set search_path = ${path}`);
     await runStatement(client, `set local search_path = ${path}`);
     await runStatement(client, text);
     await runStatement(client, "set local search_path = ''");
-    for (const { kind, name: routine } of functions) await runStatement(client, `alter ${kind} ${routine} reset search_path`);
+    for (const { kind, name: routine } of functions)
+      await runStatement(client, `alter ${kind} ${routine} reset search_path`);
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => undefined);
@@ -70,6 +76,8 @@ async function runAgain(client: pg.ClientBase, text: string, searchPath: string)
  */
 export function pathList(value: string): string {
   const names = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*?))\s*(?:,|$)/g)];
-  const parts = names.map(([, quoted, plain]) => (quoted === undefined ? (plain ?? '').toLowerCase() : quoted.replaceAll('""', '"')));
+  const parts = names.map(([, quoted, plain]) =>
+    quoted === undefined ? (plain ?? '').toLowerCase() : quoted.replaceAll('""', '"'),
+  );
   return parts.length === 0 ? "''" : parts.map((part) => (part === '' ? "''" : name(part))).join(', ');
 }

@@ -5,7 +5,11 @@ import { pathList } from './customer-path';
 
 const name = pg.escapeIdentifier;
 const role = z.string().min(1).max(252);
-const grantSchema = z.strictObject({ grantee: role.nullable(), privilege: z.string().regex(/^[A-Z ]+$/), grantable: z.boolean() });
+const grantSchema = z.strictObject({
+  grantee: role.nullable(),
+  privilege: z.string().regex(/^[A-Z ]+$/),
+  grantable: z.boolean(),
+});
 
 /**
  * The parts that pg_dump leaves to other programs: the database itself, and everything about its large objects but
@@ -52,7 +56,8 @@ const propertiesSql = `select pg_catalog.pg_get_userbyid(d.datdba) as owner, pg_
 
 export async function readProperties(client: pg.ClientBase, withOwners = false): Promise<DatabaseProperties> {
   const properties = propertiesSchema.parse((await client.query(propertiesSql)).rows[0]);
-  const isCustomers = ({ grantee }: { grantee: string | null }): boolean => grantee === null || !transferRolePattern.test(grantee);
+  const isCustomers = ({ grantee }: { grantee: string | null }): boolean =>
+    grantee === null || !transferRolePattern.test(grantee);
   const objects = properties.large_objects.map(({ owner, ...object }) =>
     withOwners && owner !== properties.owner ? { ...object, owner } : object,
   );
@@ -67,7 +72,12 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 
 /** Settings that hold a list of names. */
-const listSettings = new Set(['search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries']);
+const listSettings = new Set([
+  'search_path',
+  'temp_tablespaces',
+  'local_preload_libraries',
+  'session_preload_libraries',
+]);
 
 export interface Target {
   database: string;
@@ -107,29 +117,38 @@ export function propertyStatements(properties: DatabaseProperties, target: Targe
   const roles = { ...target, dumpedOwner: properties.owner };
   const here = `database ${name(database)}`;
   const comments =
-    properties.comment === null ? [] : [{ object: here, text: `comment on ${here} is ${pg.escapeLiteral(properties.comment)}` }];
-  const objects = properties.large_objects.flatMap(({ oid, owner: dumpedOwner = properties.owner, comment, grants }) => {
-    const object = `large object ${oid}`;
-    const runs = target.ownerOf?.(dumpedOwner) ?? null;
-    const holder = runs ?? owner;
-    const said = comment === null ? [] : [{ object, text: `comment on ${object} is ${pg.escapeLiteral(comment)}` }];
-    const given =
-      grants === null
-        ? []
-        : [
-            { object, text: `revoke all on ${object} from ${name(holder)}` },
-            ...grantStatements(object, grants, { ...target, owner: holder, dumpedOwner }),
-          ];
-    return [...said, ...given].map((statement) => ({ ...statement, owner: runs }));
-  });
+    properties.comment === null
+      ? []
+      : [{ object: here, text: `comment on ${here} is ${pg.escapeLiteral(properties.comment)}` }];
+  const objects = properties.large_objects.flatMap(
+    ({ oid, owner: dumpedOwner = properties.owner, comment, grants }) => {
+      const object = `large object ${oid}`;
+      const runs = target.ownerOf?.(dumpedOwner) ?? null;
+      const holder = runs ?? owner;
+      const said = comment === null ? [] : [{ object, text: `comment on ${object} is ${pg.escapeLiteral(comment)}` }];
+      const given =
+        grants === null
+          ? []
+          : [
+              { object, text: `revoke all on ${object} from ${name(holder)}` },
+              ...grantStatements(object, grants, { ...target, owner: holder, dumpedOwner }),
+            ];
+      return [...said, ...given].map((statement) => ({ ...statement, owner: runs }));
+    },
+  );
   const settings = properties.settings.map(({ is_owners: isOwners, key, value }) => {
     const subject = isOwners ? `role ${name(owner)} in ${here}` : here;
     const literal = listSettings.has(key.toLowerCase()) ? pathList(value) : pg.escapeLiteral(value);
-    return { object: `setting ${key} of the database`, text: `alter ${subject} set ${key.split('.').map(name).join('.')} = ${literal}` };
+    return {
+      object: `setting ${key} of the database`,
+      text: `alter ${subject} set ${key.split('.').map(name).join('.')} = ${literal}`,
+    };
   });
   return [...comments, ...grantStatements(here, properties.grants, roles), ...objects, ...settings];
 }
 
 /** Every role that the properties name. */
 export const rolesOfProperties = ({ grants, large_objects: objects }: DatabaseProperties): string[] =>
-  [...grants, ...objects.flatMap((object) => object.grants ?? [])].map(({ grantee }) => grantee).filter((grantee) => grantee !== null);
+  [...grants, ...objects.flatMap((object) => object.grants ?? [])]
+    .map(({ grantee }) => grantee)
+    .filter((grantee) => grantee !== null);

@@ -1,7 +1,13 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { openSession } from '../session/session';
-import { asTransferError, isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
+import {
+  asTransferError,
+  isPermanentForReader,
+  isPermanentSqlState,
+  sqlStateOf,
+  TransferError,
+} from '../session/transfer-error';
 import { computedColumns, hashIfPossible } from './computed-columns';
 import { type Copied, copyOut } from './copy-table';
 import { type DatabaseProperties, readProperties } from './database-properties';
@@ -70,14 +76,29 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
     const policyRoles = await listPolicyRoles(client);
     const properties = await readProperties(client, withOwners);
     const owned = withOwners ? { isComplete: true, isMadeByOwners: true } : {};
-    const { pre, post } = await dumpBothSections({ url, snapshotId, areTablesLocked: true, tables: tables.length, signal, ...owned });
+    const { pre, post } = await dumpBothSections({
+      url,
+      snapshotId,
+      areTablesLocked: true,
+      tables: tables.length,
+      signal,
+      ...owned,
+    });
     const format = withOwners ? 3 : 2;
-    const head: TablesFile = { format_version: format, server_version_num: version, encoding, policy_roles: policyRoles, tables };
+    const head: TablesFile = {
+      format_version: format,
+      server_version_num: version,
+      encoding,
+      policy_roles: policyRoles,
+      tables,
+    };
     return { head, pre, post, properties };
   } catch (error) {
     if (!isPassing(error)) throw error;
     if (attempt === attemptsMax)
-      throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, { isPermanent: false });
+      throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, {
+        isPermanent: false,
+      });
     await client.query('rollback');
     return beginMoment(client, request, attempt + 1);
   }
@@ -102,7 +123,11 @@ function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer
 }
 
 /** Passes the rows of a table on; an error of Postgres names the table. `andThen` reads the rest of the table. */
-async function* named(table: TableEntry, rows: AsyncIterable<Buffer>, andThen: () => Promise<void>): AsyncGenerator<Buffer> {
+async function* named(
+  table: TableEntry,
+  rows: AsyncIterable<Buffer>,
+  andThen: () => Promise<void>,
+): AsyncGenerator<Buffer> {
   try {
     yield* rows;
     await andThen();
@@ -153,7 +178,9 @@ export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Sectio
     let largeObjects = 0;
     yield textSection(sectionPaths.sequences, async () => JSON.stringify(await listSequences(client)));
     yield { path: sectionPaths.largeObjects, content: readLargeObjects(client, () => void largeObjects++) };
-    yield textSection(sectionPaths.manifest, () => Promise.resolve(JSON.stringify(manifestOf(head, copied, largeObjects))));
+    yield textSection(sectionPaths.manifest, () =>
+      Promise.resolve(JSON.stringify(manifestOf(head, copied, largeObjects))),
+    );
   } finally {
     await session.close();
   }

@@ -55,7 +55,11 @@ function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): st
     user: decodeURIComponent(url.username),
     password: decodeURIComponent(url.password),
     sslmode: 'disable',
-    options: sessionStartupOptions(url.href, { purpose: 'read', ...(areTablesLocked && { limits: { lockMs: viewLockMs } }) }, isBefore17),
+    options: sessionStartupOptions(
+      url.href,
+      { purpose: 'read', ...(areTablesLocked && { limits: { lockMs: viewLockMs } }) },
+      isBefore17,
+    ),
   };
   return Object.entries(fields)
     .filter(([, value]) => value !== '')
@@ -69,7 +73,12 @@ function argumentsOf(request: SchemaRequest): string[] {
   if (request.omitPrivileges === true) fixed.push('--no-privileges', '--no-publications');
   if (request.isMadeByOwners === true) fixed.push('--use-set-session-authorization');
   for (const schema of request.excludeSchemas ?? []) fixed.push(`--exclude-schema=${schema}`);
-  const rest = ['--no-security-labels', '--no-tablespaces', '--lock-wait-timeout=60000', `--section=${request.section}`];
+  const rest = [
+    '--no-security-labels',
+    '--no-tablespaces',
+    '--lock-wait-timeout=60000',
+    `--section=${request.section}`,
+  ];
   return [...fixed, ...rest, ...(request.snapshotId === undefined ? [] : [`--snapshot=${request.snapshotId}`])];
 }
 
@@ -78,7 +87,8 @@ function argumentsOf(request: SchemaRequest): string[] {
  * newer, without TLS. Throws `dump_failed`, also after 180 s and 20 ms for each table. An abort throws the signal's
  * reason.
  */
-export const dumpSchema = (request: SchemaRequest): Promise<string> => forEitherServer((isBefore17) => runPgDump(request, isBefore17));
+export const dumpSchema = (request: SchemaRequest): Promise<string> =>
+  forEitherServer((isBefore17) => runPgDump(request, isBefore17));
 
 /**
  * Both sections of the schema, as {@link dumpSchema} returns them: at the same time, or one after the other when there
@@ -130,7 +140,9 @@ async function nameFailure(
   const { sqlState, message } = refusal;
   const isTooLarge = code === 'message_too_large';
   const isPermanent = isTooLarge || isPermanentForReader(sqlState);
-  const found = isPermanent ? await findFailingDefinition(url, isTooLarge ? code : sqlState, signal).catch(() => null) : null;
+  const found = isPermanent
+    ? await findFailingDefinition(url, isTooLarge ? code : sqlState, signal).catch(() => null)
+    : null;
   const object = found ?? undefined;
   if (isTooLarge) return new TransferError(code, error, { object });
   const cause = sqlState === '' ? undefined : Object.assign(new Error(message), { code: sqlState });

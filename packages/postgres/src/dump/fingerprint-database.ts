@@ -64,7 +64,12 @@ async function hashLargeObjects(client: pg.Client): Promise<DatabaseFingerprint[
   return { count, hash: hash.digest('hex') };
 }
 
-async function hashSchema(request: { url: string; snapshotId: string; tables: number; signal?: AbortSignal | undefined }): Promise<string> {
+async function hashSchema(request: {
+  url: string;
+  snapshotId: string;
+  tables: number;
+  signal?: AbortSignal | undefined;
+}): Promise<string> {
   const { pre, post } = await dumpBothSections({ ...request, omitPrivileges: true });
   const statements = splitStatements(`${pre}\n${post}`).filter(({ outline }) => !outline.startsWith('SET '));
   return sha256(JSON.stringify(statements.map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''))));
@@ -75,18 +80,28 @@ async function hashSchema(request: { url: string; snapshotId: string; tables: nu
  * none). Reads every row.
  * Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
  */
-export async function fingerprintDatabase(request: { url: string; signal?: AbortSignal | undefined }): Promise<DatabaseFingerprint> {
+export async function fingerprintDatabase(request: {
+  url: string;
+  signal?: AbortSignal | undefined;
+}): Promise<DatabaseFingerprint> {
   const { client, close } = await openSession(request.url, { purpose: 'read', signal: request.signal });
   try {
     await client.query('begin isolation level repeatable read read only');
-    const { id } = z.object({ id: z.string() }).parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);
+    const { id } = z
+      .object({ id: z.string() })
+      .parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);
     const names = (await listTables(client)).map(qualify).sort();
     const schemaHash = await hashSchema({ ...request, snapshotId: id, tables: names.length });
     const tables = await hashTables(client, names);
     const positions = (await listSequences(client)).map(
       ({ last_value, is_called, ...named }) => [qualify(named), { last_value, is_called }] as const,
     );
-    const contents = { tables, sequences: Object.fromEntries(positions), largeObjects: await hashLargeObjects(client), schemaHash };
+    const contents = {
+      tables,
+      sequences: Object.fromEntries(positions),
+      largeObjects: await hashLargeObjects(client),
+      schemaHash,
+    };
     return { ...contents, digest: sha256(JSON.stringify(contents)) };
   } finally {
     await close();

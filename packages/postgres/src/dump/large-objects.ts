@@ -44,7 +44,11 @@ export async function* readLargeObjects(client: pg.ClientBase, onObject: () => v
 }
 
 async function readOwn(client: pg.ClientBase, oid: number, offset: number): Promise<Buffer> {
-  const answer = await client.query('select pg_catalog.lo_get($1::oid, $2::bigint, $3::int) as part', [oid, offset, partBytes]);
+  const answer = await client.query('select pg_catalog.lo_get($1::oid, $2::bigint, $3::int) as part', [
+    oid,
+    offset,
+    partBytes,
+  ]);
   return partSchema.parse(answer.rows[0]).part;
 }
 

@@ -38,9 +38,18 @@ order by t.bytes desc, t.schema, t.name`;
 
 const sequencesSql = `select c.oid::bigint as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 2, 3`;
 
-const tableRowSchema = z.object({ schema: z.string(), name: z.string(), columns: z.array(z.string()), format: z.enum(['binary', 'text']) });
+const tableRowSchema = z.object({
+  schema: z.string(),
+  name: z.string(),
+  columns: z.array(z.string()),
+  format: z.enum(['binary', 'text']),
+});
 const namedSchema = z.object({ oid: z.string(), schema: z.string(), name: z.string() });
-const positionSchema = z.object({ oid: z.literal(true), last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() });
+const positionSchema = z.object({
+  oid: z.literal(true),
+  last_value: z.string().regex(/^-?\d{1,19}$/),
+  is_called: z.boolean(),
+});
 
 /**
  * The tables that have rows of their own (partitions, not their parents), the largest first. Generated columns are left
@@ -59,7 +68,12 @@ const hashRootsSql = `with recursive up (leaf, oid, height) as (
     join pg_catalog.pg_class l on l.oid = u.leaf join pg_catalog.pg_namespace ln on ln.oid = l.relnamespace
     join pg_catalog.pg_class r on r.oid = u.oid join pg_catalog.pg_namespace rn on rn.oid = r.relnamespace
   order by u.leaf, u.height desc`;
-const hashRootSchema = z.object({ schema: z.string(), name: z.string(), root_schema: z.string(), root_name: z.string() });
+const hashRootSchema = z.object({
+  schema: z.string(),
+  name: z.string(),
+  root_schema: z.string(),
+  root_name: z.string(),
+});
 
 /**
  * The topmost table above each leaf that is partitioned by a hash, both qualified. The hash of an enum is that of its
@@ -112,7 +126,8 @@ function tooManyTables(tables: number, room: number, cause: unknown): TransferEr
 }
 
 /** `"schema"."name"`, quoted. */
-export const qualify = (entry: { schema: string; name: string }): string => [entry.schema, entry.name].map(quoteName).join('.');
+export const qualify = (entry: { schema: string; name: string }): string =>
+  [entry.schema, entry.name].map(quoteName).join('.');
 
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
@@ -126,10 +141,15 @@ export async function listSequences(client: pg.ClientBase): Promise<SequenceEntr
   const entries: SequenceEntry[] = [];
   for (const { oid, schema, name } of z.array(namedSchema).parse((await client.query(sequencesSql)).rows)) {
     const sequence = qualify({ schema, name });
-    const { rows } = await client.query(`select s.tableoid = $1::oid as oid, s.last_value, s.is_called from ${sequence} as s`, [oid]);
+    const { rows } = await client.query(
+      `select s.tableoid = $1::oid as oid, s.last_value, s.is_called from ${sequence} as s`,
+      [oid],
+    );
     const position = positionSchema.safeParse(rows[0]);
     if (!position.success)
-      throw new TransferError('dump_failed', `${sequence} is not the sequence that was listed`, { object: `sequence ${sequence}` });
+      throw new TransferError('dump_failed', `${sequence} is not the sequence that was listed`, {
+        object: `sequence ${sequence}`,
+      });
     entries.push({ schema, name, last_value: position.data.last_value, is_called: position.data.is_called });
   }
   return entries;

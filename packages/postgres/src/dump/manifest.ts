@@ -27,7 +27,12 @@ export const tablesSchema = z.strictObject({
 });
 
 export const sequencesSchema = z.array(
-  z.strictObject({ schema: identifier, name: identifier, last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() }),
+  z.strictObject({
+    schema: identifier,
+    name: identifier,
+    last_value: z.string().regex(/^-?\d{1,19}$/),
+    is_called: z.boolean(),
+  }),
 );
 
 const sum = z.string().regex(/^-?\d{1,40}$/);
@@ -45,7 +50,13 @@ export type ComputedColumns = z.infer<typeof computedSchema>;
 /** The last section of a dump: the same tables with what was really written, so that a load can check itself. */
 export const manifestSchema = tablesSchema.extend({
   tables: z
-    .array(tableSchema.extend({ rows: z.int().nonnegative(), bytes: z.int().nonnegative(), computed: computedSchema.optional() }))
+    .array(
+      tableSchema.extend({
+        rows: z.int().nonnegative(),
+        bytes: z.int().nonnegative(),
+        computed: computedSchema.optional(),
+      }),
+    )
     .max(1_000_000),
   large_objects: z.int().nonnegative(),
 });

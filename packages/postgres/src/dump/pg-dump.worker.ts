@@ -26,7 +26,8 @@ const refusal = { sqlState: '', message: '' };
  * for our locks it would wait for ever.
  */
 function withoutLocks(request: Buffer): Buffer {
-  if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30))) return request;
+  if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))
+    return request;
   const text = Buffer.from("SET LOCAL application_name = 'pg_dump'\0", 'latin1');
   const header = Buffer.from('Q\0\0\0\0', 'latin1');
   header.writeInt32BE(text.length + 4, 1);

@@ -15,7 +15,8 @@ export class SectionReader {
   async expect(path: string): Promise<Section> {
     const next = await this.iterator.next();
     if (next.done === true) throw new TransferError('dump_malformed', `${path} is missing`);
-    if (next.value.path !== path) throw new TransferError('dump_malformed', `expected ${path}, found ${next.value.path}`);
+    if (next.value.path !== path)
+      throw new TransferError('dump_malformed', `expected ${path}, found ${next.value.path}`);
     return next.value;
   }
 

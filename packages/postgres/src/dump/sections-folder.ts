@@ -19,7 +19,16 @@ async function listDataPaths(folder: string): Promise<string[]> {
 /** The sections of a dump in a folder, in the order in which `loadDatabase` expects them. */
 export async function* readSectionsFolder(folder: string): AsyncGenerator<Section> {
   const { tables, schemaPre, schemaPost, properties, sequences, largeObjects, manifest } = sectionPaths;
-  const names = [tables, schemaPre, schemaPost, properties, ...(await listDataPaths(folder)), sequences, largeObjects, manifest];
+  const names = [
+    tables,
+    schemaPre,
+    schemaPost,
+    properties,
+    ...(await listDataPaths(folder)),
+    sequences,
+    largeObjects,
+    manifest,
+  ];
   for (const name of names) {
     const file = path.join(folder, name);
     const found = await stat(file).catch(() => null);

@@ -21,7 +21,10 @@ const untrustedSql = `select name from pg_catalog.unnest($1::text[]) as wanted (
 export async function checkTarget(client: pg.ClientBase): Promise<void> {
   const { powerful } = z.object({ powerful: z.boolean() }).parse((await client.query(powersSql)).rows[0]);
   if (powerful)
-    throw new TransferError('loader_too_powerful', 'a dump is never loaded by a superuser or a role with rights beyond its database');
+    throw new TransferError(
+      'loader_too_powerful',
+      'a dump is never loaded by a superuser or a role with rights beyond its database',
+    );
   const { filled } = z.object({ filled: z.boolean() }).parse((await client.query(contentsSql)).rows[0]);
   if (filled) throw new TransferError('database_not_empty', 'the target database holds something already');
 }

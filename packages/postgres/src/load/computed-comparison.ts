@@ -3,7 +3,7 @@ import { baseColumn, hashComputed } from '../dump/computed-columns';
 import { hashRoots, qualify, quoteName } from '../dump/list-tables';
 import type { ComputedColumns, DumpManifest } from '../dump/manifest';
 import { asTransferError, isPermanent } from '../session/transfer-error';
-import type { LoadFinding } from './load-database';
+import type { LoadFinding } from './load-request';
 
 interface Sums {
   dumped: bigint;
@@ -65,7 +65,11 @@ class ComputedComparison {
   private of(name: string, dumped: ComputedColumns): Table {
     const known = this.tables.get(name);
     if (known !== undefined) return known;
-    const table = { written: none(), columns: new Map(dumped.columns.map((column) => [column.name, none()])), unknown: null };
+    const table = {
+      written: none(),
+      columns: new Map(dumped.columns.map((column) => [column.name, none()])),
+      unknown: null,
+    };
     this.tables.set(name, table);
     return table;
   }

@@ -58,7 +58,8 @@ export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]
   return checks.filter(({ definition }) => !definition.endsWith(' NOT ENFORCED'));
 }
 
-export const dropStatement = (check: DeferredCheck): string => `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
+export const dropStatement = (check: DeferredCheck): string =>
+  `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
 
 /** They put a check back for new rows, and do not check those that are already there. */
 export function addStatements(check: DeferredCheck): string[] {

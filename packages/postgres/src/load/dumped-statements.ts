@@ -13,7 +13,11 @@ export interface SqlStatement extends OwnedStatement {
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
 /** Reads and judges one section of the schema. With `saysOwners`, it names who creates each statement's object. */
-export async function readStatements(reader: SectionReader, path: string, saysOwners: boolean): Promise<SqlStatement[]> {
+export async function readStatements(
+  reader: SectionReader,
+  path: string,
+  saysOwners: boolean,
+): Promise<SqlStatement[]> {
   const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
   const isRun = (statement: Statement): boolean => {
     if (saysOwners && (isOwnerChange(statement) || publicOwnerOf(statement) !== null)) return true;
@@ -21,5 +25,10 @@ export async function readStatements(reader: SectionReader, path: string, saysOw
   };
   const run = statements.filter(isRun);
   const owned = saysOwners ? readOwners(run) : run.map((statement) => ({ ...statement, owner: null }));
-  return owned.map(({ text, outline, owner }) => ({ text: withoutComments(text), outline, owner, object: describeStatement(outline) }));
+  return owned.map(({ text, outline, owner }) => ({
+    text: withoutComments(text),
+    outline,
+    owner,
+    object: describeStatement(outline),
+  }));
 }

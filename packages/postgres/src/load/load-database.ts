@@ -1,61 +1,56 @@
 import type pg from 'pg';
 import type { Copied } from '../dump/copy-table';
 import { pathList } from '../dump/customer-path';
-import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfProperties } from '../dump/database-properties';
+import {
+  type DatabaseProperties,
+  propertiesSchema,
+  propertyStatements,
+  rolesOfProperties,
+} from '../dump/database-properties';
 import { writeLargeObjects } from '../dump/large-objects';
-import { hashRoots, qualify } from '../dump/list-tables';
-import { type DumpManifest, manifestSchema, readJson, sequencesSchema, type TablesFile, tablesSchema } from '../dump/manifest';
-import { dataPath, type Section, sectionPaths } from '../dump/section';
+import { hashRoots } from '../dump/list-tables';
+import {
+  type DumpManifest,
+  manifestSchema,
+  readJson,
+  sequencesSchema,
+  type TablesFile,
+  tablesSchema,
+} from '../dump/manifest';
+import { dataPath, sectionPaths } from '../dump/section';
 import { SectionReader } from '../dump/section-reader';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
 import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';
 import { checkExtensions, checkTarget } from './check-target';
 import { compareComputed } from './computed-comparison';
-import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck, validationOf } from './deferred-checks';
+import {
+  type DeferredCheck,
+  describeCheck,
+  putBackCheck,
+  takeOffChecks,
+  validateCheck,
+  validationOf,
+} from './deferred-checks';
 import { readStatements, type SqlStatement } from './dumped-statements';
-import { type LoadOwners, LoadSessions } from './load-sessions';
-import { compareCounts, type LoadProgress, loadTables } from './load-tables';
+import type { LoadFinding, LoadRequest, LoadResult, TrialResult } from './load-request';
+import { LoadSessions } from './load-sessions';
+import { compareCounts, loadSequences, loadTables } from './load-tables';
 import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners, unknownOwners } from './owner-roles';
 import { OwnerWork } from './owner-work';
-import { extensionOf, isOnSchema, isPrivilege, isPublication, isRefresh, orderOf, schemasLast } from './statement.rules';
+import {
+  extensionOf,
+  isOnSchema,
+  isPrivilege,
+  isPublication,
+  isRefresh,
+  orderOf,
+  schemasLast,
+} from './statement.rules';
 import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
 import { rolesOf, withRolesOf } from './statement-roles';
 
-export interface LoadRequest {
-  /** A login that may only act as the owner of the empty database. */
-  url: string;
-  /** The owner, whose every object will be that `owners` knows no other owner of; the login itself when it is left out. */
-  role?: string;
-  sections: AsyncIterable<Section>;
-  /** The role itself may make none: sees to it that those of these names are there, before anything of the dump is run. Left out, they must be there. */
-  makeRoles?: (names: string[]) => Promise<void>;
-  /** Each object becomes its owner's, where the dump says who that is. Left out, all becomes the role's. */
-  owners?: LoadOwners;
-  signal?: AbortSignal | undefined;
-  onProgress?: (progress: LoadProgress) => void;
-  /** How long Postgres may keep us waiting in all, besides what the dump's size allows. */
-  baseMs?: number;
-  /** A trial: the schema alone, and a statement that Postgres refuses is a finding; the others run all the same. The rows are not read. */
-  isTrial?: boolean;
-}
-
-/**
- * Something of the dump that the database does not have now, though all else is there. `not_populated`: a materialized view whose query fails over the rows as they are;
- * the reason ends with the statement that fills it, as it does with the one that finishes what is `not_validated`. `recomputed`: a stored generated
- * column with other values than the backup had. `owner_changed`: objects that are the database's owner's now. `refused`: in a trial alone, since a load ends with it.
- */
-export interface LoadFinding {
-  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'recomputed' | 'owner_changed' | 'refused';
-  object: string;
-  reason: string;
-}
-
-export type LoadResult = DumpManifest & { findings: LoadFinding[] };
-/** A trial knows of tables, and of no row. */
-export type TrialResult = TablesFile & { findings: LoadFinding[] };
-
-const defaultBaseMs = 120_000;
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** One load: what it has, and what it has found. */
 class Load {
@@ -102,7 +97,7 @@ class Load {
     await this.restoreProperties();
     await this.closeShared();
     // It calls functions of indexes. When they need a path, which it does not set, there are just no statistics.
-    await this.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
+    await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });
     return { ...manifest, findings: this.findings };
@@ -138,10 +133,13 @@ class Load {
     );
     for (const { text } of all) this.budget.allowSchema(text.length);
     await this.learnRoles(head, all);
-    if (this.properties?.has_public === false) await this.spend('schema public', runStatement(client, 'drop schema public'));
-    for (const owner of pre.map(publicOwnerOf)) if (owner !== null && this.hasOwners) await this.work.ownPublic(this.roleOf(owner));
+    if (this.properties?.has_public === false)
+      await this.budget.spend('schema public', runStatement(client, 'drop schema public'));
+    for (const owner of pre.map(publicOwnerOf))
+      if (owner !== null && this.hasOwners) await this.work.ownPublic(this.roleOf(owner));
     const made = pre.filter((statement) => !isPrivilege(statement) && publicOwnerOf(statement) === null);
-    const isEarly = (statement: SqlStatement): boolean => this.hasOwners && isPrivilege(statement) && !isOwnRight(statement);
+    const isEarly = (statement: SqlStatement): boolean =>
+      this.hasOwners && isPrivilege(statement) && !isOwnRight(statement);
     const early = new Set(pre.filter(isEarly));
     await this.execute(made.filter((statement) => orderOf(statement) < 2).sort((a, b) => orderOf(a) - orderOf(b)));
     await this.restorePrivileges([...early].filter(isOnSchema));
@@ -153,14 +151,11 @@ class Load {
     return { head, post: post.filter((statement) => !isPrivilege(statement)), late };
   }
 
-  /** Any answer of Postgres: its time counts. */
-  private spend<T>(object: string, work: Promise<T>): Promise<T> {
-    return this.budget.spend(object, work);
-  }
-
   private async learnRoles(head: TablesFile, statements: SqlStatement[]): Promise<void> {
     const dumpedOwner = this.properties?.owner ?? null;
-    const owners = new Set([...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []));
+    const owners = new Set(
+      [...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []),
+    );
     const others = [...owners].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     const here = await this.request.owners?.find(others);
     const names = new Set([
@@ -180,7 +175,9 @@ class Load {
     if (here !== undefined && head.format_version !== 3) {
       this.findings.push({ kind: 'owner_changed', object: 'Every object of the backup', reason: unknownOwners });
     }
-    const known = await this.client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [[...names]]);
+    const known = await this.client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [
+      [...names],
+    ]);
     this.existing = new Set(known.rows.map(({ rolname }: { rolname: string }) => rolname));
   }
 
@@ -194,7 +191,12 @@ class Load {
   }
 
   private get names(): Parameters<typeof withRolesOf>[1] {
-    return { dumpedOwner: this.properties?.owner ?? null, owner: this.owner, existing: this.existing, makers: this.roles.others };
+    return {
+      dumpedOwner: this.properties?.owner ?? null,
+      owner: this.owner,
+      existing: this.existing,
+      makers: this.roles.others,
+    };
   }
 
   private get searchPath(): string {
@@ -208,7 +210,8 @@ class Load {
   }
 
   private hasGone(dumped: string | null): dumped is string {
-    if (!this.hasOwners || dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return false;
+    if (!this.hasOwners || dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner)
+      return false;
     return dumped !== this.owner && this.roles.here(dumped) === null;
   }
 
@@ -233,7 +236,8 @@ class Load {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
         else if (isRefresh(statement) && isPermanent(error)) this.noteUnfinished('not_populated', object, error, text);
-        else if (isBehindRows && this.hasOwners && isDenied(error)) this.noteUnfinished('not_restored', object, error, text);
+        else if (isBehindRows && this.hasOwners && isDenied(error))
+          this.noteUnfinished('not_restored', object, error, text);
         else this.refuse(object, error);
       }
     }
@@ -265,14 +269,8 @@ class Load {
 
   private async loadSequences(): Promise<void> {
     const owners = await relationOwners(this.client);
-    for (const entry of await readJson(await this.reader.expect(sectionPaths.sequences), sequencesSchema)) {
-      const object = `sequence ${qualify(entry)}`;
-      const values = [qualify(entry), entry.last_value, entry.is_called];
-      const client = await this.sessions.clientOf(this.roles.here(owners.get(qualify(entry)) ?? null));
-      await client.query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', values).catch((error: unknown) => {
-        throw asTransferError('statement_failed', object, error, { object });
-      });
-    }
+    const sequences = await readJson(await this.reader.expect(sectionPaths.sequences), sequencesSchema);
+    await loadSequences(sequences, (name) => this.sessions.clientOf(this.roles.here(owners.get(name) ?? null)));
   }
 
   private async loadObjects(): Promise<number> {
@@ -285,7 +283,7 @@ class Load {
     };
     const owners = new Map(this.properties?.large_objects.map(({ oid, owner = null }) => [oid, this.roleOf(owner)]));
     const clientOf = (oid: number): Promise<pg.Client> => this.sessions.clientOf(owners.get(oid) ?? null);
-    return writeLargeObjects(clientOf, counted(this.budget), (work) => this.spend('large objects', work));
+    return writeLargeObjects(clientOf, counted(this.budget), (work) => this.budget.spend('large objects', work));
   }
 
   private async putBack(check: DeferredCheck): Promise<void> {
@@ -322,17 +320,18 @@ class Load {
 
   /** Revokes from PUBLIC the functions that ran with the rights of lost roles and now have the owner's. */
   private async closeShared(): Promise<void> {
-    for (const { object, text } of this.roles.closing()) await this.spend(object, runStatement(this.client, text));
+    for (const { object, text } of this.roles.closing())
+      await this.budget.spend(object, runStatement(this.client, text));
     this.findings.push(...this.roles.findings());
   }
 
   private async restoreProperties(): Promise<void> {
     if (this.properties === null) return;
-    const ownerOf = (dumped: string | null): string | null => this.roleOf(dumped);
-    const target = { database: this.database, owner: this.owner, existing: this.existing, ownerOf };
-    for (const { object, text, owner = null } of propertyStatements(this.properties, target)) {
+    const { database, owner, existing } = this;
+    const target = { database, owner, existing, ownerOf: this.roleOf.bind(this) };
+    for (const { object, text, owner: role = null } of propertyStatements(this.properties, target)) {
       await this.work
-        .run(owner, object, (client) => runStatement(client, text))
+        .run(role, object, (client) => runStatement(client, text))
         .catch((error: unknown) => {
           if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
           this.note('not_restored', object, error);
@@ -350,18 +349,18 @@ class Load {
 
   /** A statement that Postgres refuses ends a load. A trial goes on, so as to name all of them. */
   private refuse(object: string, error: unknown): void {
-    if (this.request.isTrial !== true || !isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+    if (this.request.isTrial !== true || !isPermanent(error))
+      throw asTransferError('statement_failed', object, error, { object });
     this.note('refused', object, error);
   }
 
   /** `statement`: the one that makes what is left. A query of a view, for one, runs over the dumped rows with the functions as they are now. */
   private noteUnfinished(kind: LoadFinding['kind'], object: string, error: unknown, statement: string): void {
-    const reason = `${error instanceof Error ? error.message : String(error)}. Mend what it needs, then run: ${statement}`;
-    this.findings.push({ kind, object, reason });
+    this.findings.push({ kind, object, reason: `${reasonOf(error)}. Mend what it needs, then run: ${statement}` });
   }
 
   private note(kind: LoadFinding['kind'], object: string, error: unknown): void {
-    this.findings.push({ kind, object, reason: error instanceof Error ? error.message : String(error) });
+    this.findings.push({ kind, object, reason: reasonOf(error) });
   }
 }
 
@@ -378,7 +377,7 @@ export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialRes
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 
 async function withLoad<T>(request: LoadRequest, work: (load: Load) => Promise<T>): Promise<T> {
-  const { url, role, owners, signal, baseMs = defaultBaseMs } = request;
+  const { url, role, owners, signal, baseMs = 120_000 } = request;
   const reader = new SectionReader(request.sections);
   const sessions = new LoadSessions({ url, role }, owners, signal);
   let stalled: TransferError | null = null;

@@ -115,7 +115,9 @@ export class LoadSessions {
       const session = await openSession(url, { purpose: 'load', role }).catch(() => null);
       await session?.client.query('set role none').catch(() => undefined);
       const pid: unknown = Reflect.get(left.client, 'processID');
-      await session?.client.query('select pg_catalog.pg_terminate_backend($1::int, 5000)', [pid]).catch(() => undefined);
+      await session?.client
+        .query('select pg_catalog.pg_terminate_backend($1::int, 5000)', [pid])
+        .catch(() => undefined);
       await session?.close();
     }
   }

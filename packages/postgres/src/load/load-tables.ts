@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import { type Copied, copyIn } from '../dump/copy-table';
 import { qualify } from '../dump/list-tables';
-import type { DumpManifest, TableEntry, TablesFile } from '../dump/manifest';
+import type { DumpManifest, SequenceEntry, TableEntry, TablesFile } from '../dump/manifest';
 import type { Section } from '../dump/section';
 import type { TimeBudget } from '../session/time-budget';
-import { TransferError } from '../session/transfer-error';
+import { asTransferError, TransferError } from '../session/transfer-error';
 
 export interface LoadProgress {
   tablesLoaded: number;
@@ -69,6 +69,30 @@ export async function loadTables(options: {
 /** Throws `counts_differ`. */
 export function compareCounts(head: TablesFile, manifest: DumpManifest, copied: Copied[], largeObjects: number): void {
   const isSame = manifest.tables.length === head.tables.length && manifest.large_objects === largeObjects;
-  const wrong = manifest.tables.findIndex((table, index) => table.rows !== copied[index]?.rows || table.name !== head.tables[index]?.name);
-  if (!isSame || wrong >= 0) throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
+  const wrong = manifest.tables.findIndex(
+    (table, index) => table.rows !== copied[index]?.rows || table.name !== head.tables[index]?.name,
+  );
+  if (!isSame || wrong >= 0)
+    throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
+}
+
+/** Sets each sequence to its value. `clientOf` returns the client of the sequence's owner. */
+export async function loadSequences(
+  sequences: readonly SequenceEntry[],
+  clientOf: (sequence: string) => Promise<pg.Client>,
+): Promise<void> {
+  for (const entry of sequences) {
+    const name = qualify(entry);
+    const object = `sequence ${name}`;
+    const client = await clientOf(name);
+    await client
+      .query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', [
+        name,
+        entry.last_value,
+        entry.is_called,
+      ])
+      .catch((error: unknown) => {
+        throw asTransferError('statement_failed', object, error, { object });
+      });
+  }
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { qualify } from '../dump/list-tables';
-import type { LoadFinding } from './load-database';
+import type { LoadFinding } from './load-request';
 import type { OwnedStatement } from './statement-owners';
 import { rolesOf } from './statement-roles';
 
@@ -43,13 +43,17 @@ const lackingSchema = z.array(
 export type SchemaRight = z.infer<typeof lackingSchema>[number];
 
 /** The rights that owners lack on schemas in which they have objects, or that one owner lacks on one schema. */
-export async function lackingRights(client: pg.ClientBase, one?: { owner: string; schema: string | null }): Promise<SchemaRight[]> {
+export async function lackingRights(
+  client: pg.ClientBase,
+  one?: { owner: string; schema: string | null },
+): Promise<SchemaRight[]> {
   if (one?.schema === null) return [];
   return lackingSchema.parse((await client.query(lackingSql, [one?.owner, one?.schema])).rows);
 }
 
 /** The schema that the error is about, or null when it is about something else. */
-export const deniedSchema = ({ message }: Error): string | null => /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
+export const deniedSchema = ({ message }: Error): string | null =>
+  /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
 
 const definersSql = `select p.oid::text as oid, case p.prokind when 'p' then 'procedure' else 'function' end || ' '
     || pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as object
@@ -69,10 +73,13 @@ interface Inherited {
 /** How many are named one by one. */
 const namedMax = 20;
 const list = (names: readonly string[]): string =>
-  names.length <= namedMax ? names.join(', ') : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
+  names.length <= namedMax
+    ? names.join(', ')
+    : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
 /** Why a load of a backup from before version 3 reports that owners have changed. */
-export const unknownOwners = 'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
+export const unknownOwners =
+  'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
 /** The owners of a load, without the database's owner: those who exist here, and what belonged to owners who do not. */
 export class OwnerRoles {
@@ -102,7 +109,10 @@ export class OwnerRoles {
     const inherited = this.gone.get(owner) ?? { objects: [], definers: [] };
     this.gone.set(owner, inherited);
     inherited.objects.push(object);
-    if (isDefiner) inherited.definers.push(...[...(await definersOf(client))].filter(([oid]) => !before.has(oid)).map(([, made]) => made));
+    if (isDefiner)
+      inherited.definers.push(
+        ...[...(await definersOf(client))].filter(([oid]) => !before.has(oid)).map(([, made]) => made),
+      );
     const rule = /^rule .* of (.*)$/.exec(object)?.[1] ?? /^(?:materialized |recursive )?view (.*)$/.exec(object)?.[1];
     if (rule !== undefined) this.views.add(rule);
     if (rule !== undefined && !object.startsWith('rule ')) inherited.definers.push(object);

@@ -40,7 +40,12 @@ export class OwnerWork {
   }
 
   /** `role`: null for the database's owner. */
-  async run(role: string | null, object: string, work: (client: pg.Client) => Promise<void>, borrows = true): Promise<void> {
+  async run(
+    role: string | null,
+    object: string,
+    work: (client: pg.Client) => Promise<void>,
+    borrows = true,
+  ): Promise<void> {
     const { sessions, budget, owners, roles } = this.options;
     const client = await sessions.clientOf(role);
     try {
@@ -65,7 +70,8 @@ export class OwnerWork {
    */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
     const { others } = this.options.roles;
-    const run = (): Promise<void> => this.run(role, object, (client) => runWithCustomersPath(client, text, searchPath), borrows);
+    const run = (): Promise<void> =>
+      this.run(role, object, (client) => runWithCustomersPath(client, text, searchPath), borrows);
     try {
       await run();
     } catch (error) {
@@ -92,7 +98,8 @@ export class OwnerWork {
    */
   async ownPublic(role: string | null): Promise<void> {
     const object = 'schema public';
-    const run = (runner: string | null, text: string): Promise<void> => this.run(runner, object, (client) => runStatement(client, text));
+    const run = (runner: string | null, text: string): Promise<void> =>
+      this.run(runner, object, (client) => runStatement(client, text));
     if (role === null) return run(null, `alter ${object} owner to ${name(this.options.owner)}`);
     await run(null, `drop ${object}`);
     await run(role, `create ${object}`);
@@ -117,7 +124,11 @@ export class OwnerWork {
     }
   }
 
-  private change({ schema, schema_owner: giver, owner, right }: SchemaRight, verb: string, towards: string): Promise<void> {
+  private change(
+    { schema, schema_owner: giver, owner, right }: SchemaRight,
+    verb: string,
+    towards: string,
+  ): Promise<void> {
     const object = `schema ${name(schema)}`;
     const text = `${verb} ${right} on ${object} ${towards} ${name(owner)}`;
     return this.run(this.options.roles.here(giver), object, (client) => runStatement(client, text), false);

@@ -15,7 +15,8 @@ const withoutComments = (text: string): string =>
     .replace(/^(?:--[^\n]*\n|\s)+/, '')
     .trim()
     .replace(/;$/, '');
-const sessionForm = /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
+const sessionForm =
+  /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
 const resetForm = /^RESET SESSION AUTHORIZATION$/i;
 
 /** Names an owner and creates nothing: {@link readOwners} reads it, and it is never run. */
@@ -48,13 +49,15 @@ export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
 }
 
 /** Postgres refused for want of a right. */
-export const isDenied = (error: unknown): error is Error => error instanceof Error && 'code' in error && error.code === '42501';
+export const isDenied = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && error.code === '42501';
 
 /**
  * Whether the statement itself was refused. The customer's code may raise the same error to get more rights at the next
  * attempt, but then Postgres says where in that code it happened.
  */
-export const isRefusedByPostgres = (error: unknown): error is Error => isDenied(error) && !('where' in error && error.where !== undefined);
+export const isRefusedByPostgres = (error: unknown): error is Error =>
+  isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
  * Statements for which Postgres calls no code of the customer's: it computes constants in the columns and the bounds of
@@ -64,7 +67,9 @@ export const runsNoCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
   if (/^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* NOT VALID$/is.test(outline)) return true;
   if (/^ALTER TABLE /i.test(outline)) return !/ ADD CONSTRAINT | VALIDATE | ATTACH PARTITION /i.test(outline);
-  return /^(?:CREATE (?!(?:UNIQUE )?INDEX|AGGREGATE|EXTENSION)|ALTER (?!DOMAIN)|COMMENT ON |GRANT |REVOKE )/i.test(outline);
+  return /^(?:CREATE (?!(?:UNIQUE )?INDEX|AGGREGATE|EXTENSION)|ALTER (?!DOMAIN)|COMMENT ON |GRANT |REVOKE )/i.test(
+    outline,
+  );
 };
 
 const identifier = '(?:"(?:[^"]|"")+"|[^\\s(".]+)';
@@ -120,7 +125,9 @@ export async function lendRights(
   const lent: string[] = [];
   try {
     for (const other of others) {
-      const [{ is_member: isMember, is_circle: isCircle }] = memberSchema.parse((await server.query(isMemberSql, [owner, other])).rows);
+      const [{ is_member: isMember, is_circle: isCircle }] = memberSchema.parse(
+        (await server.query(isMemberSql, [owner, other])).rows,
+      );
       if (isMember || isCircle) continue;
       await server.query(`grant ${name(other)} to ${name(owner)} with inherit true, set false`);
       lent.push(other);

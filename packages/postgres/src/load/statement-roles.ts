@@ -1,5 +1,7 @@
 const identifier = String.raw`(?:"(?:[^"]|"")+"|[a-z_\u0080-\uffff][a-z0-9_$\u0080-\uffff]*)`;
-const granted = new RegExp(String.raw`^((?:GRANT|REVOKE) [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`);
+const granted = new RegExp(
+  String.raw`^((?:GRANT|REVOKE) [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
+);
 const defaults = new RegExp(
   String.raw`^(ALTER DEFAULT PRIVILEGES FOR ROLE )(${identifier})( [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
 );
@@ -32,7 +34,10 @@ export function rolesOf(text: string): string[] {
  * The statement, with the dumped database's owner replaced by that of the target. Null when it concerns only roles that
  * the target does not have: such a grant gives nothing to anybody, and such a policy applies to nobody.
  */
-export function withRolesOf(text: string, { dumpedOwner, owner, existing, makers = new Set() }: RoleNames): string | null {
+export function withRolesOf(
+  text: string,
+  { dumpedOwner, owner, existing, makers = new Set() }: RoleNames,
+): string | null {
   const translate = (role: string): string | null => {
     if (role === 'PUBLIC') return role;
     const translated = read(role) === dumpedOwner ? owner : read(role);

@@ -47,9 +47,11 @@ const fixedStatements = new Set([
 ]);
 
 /** Comes before and after a grant that somebody other than the owner has made. The loader makes it as the owner. */
-const grantorChange = /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
+const grantorChange =
+  /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 
-const extensionForm = /^CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA (?:"(?:[^"]|"")+"|[a-z0-9_$]+)$/;
+const extensionForm =
+  /^CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA (?:"(?:[^"]|"")+"|[a-z0-9_$]+)$/;
 
 /** The name of the extension that the statement creates, or null when it creates none. */
 export function extensionOf(statement: Pick<Statement, 'outline'>): string | null {
@@ -62,19 +64,21 @@ export function extensionOf(statement: Pick<Statement, 'outline'>): string | nul
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
-export const isOnSchema = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
+export const isOnSchema = ({ outline }: Pick<Statement, 'outline'>): boolean =>
+  /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
 
 /**
  * Privileges on schemas come last: an owner who may no longer use its schema could give nothing on the objects in it.
  */
-export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(privileges: readonly Privilege[]): Privilege[] => [
-  ...privileges.filter((privilege) => !isOnSchema(privilege)),
-  ...privileges.filter(isOnSchema),
-];
+export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(
+  privileges: readonly Privilege[],
+): Privilege[] => [...privileges.filter((privilege) => !isOnSchema(privilege)), ...privileges.filter(isOnSchema)];
 
-export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean => /^REFRESH MATERIALIZED VIEW /i.test(outline);
+export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean =>
+  /^REFRESH MATERIALIZED VIEW /i.test(outline);
 
-export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
+export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean =>
+  /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
 
 /**
  * An extension's script runs with more rights than the owner's. So it runs before anything of the customer's exists,
@@ -119,7 +123,8 @@ const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\
  */
 export function judgeStatement(statement: Statement): 'run' | 'skip' {
   const { outline } = statement;
-  if (settings.test(outline) || grantorChange.test(outline) || fixedStatements.has(withoutComments(statement.text))) return 'skip';
+  if (settings.test(outline) || grantorChange.test(outline) || fixedStatements.has(withoutComments(statement.text)))
+    return 'skip';
   const isAllowed = allowed.some((pattern) => pattern.test(outline)) || extensionOf(statement) !== null;
   if (isAllowed && !refusedParts.some((pattern) => pattern.test(outline))) return 'run';
   const object = describeStatement(outline);

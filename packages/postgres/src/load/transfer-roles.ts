@@ -60,7 +60,10 @@ interface PasswordChange {
   password: string;
 }
 
-async function changePassword(admin: pg.ClientBase, { verb, role, options = '', password }: PasswordChange): Promise<void> {
+async function changePassword(
+  admin: pg.ClientBase,
+  { verb, role, options = '', password }: PasswordChange,
+): Promise<void> {
   const verifier = /^(?:SCRAM-SHA-256\$|md5[0-9a-f]{32}$)/.test(password) ? password : scramVerifier(password);
   await admin.query(quietSql);
   await admin.query(setSecretSql, [role, verifier]);
@@ -85,7 +88,12 @@ interface NewRole {
 }
 
 /** The name is random, and CREATE fails when it is taken. So nobody can have prepared a role with that name. */
-async function makeLogin(prefix: 'rd' | 'ld', options: string, request: NewRole, grant: (role: string) => string): Promise<TransferLogin> {
+async function makeLogin(
+  prefix: 'rd' | 'ld',
+  options: string,
+  request: NewRole,
+  grant: (role: string) => string,
+): Promise<TransferLogin> {
   const { admin, database, tag } = request;
   const login = { role: `${prefix}_${randomBytes(12).toString('hex')}`, password: randomBytes(24).toString('hex') };
   await inTransaction(admin, async () => {
@@ -179,7 +187,11 @@ const taggedSql = `select r.rolname as name from pg_catalog.pg_roles r where r.r
   and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2 and not exists (select from pg_catalog.pg_auth_members m where m.roleid = r.oid)`;
 
 /** Drops the roles of `tag` that were left, except those in `kept`. */
-export async function sweepTransferRoles(admin: pg.ClientBase, tag: string, kept: ReadonlySet<string> = new Set()): Promise<void> {
+export async function sweepTransferRoles(
+  admin: pg.ClientBase,
+  tag: string,
+  kept: ReadonlySet<string> = new Set(),
+): Promise<void> {
   const { rows } = await admin.query(taggedSql, [transferRolePattern.source, tag]);
   for (const found of namesSchema.parse(rows)) if (!kept.has(found.name)) await dropTransferRole(admin, found.name);
 }

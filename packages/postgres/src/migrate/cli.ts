@@ -12,7 +12,9 @@ const passwordsSchema = z
   .string()
   .transform((text) => text.split(','))
   .pipe(z.array(z.string().min(16)));
-const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: passwordsSchema })).min(1);
+const databasesSchema = z
+  .array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: passwordsSchema }))
+  .min(1);
 
 /**
  * Creates the roles and databases that are missing, in an empty cluster and also where there is data already. Gives the
@@ -34,7 +36,11 @@ async function createDatabases(): Promise<Record<string, string[]>> {
  * Always a process of its own: jest's sandbox cannot import the ESM glue of the engine, and the engine keeps state in
  * its module.
  */
-async function main(command: string | undefined, serviceDir: string | undefined, name: string | undefined): Promise<unknown> {
+async function main(
+  command: string | undefined,
+  serviceDir: string | undefined,
+  name: string | undefined,
+): Promise<unknown> {
   if (command === 'databases') return createDatabases();
   // Never an argument, because every user of the machine can read a command line.
   const databaseUrl = readVariable(process.env, 'DATABASE_URL');

@@ -46,7 +46,12 @@ export async function findPendingSql(serviceDir: string, adminUrl: string): Prom
  * Does the work of `prisma migrate dev --create-only --name`. Returns the new folder, or null if there is nothing to
  * write.
  */
-export async function createMigration(serviceDir: string, adminUrl: string, name: string, at: Date): Promise<string | null> {
+export async function createMigration(
+  serviceDir: string,
+  adminUrl: string,
+  name: string,
+  at: Date,
+): Promise<string | null> {
   if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`A migration's name is snake_case, not "${name}"`);
   const sql = await findPendingSql(serviceDir, adminUrl);
   return sql === null ? null : writeMigration(readMigrationFolder(serviceDir).migrationsDir, name, sql, at);

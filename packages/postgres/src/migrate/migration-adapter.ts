@@ -18,7 +18,8 @@ const charColumns = new WeakMap<object, number[]>();
 
 /** Makes the adapter treat a "char" as text, and notes for which columns that was done. */
 function reportCharAsText<T>(result: T): T {
-  if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields)) return result;
+  if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields))
+    return result;
   const fields: { dataTypeID: number }[] = result.fields;
   const found = [...fields.keys()].filter((column) => fields[column]?.dataTypeID === internalCharOid);
   for (const field of fields) if (field.dataTypeID === internalCharOid) field.dataTypeID = textOid;
@@ -111,7 +112,10 @@ export class MigrationAdapter extends PrismaPg {
     const database = `prisma_migrate_shadow_db_${randomUUID()}`;
     const admin = await this.connect();
     await admin.executeScript(`CREATE DATABASE "${database}"`);
-    const shadow = sendWhole(reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect()), this.#asOne);
+    const shadow = sendWhole(
+      reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect()),
+      this.#asOne,
+    );
     const close = shadow.dispose.bind(shadow);
     shadow.dispose = async () => {
       await close();

@@ -33,7 +33,10 @@ export function readMigrationList(migrationsDir: string): MigrationList {
   return {
     baseDir: migrationsDir,
     shadowDbInitScript: '',
-    lockfile: { path: 'migration_lock.toml', content: fs.existsSync(lockfile) ? fs.readFileSync(lockfile, 'utf8') : null },
+    lockfile: {
+      path: 'migration_lock.toml',
+      content: fs.existsSync(lockfile) ? fs.readFileSync(lockfile, 'utf8') : null,
+    },
     migrationDirectories: listMigrations(migrationsDir).map((name) => ({
       path: name,
       migrationFile: {

@@ -29,7 +29,9 @@ export async function readPendingSql(serviceDir: string, adminUrl: string): Prom
 async function runCli(args: readonly string[], databaseUrl: string): Promise<string> {
   const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
   try {
-    const { stdout } = await run(process.execPath, [cli, ...args], { env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl } });
+    const { stdout } = await run(process.execPath, [cli, ...args], {
+      env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl },
+    });
     return stdout;
   } catch (error) {
     const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error);

@@ -54,7 +54,9 @@ export async function openSchemaEngine(
 /** Does what the package's own entry does with `import … from "./x.wasm"`, which Node 20 does not support. */
 async function loadGlue(): Promise<EngineGlue> {
   const folder = path.dirname(createRequire(__filename).resolve('@prisma/schema-engine-wasm/schema_engine_bg'));
-  globalThis.PRISMA_WASM_PANIC_REGISTRY ??= { set_message: (message) => process.stderr.write(`schema engine panic: ${message}\n`) };
+  globalThis.PRISMA_WASM_PANIC_REGISTRY ??= {
+    set_message: (message) => process.stderr.write(`schema engine panic: ${message}\n`),
+  };
   const glue: EngineGlue = await import(pathToFileURL(path.join(folder, 'schema_engine_bg.js')).href);
   const bytes = fs.readFileSync(path.join(folder, 'schema_engine_bg.wasm'));
   const { instance } = await WebAssembly.instantiate(bytes, { './schema_engine_bg.js': glue });

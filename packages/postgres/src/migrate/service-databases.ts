@@ -12,7 +12,8 @@ export interface ServiceDatabase {
 }
 
 /** Tells the login of one password from the login of another: 32 bits of the password's hash. */
-export const fingerprintOf = (password: string): string => createHash('sha256').update(password).digest('hex').slice(0, 8);
+export const fingerprintOf = (password: string): string =>
+  createHash('sha256').update(password).digest('hex').slice(0, 8);
 
 /** The role that a service logs in as with this password. */
 export const loginOf = (name: string, password: string): string => `${name}_${fingerprintOf(password)}`;
@@ -28,7 +29,8 @@ export async function ensureServiceDatabases(adminUrl: string, databases: readon
   await admin.connect();
   try {
     // A service's role may connect only to its own database.
-    for (const common of ['postgres', 'template1']) await admin.query(`REVOKE CONNECT, TEMPORARY ON DATABASE ${common} FROM PUBLIC`);
+    for (const common of ['postgres', 'template1'])
+      await admin.query(`REVOKE CONNECT, TEMPORARY ON DATABASE ${common} FROM PUBLIC`);
     for (const database of databases) {
       await ensureServiceDatabase(admin, database);
       await removeOtherLogins(admin, adminUrl, database);
@@ -51,7 +53,12 @@ async function ensureServiceDatabase(admin: pg.Client, { name, passwords }: Serv
   for (const password of passwords) {
     const login = loginOf(name, password);
     await ensureRole(admin, login);
-    await setRolePassword(admin, { verb: 'alter', role: login, options: 'login nosuperuser nocreatedb nocreaterole', password });
+    await setRolePassword(admin, {
+      verb: 'alter',
+      role: login,
+      options: 'login nosuperuser nocreatedb nocreaterole',
+      password,
+    });
     await admin.query(`GRANT ${quote(name)} TO ${quote(login)}`);
     await admin.query(`ALTER ROLE ${quote(login)} SET role = ${pg.escapeLiteral(name)}`);
   }
@@ -60,11 +67,16 @@ async function ensureServiceDatabase(admin: pg.Client, { name, passwords }: Serv
   await admin.query(`REVOKE ALL ON DATABASE ${quote(name)} FROM PUBLIC`);
 }
 
-async function removeOtherLogins(admin: pg.Client, adminUrl: string, { name, passwords }: ServiceDatabase): Promise<void> {
+async function removeOtherLogins(
+  admin: pg.Client,
+  adminUrl: string,
+  { name, passwords }: ServiceDatabase,
+): Promise<void> {
   const members = `SELECT m.rolname AS login FROM pg_auth_members JOIN pg_roles m ON m.oid = member JOIN pg_roles o ON o.oid = roleid WHERE o.rolname = $1`;
   const { rows } = await admin.query<{ login: string }>(members, [name]);
   const wanted = new Set(passwords.map((password) => loginOf(name, password)));
-  const isLogin = (login: string): boolean => login.startsWith(`${name}_`) && /^_[0-9a-f]{8}$/.test(login.slice(name.length));
+  const isLogin = (login: string): boolean =>
+    login.startsWith(`${name}_`) && /^_[0-9a-f]{8}$/.test(login.slice(name.length));
   for (const { login } of rows.filter((each) => isLogin(each.login) && !wanted.has(each.login))) {
     await admin.query(`ALTER ROLE ${quote(login)} NOLOGIN`);
     await endSessions(admin, login);
@@ -76,11 +88,19 @@ async function removeOtherLogins(admin: pg.Client, adminUrl: string, { name, pas
 }
 
 /** An earlier release logged in as the owner itself, which it may until its password is rotated away. */
-async function isOwnersLoginOver(admin: pg.Client, adminUrl: string, { name, passwords }: ServiceDatabase): Promise<boolean> {
+async function isOwnersLoginOver(
+  admin: pg.Client,
+  adminUrl: string,
+  { name, passwords }: ServiceDatabase,
+): Promise<boolean> {
   const owner = await admin.query('SELECT 1 FROM pg_roles WHERE rolname = $1 AND rolcanlogin', [name]);
   if (owner.rowCount === 0) return false;
   for (const password of passwords) {
-    const url = Object.assign(new URL(adminUrl), { username: name, password: encodeURIComponent(password), pathname: `/${name}` });
+    const url = Object.assign(new URL(adminUrl), {
+      username: name,
+      password: encodeURIComponent(password),
+      pathname: `/${name}`,
+    });
     const session = new pg.Client({ connectionString: url.href });
     try {
       await session.connect();
@@ -98,7 +118,8 @@ const endSessions = (admin: pg.Client, login: string): Promise<unknown> =>
   admin.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = $1', [login]);
 
 /** Wrong password, or a role that may not log in. */
-export const isLoginRefused = (error: unknown): boolean => error instanceof pg.DatabaseError && error.code?.startsWith('28') === true;
+export const isLoginRefused = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code?.startsWith('28') === true;
 
 /**
  * Returns a superuser's URL with one password. During a rotation the given URL has two, separated by a comma. The
@@ -107,7 +128,9 @@ export const isLoginRefused = (error: unknown): boolean => error instanceof pg.D
  * @throws if neither password is accepted
  */
 export async function settleSuperuser(adminUrl: string, socketFolder: string | null = null): Promise<string> {
-  const urls = new URL(adminUrl).password.split(',').map((password) => Object.assign(new URL(adminUrl), { password }).href);
+  const urls = new URL(adminUrl).password
+    .split(',')
+    .map((password) => Object.assign(new URL(adminUrl), { password }).href);
   const [current = adminUrl] = urls;
   if (urls.length === 1) return current;
   for (const [at, url] of urls.entries()) {
@@ -116,7 +139,11 @@ export async function settleSuperuser(adminUrl: string, socketFolder: string | n
       await admin.connect();
       if (at === 0) return current;
       const { username, password } = new URL(current);
-      await setRolePassword(admin, { verb: 'alter', role: decodeURIComponent(username), password: decodeURIComponent(password) });
+      await setRolePassword(admin, {
+        verb: 'alter',
+        role: decodeURIComponent(username),
+        password: decodeURIComponent(password),
+      });
       return current;
     } catch (error) {
       if (!isLoginRefused(error) || at === urls.length - 1) throw error;

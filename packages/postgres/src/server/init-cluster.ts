@@ -38,7 +38,20 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
     await run(
       initdb,
       // checksums: a flipped bit on disk becomes an error instead of a wrong answer
-      ['-D', dataDir, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8', '--locale=C', '-k', '-N'],
+      [
+        '-D',
+        dataDir,
+        '-U',
+        'postgres',
+        '-A',
+        'scram-sha-256',
+        `--pwfile=${passwordFile}`,
+        '-E',
+        'UTF8',
+        '--locale=C',
+        '-k',
+        '-N',
+      ],
       { ...account, env: postgresEnvironment, cwd: '/' },
     );
   } finally {
@@ -51,7 +64,10 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
  * password. That takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get
  * their own (see {@link makeCluster}).
  */
-async function copyPrepared(initdb: string, to: { prepared: string; unfinished: string; password: string }): Promise<void> {
+async function copyPrepared(
+  initdb: string,
+  to: { prepared: string; unfinished: string; password: string },
+): Promise<void> {
   const template = path.join(to.prepared, createHash('sha256').update(initdb).digest('hex').slice(0, 12));
   if (!fs.existsSync(template)) await prepare(initdb, template);
   await run('cp', ['-a', template, to.unfinished], { env: postgresEnvironment });

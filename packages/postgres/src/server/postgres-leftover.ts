@@ -30,9 +30,13 @@ export async function clearLeftoverPostgres(dataDir: string): Promise<void> {
  * there is none. The number in postmaster.pid is not used: a server in a box writes the pid that it has inside the box.
  */
 export function findPostmaster(dataDir: string): ProcessProof | null {
-  const pid = process.platform === 'linux' ? (listProcessesIn(dataDir).find(isPostmaster) ?? null) : readPidFile(dataDir);
+  const pid =
+    process.platform === 'linux' ? (listProcessesIn(dataDir).find(isPostmaster) ?? null) : readPidFile(dataDir);
   const proof = pid === null ? null : proveProcess(pid);
-  const isOurs = pid !== null && isPostmaster(pid) && (process.platform === 'linux' || readCommandLine(pid).includes(`-D ${dataDir} `));
+  const isOurs =
+    pid !== null &&
+    isPostmaster(pid) &&
+    (process.platform === 'linux' || readCommandLine(pid).includes(`-D ${dataDir} `));
   return isOurs ? proof : null;
 }
 

@@ -175,14 +175,26 @@ interface Spawned {
  * A server with customers in it runs under its own account as root, and otherwise in a box. So a shell in it reaches
  * nothing but the server's own data.
  */
-async function spawnServer({ program, dataDir, args, account, sessionBytes, socketFolder, files }: Spawned): Promise<GuardedChild> {
+async function spawnServer({
+  program,
+  dataDir,
+  args,
+  account,
+  sessionBytes,
+  socketFolder,
+  files,
+}: Spawned): Promise<GuardedChild> {
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
     // Shared buffers do not count.
     const limits = { memoryBytes: sessionBytes, signalOnOrphan: 'SIGINT' as const };
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, ...limits };
-    return spawnGuarded(program, ['-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })], options);
+    return spawnGuarded(
+      program,
+      ['-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })],
+      options,
+    );
   }
   const shownFiles = Object.entries(files).map(([setting, from]) => ({ setting, from, to: fileInBox(setting) }));
   const shownSettings = {
@@ -207,7 +219,8 @@ async function spawnServer({ program, dataDir, args, account, sessionBytes, sock
   });
 }
 
-const socketSetting = (folder: string | null): Record<string, string> => (folder === null ? {} : { unix_socket_directories: folder });
+const socketSetting = (folder: string | null): Record<string, string> =>
+  folder === null ? {} : { unix_socket_directories: folder };
 
 const settingsArguments = (settings: Readonly<Record<string, string>>): string[] =>
   Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -223,7 +236,9 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     // function ran it.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
-    ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
+    ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1'
+      ? { fsync: 'off', full_page_writes: 'off' }
+      : {}),
     ...options.settings,
   };
 }

@@ -8,7 +8,8 @@ const chunkBytes = 64 * 1024;
 function descriptorOf(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   const descriptor: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'fd') : undefined;
-  if (typeof descriptor !== 'number' || descriptor < 0) throw new Error('this platform gives no file descriptor for a socket');
+  if (typeof descriptor !== 'number' || descriptor < 0)
+    throw new Error('this platform gives no file descriptor for a socket');
   return descriptor;
 }
 

@@ -69,7 +69,14 @@ export function sessionStartupOptions(
   isBefore17: boolean,
 ): string {
   const login = decodeURIComponent(new URL(url).username);
-  return startupOptions({ purpose, login, role, settings, limits: { ...defaultLimits[purpose], ...limits }, isBefore17 });
+  return startupOptions({
+    purpose,
+    login,
+    role,
+    settings,
+    limits: { ...defaultLimits[purpose], ...limits },
+    isBefore17,
+  });
 }
 
 /**
@@ -80,7 +87,10 @@ export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<
   try {
     return await open(false);
   } catch (error) {
-    if (!(error instanceof Error && error.message.includes('unrecognized configuration parameter "transaction_timeout"'))) throw error;
+    if (
+      !(error instanceof Error && error.message.includes('unrecognized configuration parameter "transaction_timeout"'))
+    )
+      throw error;
     return open(true);
   }
 }

@@ -54,7 +54,14 @@ interface StartupSettings {
 }
 
 /** The `options` of a startup packet. These settings override ALTER DATABASE and ALTER ROLE … SET. */
-export function startupOptions({ purpose, login, role, limits, settings: further, isBefore17 }: StartupSettings): string {
+export function startupOptions({
+  purpose,
+  login,
+  role,
+  limits,
+  settings: further,
+  isBefore17,
+}: StartupSettings): string {
   const settings: Record<string, string> = {
     ...further,
     // No role can have the name "none". It means the role that logs in.

@@ -34,7 +34,11 @@ export class TimeBudget {
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => {
-          const error = new TransferError('stalled', `${object} made no progress in ${Math.round(this.allowedMs / 1000)} s`, { object });
+          const error = new TransferError(
+            'stalled',
+            `${object} made no progress in ${Math.round(this.allowedMs / 1000)} s`,
+            { object },
+          );
           this.onStalled(error);
           reject(error);
         },

@@ -41,7 +41,24 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
  * read-only transactions. And 55000: an object lacks what the statement needs, for example a partition that is not
  * attached.
  */
-const permanentClasses = new Set(['0A', '0L', '0P', '21', '22', '23', '25', '2B', '2F', '38', '39', '3F', '42', '44', '54', 'P0']);
+const permanentClasses = new Set([
+  '0A',
+  '0L',
+  '0P',
+  '21',
+  '22',
+  '23',
+  '25',
+  '2B',
+  '2F',
+  '38',
+  '39',
+  '3F',
+  '42',
+  '44',
+  '54',
+  'P0',
+]);
 
 /** Whether Postgres will refuse the same again. */
 export function isPermanentSqlState(code: unknown): boolean {
@@ -49,7 +66,8 @@ export function isPermanentSqlState(code: unknown): boolean {
 }
 
 /** The same of an error as a session gets it. */
-export const isPermanent = (error: unknown): boolean => error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
+export const isPermanent = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
 
 /**
  * Undefined names. To a reader of a database they also mean that a relation, a column, an object, a function or a
@@ -60,7 +78,8 @@ const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '
 /** The same for a statement that only reads what was listed before: something may have been dropped since. */
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 
-export const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+export const sqlStateOf = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
 
 const outOfMemory = '53200';
 const largeRequestBytes = 16 * 2 ** 20;
@@ -96,7 +115,8 @@ export class TransferError extends Error {
     const isTooLarge = isTooLargeForSession(options.cause);
     const said = options.cause instanceof Error ? options.cause.message : message;
     this.reason = isTooLarge ? 'it needs more memory than its server gives one session' : said;
-    this.isPermanent = options.isPermanent ?? (isTooLarge || permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
+    this.isPermanent =
+      options.isPermanent ?? (isTooLarge || permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
   }
 }
 
@@ -112,7 +132,14 @@ export function asTransferError(
 ): TransferError {
   if (error instanceof TransferError) {
     if (error.object !== null || options.object === undefined) return error;
-    return new TransferError(error.code, error.message, { cause: error, object: options.object, isPermanent: error.isPermanent });
+    return new TransferError(error.code, error.message, {
+      cause: error,
+      object: options.object,
+      isPermanent: error.isPermanent,
+    });
   }
-  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error, ...options });
+  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+    ...options,
+  });
 }

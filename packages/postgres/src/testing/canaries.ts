@@ -45,7 +45,10 @@ export class Canaries {
     for (const adminUrl of adminUrls) {
       await runSql(adminUrl, `create database ${database} template template0`);
       await runSql(adminUrl, `revoke connect on database ${database} from public`);
-      const session = new pg.Client({ connectionString: withDatabase(adminUrl, database), application_name: applicationName });
+      const session = new pg.Client({
+        connectionString: withDatabase(adminUrl, database),
+        application_name: applicationName,
+      });
       session.on('error', () => undefined);
       await session.connect();
       sessions.push(session);
@@ -72,7 +75,8 @@ export class Canaries {
    */
   async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
-    if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
+    if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret)
+      found.push('the file was changed');
     if (this.child.exitCode !== null || this.child.signalCode !== null) found.push('the process was ended');
     for (const session of this.sessions) {
       const rows = await session.query('select secret from secret').then(
@@ -91,7 +95,8 @@ export class Canaries {
 
   async stop(): Promise<void> {
     await Promise.all(this.sessions.map((session) => session.end().catch(() => undefined)));
-    for (const adminUrl of this.adminUrls) await runSql(adminUrl, `drop database if exists ${this.database} with (force)`);
+    for (const adminUrl of this.adminUrls)
+      await runSql(adminUrl, `drop database if exists ${this.database} with (force)`);
     this.child.kill('SIGKILL');
     rmSync(this.folder, { recursive: true, force: true });
   }

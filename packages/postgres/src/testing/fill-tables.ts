@@ -93,7 +93,9 @@ function listValues({ type, base, labels, length }: Column, number: number): str
     ];
   const values = valuesOf[name]?.(number) ?? texts(number);
   // A length counts characters. A pair of surrogates is one character.
-  return length === 0 || type.startsWith('bit') ? values : values.map((value) => Array.from(value).slice(0, length).join(''));
+  return length === 0 || type.startsWith('bit')
+    ? values
+    : values.map((value) => Array.from(value).slice(0, length).join(''));
 }
 
 const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
@@ -125,7 +127,8 @@ export interface FilledTables {
 export async function fillTables(client: pg.Client, rowsEach: number): Promise<FilledTables> {
   const { rows } = await client.query(columnsSql);
   const tables = new Map<string, Column[]>();
-  for (const column of z.array(columnRow).parse(rows)) tables.set(column.table, [...(tables.get(column.table) ?? []), column]);
+  for (const column of z.array(columnRow).parse(rows))
+    tables.set(column.table, [...(tables.get(column.table) ?? []), column]);
   const made = new Map<string, number>();
   const insert = async (table: string, columns: readonly Column[], number: number, isOdd: boolean): Promise<void> => {
     const values = columns.map((column, at) => expressionOf(column, at, number, isOdd));
@@ -139,7 +142,11 @@ export async function fillTables(client: pg.Client, rowsEach: number): Promise<F
   // A row that a foreign key needs may be made later in the order, or be in the same table.
   for (let pass = 0; pass < 4; pass += 1) {
     for (const [table, columns] of tables) {
-      for (let number = pass * 100; number < pass * 100 + rowsEach * 2 && (made.get(table) ?? 0) < rowsEach; number += 1) {
+      for (
+        let number = pass * 100;
+        number < pass * 100 + rowsEach * 2 && (made.get(table) ?? 0) < rowsEach;
+        number += 1
+      ) {
         await insert(table, columns, number, number % 2 === 1);
       }
     }

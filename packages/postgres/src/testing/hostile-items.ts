@@ -108,7 +108,12 @@ export const items: Record<string, Item> = {
   },
   trigger(room) {
     const [table, trigger] = [room.name(), room.bare()];
-    const when = room.random.pick(['before insert', 'after insert or update', 'after insert or update or delete', 'before update']);
+    const when = room.random.pick([
+      'before insert',
+      'after insert or update',
+      'after insert or update or delete',
+      'before update',
+    ]);
     const each = room.random.pick(['row', 'statement']);
     const fires = room.random.pick(['enable always', 'enable replica', 'enable']);
     return [

@@ -54,7 +54,9 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
       return true;
     end $trap$`,
     ...['int', 'text', 'bigint'].map(
-      (type) => `create function public.spring_${type}(how text, given ${type}) returns ${type} language plpgsql immutable
+      (
+        type,
+      ) => `create function public.spring_${type}(how text, given ${type}) returns ${type} language plpgsql immutable
       as $trap$ begin perform public.spring(how); return given; end $trap$`,
     ),
     `create function public.spring_trigger() returns trigger language plpgsql as $trap$ begin perform public.spring('trigger ' || tg_name); return coalesce(new, old); end $trap$`,
@@ -62,7 +64,10 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
 }
 
 /** Settings for a role or a database that would take over the sessions of whoever connects. */
-export function hostileSettings(random: SeededRandom, { owner, database }: { owner: string; database: string }): string[] {
+export function hostileSettings(
+  random: SeededRandom,
+  { owner, database }: { owner: string; database: string },
+): string[] {
   const values = [
     `search_path = 'a; alter role ${owner} superuser; --', "b""c"`,
     'search_path = public, pg_catalog',
@@ -89,7 +94,11 @@ export function hostileSettings(random: SeededRandom, { owner, database }: { own
     'event_triggers = on',
     "dynamic_library_path = '/tmp'",
   ];
-  const places = [`role ${quote(owner)}`, `database ${quote(database)}`, `role ${quote(owner)} in database ${quote(database)}`];
+  const places = [
+    `role ${quote(owner)}`,
+    `database ${quote(database)}`,
+    `role ${quote(owner)} in database ${quote(database)}`,
+  ];
   return random.pickSome(values, 6).map((value) => `alter ${random.pick(places)} set ${value}`);
 }
 

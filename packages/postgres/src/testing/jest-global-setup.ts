@@ -28,7 +28,11 @@ export default async function startSharedCluster(): Promise<void> {
   const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
   // From here on every process of the run, including this one, copies a prepared cluster instead of running initdb.
   process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;
-  const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off', ...locks } });
+  const server = await startPostgres({
+    folder,
+    isEphemeral: true,
+    settings: { max_connections: '400', autovacuum: 'off', ...locks },
+  });
   globalThis.stopDrydockTestCluster = async () => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });

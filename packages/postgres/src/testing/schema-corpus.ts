@@ -61,7 +61,10 @@ export const asReadAgain = (statement: string): string =>
 
 /** The statements of a dump with its privileges, ordered by their text, with the same name for the owner everywhere. */
 export async function statementsOf(url: string, owner: string): Promise<string[]> {
-  const sections = await Promise.all([dumpSchema({ url, section: 'pre-data' }), dumpSchema({ url, section: 'post-data' })]);
+  const sections = await Promise.all([
+    dumpSchema({ url, section: 'pre-data' }),
+    dumpSchema({ url, section: 'post-data' }),
+  ]);
   const texts = sections.flatMap(splitStatements).map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''));
   return texts.map((text) => text.replaceAll(`"${owner}"`, owner).replaceAll(owner, 'OWNER')).sort();
 }

@@ -22,7 +22,8 @@ export function publishSharedCluster(cluster: SharedCluster): void {
 export function readSharedCluster(): SharedCluster {
   const adminUrl = process.env[adminUrlVariable];
   const ownerPassword = process.env[ownerPasswordVariable];
-  if (adminUrl === undefined || ownerPassword === undefined) throw new Error('The shared test cluster is started by jest (globalSetup)');
+  if (adminUrl === undefined || ownerPassword === undefined)
+    throw new Error('The shared test cluster is started by jest (globalSetup)');
   return { adminUrl, ownerPassword };
 }
 

@@ -12,7 +12,9 @@ export async function abandonMove(move: Move): Promise<void> {
     const { publisher, replicator } = stage.own;
     const server = await stage.server('old');
     await dropSlots(stage);
-    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [publisher.role]);
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [
+      publisher.role,
+    ]);
     if (there.rowCount === 1) {
       await ensureOldRoles(stage, await readOwners(server, move.databaseName));
       await unpublish(stage);

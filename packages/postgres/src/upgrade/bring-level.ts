@@ -69,7 +69,11 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
  * rights are what they should be. Until then nobody was let into the target. `onPart` is called when a part has ended.
  * Throws UpgradeError `not_caught_up`, `rights_differ`.
  */
-export async function bringLevel(stage: Stage, prepared: Prepared, onPart: (part: string) => void = () => undefined): Promise<void> {
+export async function bringLevel(
+  stage: Stage,
+  prepared: Prepared,
+  onPart: (part: string) => void = () => undefined,
+): Promise<void> {
   if (stage.move.path === 'restore') {
     await levelServers(stage);
     onPart('roles');

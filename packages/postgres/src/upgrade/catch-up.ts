@@ -17,7 +17,10 @@ export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     if (move.path === 'logical') {
       for (let sent = 0; sent < markersMax; sent++) if ((await sendMarker(stage, markerLimitMs)) < nearMs) break;
-      await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), await stage.keeper(), await readHorizon(stage)));
+      await writeHorizon(
+        stage,
+        await copyLargeObjects(await stage.reader('old'), await stage.keeper(), await readHorizon(stage)),
+      );
     }
     await (await stage.server('target')).query('checkpoint');
     move.progress?.(1);

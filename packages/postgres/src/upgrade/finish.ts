@@ -7,7 +7,9 @@ export async function finishTarget(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const { keeper: login, schema } = stage.own;
     const server = await stage.server('target');
-    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [login.role]);
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [
+      login.role,
+    ]);
     if (there.rowCount === 0) return;
     await ensureTargetRoles(stage, await readOwners(server, move.databaseName));
     await unsubscribe(stage);

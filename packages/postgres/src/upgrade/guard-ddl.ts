@@ -55,7 +55,8 @@ export async function installGuard(stage: Stage): Promise<void> {
   for (;;) {
     const [passed] = await readRows(guardian, idSchema, passedSql);
     if (boundary && passed && passed.id >= boundary.id) return;
-    if (performance.now() > untilMs) throw new UpgradeError('busy', `a transaction has been open for over ${waitSeconds} s`);
+    if (performance.now() > untilMs)
+      throw new UpgradeError('busy', `a transaction has been open for over ${waitSeconds} s`);
     await wait(20);
   }
 }

@@ -1,5 +1,12 @@
 /** @processes */
-import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import {
+  type Customer,
+  createCustomer,
+  cutOver,
+  endMove,
+  startTwoServers,
+  type TwoServers,
+} from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { askRows } from './check/ask-rows';
@@ -80,8 +87,12 @@ const seenSql = 'select distinct who from public.seen';
 
 async function makeHostile(path: 'logical' | 'offline'): Promise<Customer> {
   const move = await createCustomer(servers, 'hostile_shop');
-  await withClient(withDatabase(servers.old.adminUrl, 'postgres'), (client) => client.query('alter role hostile_shop rename to hostile'));
-  await withClient(servers.old.adminUrl, (client) => client.query("alter role hostile password 'the-owner-s-password'"));
+  await withClient(withDatabase(servers.old.adminUrl, 'postgres'), (client) =>
+    client.query('alter role hostile_shop rename to hostile'),
+  );
+  await withClient(servers.old.adminUrl, (client) =>
+    client.query("alter role hostile password 'the-owner-s-password'"),
+  );
   const rename = (url: string): string => Object.assign(new URL(url), { username: 'hostile' }).href;
   const customer = { ...move, path, ownUrl: rename(move.ownUrl), ownTargetUrl: rename(move.ownTargetUrl) };
   await withClient(customer.ownUrl, async (client) => {
@@ -147,7 +158,9 @@ test('a sequence that becomes a view between listing and reading is refused, and
   );
   await expect(readPositions(reader, ['"public"."counted"'])).rejects.toThrow('restricted');
   await stage.close();
-  expect(await runSql({ connectionString: adminOf('old'), options: '-c role=none' }, 'select * from public.seen')).toEqual([]);
+  expect(
+    await runSql({ connectionString: adminOf('old'), options: '-c role=none' }, 'select * from public.seen'),
+  ).toEqual([]);
   await removeHostile();
 });
 

@@ -54,7 +54,8 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
   for (;;) {
     const [found] = await readRows(server, mayConnectSchema, mayConnectSql, [databaseName, ours]);
     const grantees = (found?.grantees ?? []).map(({ grantee }) => (grantee === null ? 'public' : name(grantee)));
-    if (grantees.length > 0) await revoke(server, `revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
+    if (grantees.length > 0)
+      await revoke(server, `revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
     if (sessions?.left === 0 && grantees.length === 0) return;

@@ -18,7 +18,12 @@ export type Part = keyof SchemaPlan;
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
-const statementSchema = z.object({ number: z.number(), sql: z.string(), owner: z.string().nullable(), token: z.string() });
+const statementSchema = z.object({
+  number: z.number(),
+  sql: z.string(),
+  owner: z.string().nullable(),
+  token: z.string(),
+});
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
@@ -45,7 +50,12 @@ export async function storePlan(stage: Stage, plan: SchemaPlan): Promise<void> {
   await keeper.query('commit');
 }
 
-async function insertPart(stage: Stage, keeper: pg.Client, part: string, statements: readonly PlannedStatement[]): Promise<void> {
+async function insertPart(
+  stage: Stage,
+  keeper: pg.Client,
+  part: string,
+  statements: readonly PlannedStatement[],
+): Promise<void> {
   await keeper.query(
     `insert into ${stage.own.schema}.statement (part, number, sql, owner, token) select $1, s.number, s.sql, s.owner, s.token
       from unnest($2::text[], $3::text[], $4::uuid[]) with ordinality s (sql, owner, token, number)`,
@@ -141,7 +151,11 @@ async function runStatements(
   if (failed) throw failed.reason;
 }
 
-async function makeStatement(stage: Stage, { part, lane }: { part: Part; lane: number }, statement: StoredStatement): Promise<void> {
+async function makeStatement(
+  stage: Stage,
+  { part, lane }: { part: Part; lane: number },
+  statement: StoredStatement,
+): Promise<void> {
   const { sql, owner } = statement;
   try {
     if (owner === null) return await makeExtension(stage, statement);
@@ -173,7 +187,8 @@ async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatemen
   } catch (error) {
     if (!isRefusedByPostgres(error)) throw error;
     const [{ outline } = { outline: '' }] = splitStatements(`${statement.sql}\n;`);
-    if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline })) return makeAsOwner(stage, maker, statement);
+    if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline }))
+      return makeAsOwner(stage, maker, statement);
     if (!runsNoCode(outline) && !(await attachRunsNoCode(await stage.keeper(), outline))) throw error;
     await withAllRights(stage, owner, run);
   }
@@ -218,7 +233,10 @@ async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refuse
   const keeper = await stage.keeper();
   const [database] = await readRows(keeper, namedSchema, databaseOwnerSql);
   const giverOf = (name: string): string => (name === 'pg_database_owner' ? (database?.name ?? platformRole) : name);
-  const lacking = (await readLacking(keeper, owner, refused)).map(({ right, giver }) => ({ right, giver: giverOf(giver) }));
+  const lacking = (await readLacking(keeper, owner, refused)).map(({ right, giver }) => ({
+    right,
+    giver: giverOf(giver),
+  }));
   const lent = lacking.filter(({ giver }) => giver !== platformRole && giver !== owner);
   for (const { right, giver } of lent) {
     await insertLast(stage, keeper, { sql: `REVOKE ${right} FROM ${pg.escapeIdentifier(owner)}`, owner: giver });
@@ -268,13 +286,16 @@ async function withAllRights(stage: Stage, owner: string, work: () => Promise<vo
   await lendRights(await stage.server('target'), owner, others, work);
 }
 
-const extensionForm = /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
+const extensionForm =
+  /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
 
 /** By the superuser, while nothing of the customer's is in the database but empty schemas. */
 async function makeExtension(stage: Stage, { sql, token }: StoredStatement): Promise<void> {
   const form = extensionForm.exec(sql);
   if (form === null) throw new UpgradeError('statement_failed', 'no extension');
-  const { client, close } = await openSession(withDatabase(stage.move.targetUrl, stage.move.databaseName), { purpose: 'admin' });
+  const { client, close } = await openSession(withDatabase(stage.move.targetUrl, stage.move.databaseName), {
+    purpose: 'admin',
+  });
   try {
     await client.query(`create extension if not exists ${form[1]} with schema ${form[2]}`);
   } finally {

@@ -32,7 +32,9 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   await publisher.query('begin');
   await publisher.query(`create schema ${schema}`);
   await publisher.query(`create table ${schema}.marker (id text primary key)`);
-  await publisher.query(`create table ${schema}.replica_identity (relation oid primary key, identity "char" not null, index_name text)`);
+  await publisher.query(
+    `create table ${schema}.replica_identity (relation oid primary key, identity "char" not null, index_name text)`,
+  );
   await publisher.query('commit');
 }
 
@@ -41,7 +43,9 @@ export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
   const publisher = await stage.publisher();
   if (await isThere(publisher, 'select from pg_catalog.pg_publication where pubname = $1', [publication])) return;
-  const tables = (await customerTables(await stage.reader('old'), stage.own)).filter(({ isLogged }) => isLogged).map(qualify);
+  const tables = (await customerTables(await stage.reader('old'), stage.own))
+    .filter(({ isLogged }) => isLogged)
+    .map(qualify);
   await publisher.query('begin');
   await publisher.query(`create publication ${publication} for table only ${schema}.marker`);
   for (let from = 0; from < tables.length; from += tablesAtOnce) {
@@ -86,9 +90,13 @@ export async function subscribe(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();
   if (!(await isSubscribed(keeper, stage))) {
     await dropSlots(stage); // of a subscription whose making was cut
-    await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [slot]);
+    await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
+      slot,
+    ]);
     // Binary values carry type numbers, which differ for the customer's own types.
-    const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(({ format }) => format === 'binary');
+    const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
+      ({ format }) => format === 'binary',
+    );
     await keeper.query('begin');
     await keeper.query("select pg_catalog.set_config('drydock.connection', $1, true)", [await conninfo(stage)]);
     await keeper.query(`do $$ begin

@@ -42,7 +42,9 @@ export function ownersOf(stage: Stage): LoadOwners {
   };
   return {
     async find(names) {
-      const owners = (await readRows(await stage.server('target'), ownerSchema, findSql, [[...names]])).map(({ owner }) => owner);
+      const owners = (await readRows(await stage.server('target'), ownerSchema, findSql, [[...names]])).map(
+        ({ owner }) => owner,
+      );
       for (const owner of owners) found.add(owner);
       await close();
       return owners;
@@ -52,7 +54,10 @@ export function ownersOf(stage: Stage): LoadOwners {
     async join() {
       const { databaseName } = stage.move;
       // A role that policies of the backup mention stays.
-      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, { dropsGone: false, withDatabase: false });
+      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, {
+        dropsGone: false,
+        withDatabase: false,
+      });
       const target = await stage.server('target');
       const [{ owner } = { owner: '' }] = await readRows(target, ownerSchema, ownerSql, [databaseName]);
       if (owner !== '') found.add(owner);

@@ -36,18 +36,17 @@ const isHere = schemas.length > 0;
   });
   afterAll(() => servers.stop());
 
-  test.each((isHere ? schemas : [missingSchema]).map(({ name, sql }, index) => ({ name, sql, database: `real_${index}` })))(
-    'the schema of $name goes over with every object, and its rows',
-    async ({ sql, database }) => {
-      const move = await createCustomer(servers, database, sql);
-      expect(await trySchema(move)).toEqual([]);
-      const before = await presentStatements(servers.old.adminUrl, database);
-      for (const stage of [copySchema, copyData, catchUp]) await stage(move);
-      await cutOver(move);
-      expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
-      await finishTarget(move);
-      await endMove(move);
-      expect(await presentStatements(servers.target.adminUrl, database)).toEqual(before);
-    },
-  );
+  test.each(
+    (isHere ? schemas : [missingSchema]).map(({ name, sql }, index) => ({ name, sql, database: `real_${index}` })),
+  )('the schema of $name goes over with every object, and its rows', async ({ sql, database }) => {
+    const move = await createCustomer(servers, database, sql);
+    expect(await trySchema(move)).toEqual([]);
+    const before = await presentStatements(servers.old.adminUrl, database);
+    for (const stage of [copySchema, copyData, catchUp]) await stage(move);
+    await cutOver(move);
+    expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+    await finishTarget(move);
+    await endMove(move);
+    expect(await presentStatements(servers.target.adminUrl, database)).toEqual(before);
+  });
 });

@@ -32,6 +32,7 @@ export class UpgradeError extends Error {
     this.code = code;
     this.object = options.object ?? null;
     this.reason = options.cause instanceof Error ? options.cause.message : message;
-    this.isPermanent = code === 'rights_differ' || (code === 'statement_failed' && isPermanentSqlState(sqlStateOf(options.cause)));
+    this.isPermanent =
+      code === 'rights_differ' || (code === 'statement_failed' && isPermanentSqlState(sqlStateOf(options.cause)));
   }
 }

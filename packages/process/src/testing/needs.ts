@@ -15,6 +15,7 @@ export type Tool = keyof typeof tools;
 export function missingTools(...needed: readonly Tool[]): string {
   const missing = needed.filter((tool) => findProgram(tools[tool]) === null).map((tool) => tools[tool].join(' or '));
   if (missing.length === 0) return '';
-  if (process.env['CI'] === 'true') throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares it: run .ci/install`);
+  if (process.env['CI'] === 'true')
+    throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares it: run .ci/install`);
   return ` (needs ${missing.join(', ')})`;
 }

@@ -17,14 +17,20 @@ export const tokenBytesMax = 8_192;
  */
 export type TokenKind = 'request' | 'internal';
 
-const headerOf = (kind: TokenKind): string => Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
+const headerOf = (kind: TokenKind): string =>
+  Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
 /**
  * The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u
  * and crit without parsing them.
  */
 const signedHeaders = { request: headerOf('request'), internal: headerOf('internal') } as const;
 
-const callerClaims = { key_id: z.string().min(1), org_id: z.string().min(1), mode: modeSchema, scopes: z.array(z.string()) };
+const callerClaims = {
+  key_id: z.string().min(1),
+  org_id: z.string().min(1),
+  mode: modeSchema,
+  scopes: z.array(z.string()),
+};
 const boundClaims = {
   iss: z.string(),
   aud: z.string(),
@@ -65,14 +71,20 @@ export interface BoundRequest {
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
 /** The keys that a process verifies with: those of all its secrets. */
-export const tokenKeys = (secrets: string): readonly KeyObject[] => secretsIn(secrets).map((each) => createSecretKey(secretBytes(each)));
+export const tokenKeys = (secrets: string): readonly KeyObject[] =>
+  secretsIn(secrets).map((each) => createSecretKey(secretBytes(each)));
 
 const sha256 = (data: Uint8Array | string): string => hash('sha256', data, 'base64url');
 const emptyBodySha256 = sha256('');
 export const bodySha256 = (body: Uint8Array | undefined): string =>
   body === undefined || body.length === 0 ? emptyBodySha256 : sha256(body);
 
-function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: number): z.infer<typeof internalClaimsSchema> {
+function bind(
+  issuer: string,
+  audience: string,
+  bound: BoundRequest,
+  nowMs: number,
+): z.infer<typeof internalClaimsSchema> {
   const iat = Math.floor(nowMs / 1000);
   const claims = {
     iss: issuer,
@@ -102,9 +114,19 @@ function sign(kind: TokenKind, key: KeyObject, claims: object): string {
 }
 
 /** The gateway's token for one call to `audience` (a service's name), on behalf of `caller`. Lives 30 s. */
-export function signRequestToken(key: KeyObject, audience: string, caller: Caller, bound: BoundRequest, nowMs = systemNowMs()): string {
+export function signRequestToken(
+  key: KeyObject,
+  audience: string,
+  caller: Caller,
+  bound: BoundRequest,
+  nowMs = systemNowMs(),
+): string {
   const { keyId, orgId, mode, scopes } = caller;
-  return sign('request', key, Object.assign(bind('gateway', audience, bound, nowMs), { key_id: keyId, org_id: orgId, mode, scopes }));
+  return sign(
+    'request',
+    key,
+    Object.assign(bind('gateway', audience, bound, nowMs), { key_id: keyId, org_id: orgId, mode, scopes }),
+  );
 }
 
 /** A token for an `/internal/` path: the gateway asking keys, or a service delivering its audit entries. */
@@ -142,7 +164,12 @@ interface Expected {
   nowMs?: number;
 }
 
-function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodType<Claims>, token: string, expected: Expected): Claims {
+function verify<Claims extends InternalClaims>(
+  kind: TokenKind,
+  schema: z.ZodType<Claims>,
+  token: string,
+  expected: Expected,
+): Claims {
   if (token.length > tokenBytesMax) throw new TokenRefusal('oversized');
   if (!token.startsWith(`${signedHeaders[kind]}.`)) throw new TokenRefusal('not our header');
   const nowSeconds = Math.floor((expected.nowMs ?? systemNowMs()) / 1000);
@@ -163,7 +190,13 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
  * tried only if the first does not fit.
  */
 function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {
-  const options = { algorithms: ['HS256'], issuer, audience, clockTimestamp: nowSeconds, clockTolerance: clockToleranceSeconds } as const;
+  const options = {
+    algorithms: ['HS256'],
+    issuer,
+    audience,
+    clockTimestamp: nowSeconds,
+    clockTolerance: clockToleranceSeconds,
+  } as const;
   let refusal = 'unreadable';
   for (const key of keys) {
     try {
@@ -196,7 +229,8 @@ export function assertBound(
   if (claims.if_match_sha256 !== digestOf(ifMatch)) throw new TokenRefusal('for another precondition');
 }
 
-const digestOf = (header: string | undefined): string | undefined => (header === undefined ? undefined : sha256(header));
+const digestOf = (header: string | undefined): string | undefined =>
+  header === undefined ? undefined : sha256(header);
 
 export const callerOf = (claims: RequestClaims): Caller => ({
   keyId: claims.key_id,

@@ -68,14 +68,22 @@ export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string
     if (params.orgId === nobodysId) throw problem('org_not_found');
     const sql = database.sql(tx);
     const owner = { orgId: params.orgId, mode };
-    if (body.limit === null) await sql.query('DELETE FROM org_quotas WHERE org_id = $1::uuid AND mode = $2', [owner.orgId, mode]);
+    if (body.limit === null)
+      await sql.query('DELETE FROM org_quotas WHERE org_id = $1::uuid AND mode = $2', [owner.orgId, mode]);
     else
       await sql.query(
         `INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1::uuid, $2, $3::int)
            ON CONFLICT (org_id, mode) DO UPDATE SET max_count = excluded.max_count`,
         [owner.orgId, mode, body.limit],
       );
-    await audit(sql, { orgId: caller.orgId, mode, actorKeyId, action: 'quota.set', target: `${path}/${owner.orgId}`, workflowId: null });
+    await audit(sql, {
+      orgId: caller.orgId,
+      mode,
+      actorKeyId,
+      action: 'quota.set',
+      target: `${path}/${owner.orgId}`,
+      workflowId: null,
+    });
     return { status: 200, body: await readQuota(sql, quota, owner) };
   },
 });

@@ -32,7 +32,15 @@ const conflictSqlState = /^40(001|P01)$/;
 
 /** Prisma's own begin with P and have four digits. */
 const sqlStateForm = /^(?!P[1-6])[0-9A-Z]{5}$/;
-const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'EAI_AGAIN']);
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'EAI_AGAIN',
+]);
 /** pg and adapter-pg report these without any code. */
 const codelessMessages =
   /Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|Unable to start a transaction|Transaction already closed|server closed the connection|not queryable/i;
@@ -45,7 +53,10 @@ function* layers(error: unknown): Generator<Record<string, unknown>> {
     if ('cause' in layer) record['cause'] = layer.cause;
     yield record;
     const meta = record['meta'];
-    layer = typeof meta === 'object' && meta !== null && 'driverAdapterError' in meta ? meta.driverAdapterError : record['cause'];
+    layer =
+      typeof meta === 'object' && meta !== null && 'driverAdapterError' in meta
+        ? meta.driverAdapterError
+        : record['cause'];
   }
 }
 

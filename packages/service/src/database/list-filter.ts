@@ -21,4 +21,8 @@ export const carrying = (metadata: { name: string; value: string } | undefined) 
 export const holding = (text: string | undefined, ...fields: string[]) =>
   text === undefined
     ? {}
-    : { OR: fields.map((field) => ({ [field]: { contains: text.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const } })) };
+    : {
+        OR: fields.map((field) => ({
+          [field]: { contains: text.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const },
+        })),
+      };

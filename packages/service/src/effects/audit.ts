@@ -53,14 +53,19 @@ const insertSql = 'INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, act
 let oldestAt: string | null = null;
 metrics
   .getMeter('@drydock/service')
-  .createObservableGauge('audit.oldest_undelivered', { unit: 's', description: 'Age of the oldest audit entry that keys does not have' })
+  .createObservableGauge('audit.oldest_undelivered', {
+    unit: 's',
+    description: 'Age of the oldest audit entry that keys does not have',
+  })
   .addCallback((result) => result.observe(secondsSince(oldestAt)));
 
 /** Seconds since the outbox's oldest row; 0 without one. */
-export const secondsSince = (at: string | null): number => (at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000));
+export const secondsSince = (at: string | null): number =>
+  at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000);
 
 /** A timestamp as the contract writes it. */
-export const timestampSql = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+export const timestampSql = (column: string): string =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 interface AuditRow extends Omit<AuditEntry, 'at'>, OutboxRow {
   mode: Mode;

@@ -14,7 +14,11 @@ const rowsMax = 1_000;
  * Deletes idempotency records past their 24 hours, a few at a time. Every process does it; a second one finds nothing
  * to do.
  */
-export function createIdempotencyPurge(database: Pick<Database<never>, 'sql'>, log: Log, everyMs = 600_000): IdempotencyPurge {
+export function createIdempotencyPurge(
+  database: Pick<Database<never>, 'sql'>,
+  log: Log,
+  everyMs = 600_000,
+): IdempotencyPurge {
   let timer: NodeJS.Timeout | undefined;
   const purge = async (): Promise<void> => {
     try {

@@ -101,7 +101,10 @@ export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, l
 
 /** Frees the key: the next request with it runs afresh. */
 export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
-  await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [claim.id, claim.token]);
+  await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
+    claim.id,
+    claim.token,
+  ]);
 }
 
 /**
@@ -118,10 +121,10 @@ export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
 
 /** Gives the lease up: the next request with this key continues to wait for the same effect. */
 export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
-  await sql.query('UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
-    claim.id,
-    claim.token,
-  ]);
+  await sql.query(
+    'UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL',
+    [claim.id, claim.token],
+  );
 }
 
 /** Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it gives fewer. */

@@ -83,7 +83,8 @@ export async function claimOrReplay(
 }
 
 function stillRunning(endpoint: EndpointDefinition): Problem {
-  if (endpoint.problems.includes('idempotency_in_flight')) return problem('idempotency_in_flight', { retryAfterSeconds: 1 });
+  if (endpoint.problems.includes('idempotency_in_flight'))
+    return problem('idempotency_in_flight', { retryAfterSeconds: 1 });
   return problem('dependency_unavailable', {
     detail: 'The first request with this Idempotency-Key is still running. Send it again after Retry-After.',
     extra: { dependency: 'idempotency' },

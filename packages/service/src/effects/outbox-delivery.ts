@@ -117,7 +117,8 @@ async function deliverBatch<Row extends OutboxRow>(
     bodyTimeout: scaled(sendMs),
   });
   await response.body.dump();
-  if (response.statusCode >= 300) throw new Error(`keys answered ${response.statusCode} to the delivery of ${rows.length} ${outbox.name}`);
+  if (response.statusCode >= 300)
+    throw new Error(`keys answered ${response.statusCode} to the delivery of ${rows.length} ${outbox.name}`);
   outbox.observe(null);
   await sql.query(outbox.deleteSql, [rows.map(({ seq }) => seq)]);
   return rows.length;

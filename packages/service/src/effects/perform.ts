@@ -10,7 +10,14 @@ import type { HandlerRequest, Reply, Route } from '../http/route';
 import { parametersOf } from '../http/route-table';
 import type { Log } from '../telemetry/log';
 import { claimOrReplay, type IdempotencyLimits } from './idempotency';
-import { type Claim, releaseClaim, releaseUnaccepted, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
+import {
+  type Claim,
+  releaseClaim,
+  releaseUnaccepted,
+  storeAccepted,
+  storeAnswer,
+  yieldClaim,
+} from './idempotency.store';
 import { isOutcomeUnknown, outcomeUnknown } from './outcome-unknown';
 import { keptReply, rehydratedAnswer } from './replay-secret';
 import { transact } from './transact';
@@ -51,10 +58,12 @@ export async function perform<Tx>(
   asked: Asked,
 ): Promise<Answer> {
   const { idempotencyKey: rawKey, caller } = request;
-  if (rawKey === undefined) return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
+  if (rawKey === undefined)
+    return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
   const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, ...asked, rawKey };
   const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
-  if ('replay' in taken) return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
+  if ('replay' in taken)
+    return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
   let answer: Answer;
   try {
     answer = await execute(kit, route, request, afterwards, taken.claim);
@@ -69,14 +78,22 @@ export async function perform<Tx>(
  * Returns the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its
  * commit and its answer.
  */
-async function trueAnswer<Tx>({ time }: Performance<Tx>, route: Route<Tx>, request: AnyRequest, answer: Answer): Promise<Answer> {
+async function trueAnswer<Tx>(
+  { time }: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  answer: Answer,
+): Promise<Answer> {
   if (answer.status >= 300 || route.beforeAnswer === undefined) return answer;
   time.accept();
   await route.beforeAnswer(request);
   return answer;
 }
 
-const replayed = (answer: Answer): Answer => ({ ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } });
+const replayed = (answer: Answer): Answer => ({
+  ...answer,
+  headers: { ...answer.headers, 'idempotent-replayed': 'true' },
+});
 
 async function execute<Tx>(
   kit: Performance<Tx>,
@@ -95,7 +112,8 @@ async function execute<Tx>(
     const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
       const made = done as Reply;
       kit.checkReply(made);
-      if (claim !== undefined) await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
+      if (claim !== undefined)
+        await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
     });
     return answerOf(reply as Reply);
   }
@@ -151,7 +169,8 @@ async function lookAndAct<Tx>(
   };
   const thing = thingOf(route, request);
   const reservedMs = route.awaitOutcome === undefined ? actMs : actMs + settleMs;
-  const done = thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
+  const done =
+    thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
   for (const work of afterwards.works) runAfterwards(work, kit.log);
   return done;
 }
@@ -162,7 +181,9 @@ async function lookAndAct<Tx>(
  */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];
-  return name === undefined ? undefined : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
+  return name === undefined
+    ? undefined
+    : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
 }
 
 /** Runs work after the commit. The effect stands in any case: nobody waits for this, and its failure is only logged. */
@@ -176,7 +197,12 @@ function runAfterwards(work: () => unknown, log: Log): void {
  * A 422 that waiting would not change becomes the key's answer; any other error frees the key for a retry. A failure
  * here is only logged, because the lease runs out by itself.
  */
-async function concludeRefusal<Tx>(kit: Performance<Tx>, claim: Claim, error: unknown, requestId: string): Promise<void> {
+async function concludeRefusal<Tx>(
+  kit: Performance<Tx>,
+  claim: Claim,
+  error: unknown,
+  requestId: string,
+): Promise<void> {
   const sql = kit.database.sql();
   try {
     if (isOutcomeUnknown(error)) await yieldClaim(sql, claim);

@@ -47,11 +47,16 @@ export interface ReplayMemory {
   refuse(token: UsedToken, nowSeconds: number): string | undefined;
 }
 
-export function createReplayMemory(options: { beganSeconds: number; toleranceSeconds: number; lifetimeSeconds: number }): ReplayMemory {
+export function createReplayMemory(options: {
+  beganSeconds: number;
+  toleranceSeconds: number;
+  lifetimeSeconds: number;
+}): ReplayMemory {
   const { beganSeconds, toleranceSeconds, lifetimeSeconds } = options;
   const windows = new Map<string, Window>();
   const open = (name: string, highest: number, nowSeconds: number): Window | undefined => {
-    if (windows.size >= sweptAbove) for (const [old, { untilSeconds }] of windows) if (untilSeconds < nowSeconds) windows.delete(old);
+    if (windows.size >= sweptAbove)
+      for (const [old, { untilSeconds }] of windows) if (untilSeconds < nowSeconds) windows.delete(old);
     if (windows.size >= signersMax) return undefined;
     const window = { highest, bits: new Uint32Array(windowNumbers / 32), untilSeconds: 0 };
     windows.set(name, window);

@@ -13,7 +13,8 @@ export function keptReply(route: Route<never>, request: AnyRequest, reply: Reply
   if (replaySecret === undefined || request.idempotencyKey === undefined) return reply;
   const kept: unknown = JSON.parse(JSON.stringify(replaySecret.remove(reply.body)));
   const again = replaySecret.rehydrate(kept, request.idempotencyKey, request);
-  if (JSON.stringify(again) !== JSON.stringify(reply.body)) throw new Error('rehydrate does not give back what remove was given');
+  if (JSON.stringify(again) !== JSON.stringify(reply.body))
+    throw new Error('rehydrate does not give back what remove was given');
   return { ...reply, body: kept };
 }
 

@@ -21,7 +21,8 @@ export const acceptedDetail =
 
 const told = {
   nothing: 'The resource could not be read in time. Nothing was started. Try again after Retry-After.',
-  begun: 'It was begun, but did not end in time: it may or may not take effect. Send it again with the same Idempotency-Key.',
+  begun:
+    'It was begun, but did not end in time: it may or may not take effect. Send it again with the same Idempotency-Key.',
   accepted: acceptedDetail,
 };
 
@@ -35,12 +36,16 @@ export interface AnswerLimits {
  * The result of `work`, or after `withinMs` a 503 that says how far it has come. Late work goes on, and keeps its
  * answer for its Idempotency-Key.
  */
-export async function answerInTime<T>({ service, log, withinMs }: AnswerLimits, work: (time: AnswerTime) => Promise<T>): Promise<T> {
+export async function answerInTime<T>(
+  { service, log, withinMs }: AnswerLimits,
+  work: (time: AnswerTime) => Promise<T>,
+): Promise<T> {
   const endsAtMs = performance.now() + withinMs;
   let known: keyof typeof told = 'nothing';
   let isLate = false;
   let timer: NodeJS.Timeout | undefined;
-  const tooLate = () => problem('dependency_unavailable', { detail: told[known], extra: { dependency: service }, retryAfterSeconds: 5 });
+  const tooLate = () =>
+    problem('dependency_unavailable', { detail: told[known], extra: { dependency: service }, retryAfterSeconds: 5 });
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       isLate = true;

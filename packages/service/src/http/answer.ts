@@ -20,7 +20,11 @@ const retryAfterSecondsDefault = 5;
 
 export function answerOf(reply: Reply): Answer {
   const text = reply.body === undefined ? '' : JSON.stringify(reply.body);
-  return { status: reply.status, headers: { ...reply.headers, ...(text === '' ? {} : { 'content-type': 'application/json' }) }, text };
+  return {
+    status: reply.status,
+    headers: { ...reply.headers, ...(text === '' ? {} : { 'content-type': 'application/json' }) },
+    text,
+  };
 }
 
 export function answerOfProblem(problem: Problem, requestId: string, headers: Record<string, string> = {}): Answer {

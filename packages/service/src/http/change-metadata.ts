@@ -7,7 +7,9 @@ import { type Metadata, type MetadataChange, metadataKeysMax } from '@drydock/co
  */
 export function changeMetadata(metadata: Metadata, change: MetadataChange = {}): Metadata {
   const changed = new Map<string, string | null>([...Object.entries(metadata), ...Object.entries(change)]);
-  const kept = [...changed].flatMap(([name, value]): Array<[string, string]> => (value === null || value === '' ? [] : [[name, value]]));
+  const kept = [...changed].flatMap(
+    ([name, value]): Array<[string, string]> => (value === null || value === '' ? [] : [[name, value]]),
+  );
   if (kept.length <= metadataKeysMax) return Object.fromEntries(kept);
   const detail = `It would be ${kept.length} names; there may be ${metadataKeysMax}.`;
   throw problem('invalid_request', { errors: [{ pointer: '/metadata', code: 'too_big', detail }] });

@@ -39,7 +39,14 @@ export function runExchange(
   work: (exchange: Exchange) => Promise<Answer | undefined>,
 ): void {
   const context = { request_id: randomUUID() };
-  const exchange: Exchange = { request, response, context, route, traceparent: currentTraceparent(), startedMs: performance.now() };
+  const exchange: Exchange = {
+    request,
+    response,
+    context,
+    route,
+    traceparent: currentTraceparent(),
+    startedMs: performance.now(),
+  };
   void withLogContext(context, async () => {
     try {
       const answer = await work(exchange);
@@ -54,7 +61,8 @@ export function runExchange(
 function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
   const problem = problemOfError(error);
   const allow = typeof problem.details.extra?.['allow'] === 'string' ? { allow: problem.details.extra['allow'] } : {};
-  if (!exchange.response.headersSent) send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
+  if (!exchange.response.headersSent)
+    send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
   else exchange.response.destroy();
   logExchange(kit.log, exchange, problem.status, problem);
 }
@@ -83,7 +91,8 @@ function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   // A request whose body did not arrive completely (too large) leaves bytes on the connection that must not be read as
   // the next request.
   const unread = !request.complete ? { connection: 'close' } : {};
-  const length = answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
+  const length =
+    answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
   response.writeHead(answer.status, { ...commonHeaders(kit, exchange), ...answer.headers, ...length, ...unread });
   response.end(answer.text);
 }

@@ -8,7 +8,8 @@ type Issue = z.core.$ZodIssue;
 
 const escapeSegment = (segment: PropertyKey): string => String(segment).replaceAll('~', '~0').replaceAll('/', '~1');
 /** RFC 6901 into the body. */
-const bodyPointer = (path: readonly PropertyKey[]): string => path.map((segment) => `/${escapeSegment(segment)}`).join('');
+const bodyPointer = (path: readonly PropertyKey[]): string =>
+  path.map((segment) => `/${escapeSegment(segment)}`).join('');
 const queryPointer = (path: readonly PropertyKey[]): string => `?${path.map(String).join('.')}`;
 
 /** Whether the field of an issue is missing, rather than wrong. */
@@ -23,9 +24,14 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 
 function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly PropertyKey[]) => string): ProblemField[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ pointer: pointer([...issue.path, key]), code: 'unknown_field', detail: 'There is no such field.' }));
+    return issue.keys.map((key) => ({
+      pointer: pointer([...issue.path, key]),
+      code: 'unknown_field',
+      detail: 'There is no such field.',
+    }));
   }
-  if (isMissing(input, issue.path)) return [{ pointer: pointer(issue.path), code: 'required', detail: 'This field is required.' }];
+  if (isMissing(input, issue.path))
+    return [{ pointer: pointer(issue.path), code: 'required', detail: 'This field is required.' }];
   return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
 }
 

@@ -45,9 +45,20 @@ export function createHandler<Tx>(
   const { endpoint } = route;
   const parse = requestParser(endpoint);
   const checks = replyChecks(endpoint, kit.checksReplies);
-  const performance = { database: kit.database, limits: kit.limits, log: kit.log, turns: kit.turns, checkReply: checks.reply };
+  const performance = {
+    database: kit.database,
+    limits: kit.limits,
+    log: kit.log,
+    turns: kit.turns,
+    checkReply: checks.reply,
+  };
   const limits = { service: kit.service, log: kit.log, withinMs: kit.answerWithinMs };
-  const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, asked: Asked) => {
+  const run = async (
+    exchange: Exchange,
+    request: HandlerRequest<EndpointDefinition>,
+    afterwards: Afterwards,
+    asked: Asked,
+  ) => {
     if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
     return answerInTime(limits, async (time) => perform({ ...performance, time }, route, request, afterwards, asked));
   };
@@ -100,12 +111,18 @@ export function createInternalHandler(kit: Verifier, route: InternalRoute): (exc
     const issuer = authenticateInternal(exchange, route.issuers, kit, bytes);
     const body = route.body?.safeParse(parseJsonBody(bytes, 'malformed_json'));
     if (body?.success === false) throw problem('invalid_request', { internal: body.error.message });
-    const reply = await route.handle({ body: body?.data, issuer, requestId: exchange.context.request_id, now: new Date(systemNowMs()) });
+    const reply = await route.handle({
+      body: body?.data,
+      issuer,
+      requestId: exchange.context.request_id,
+      now: new Date(systemNowMs()),
+    });
     return answerOf(reply);
   };
 }
 
-const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value.join(', ') : value);
+const headerOf = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value.join(', ') : value;
 
 function searchOf(url: string): string {
   const at = url.indexOf('?');

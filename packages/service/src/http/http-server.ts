@@ -22,7 +22,10 @@ const refuseAsNode: Refuse = (error, socket) => {
  * An HTTP server that withstands badly behaved clients. `connectionsCheckingInterval` matters as much as the timeouts:
  * at its default of 30 s a slowloris connection lives half a minute whatever `headersTimeout` is.
  */
-export function createHttpServer(listener: RequestListener, { requireHostHeader = true, refuse = refuseAsNode } = {}): Server {
+export function createHttpServer(
+  listener: RequestListener,
+  { requireHostHeader = true, refuse = refuseAsNode } = {},
+): Server {
   const server = createServer(
     {
       headersTimeout: 5_000,

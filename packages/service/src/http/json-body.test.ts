@@ -63,7 +63,9 @@ test('keys that only look dangerous, braces within strings and whole surrogate p
 });
 
 test('a fingerprint sees neither the order of keys nor white space, and every difference of values', () => {
-  expect(canonicalJson({ b: [1, { d: null, c: 'x' }], a: 1 })).toBe(canonicalJson(JSON.parse('{ "a": 1, "b": [1, {"c":"x","d":null}] }')));
+  expect(canonicalJson({ b: [1, { d: null, c: 'x' }], a: 1 })).toBe(
+    canonicalJson(JSON.parse('{ "a": 1, "b": [1, {"c":"x","d":null}] }')),
+  );
   expect(canonicalJson({ a: [1, 2] })).not.toBe(canonicalJson({ a: [2, 1] }));
   expect(canonicalJson({ a: '1' })).not.toBe(canonicalJson({ a: 1 }));
 });

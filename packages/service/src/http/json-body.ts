@@ -14,7 +14,8 @@ export function assertJsonContentType(
   contentType: string | undefined,
   contentEncoding: string | undefined,
 ): void {
-  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined) throw problem(code);
+  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined)
+    throw problem(code);
 }
 
 /**
@@ -48,7 +49,8 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
 
 /** The reason why Postgres or a double cannot hold `value`; undefined if they can. */
 function findUnstorable(value: unknown): string | undefined {
-  if (typeof value === 'string') return value.includes('\0') || loneSurrogate.test(value) ? 'NUL or a lone surrogate' : undefined;
+  if (typeof value === 'string')
+    return value.includes('\0') || loneSurrogate.test(value) ? 'NUL or a lone surrogate' : undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'a number beyond a double';
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {

@@ -26,7 +26,11 @@ export interface PageBinding {
 /**
  * The filter of a list: the whole query except for its page. `of`: the thing whose list it is, within the organisation.
  */
-export function listFilter(caller: Pick<Caller, 'orgId' | 'mode'>, query: Readonly<Record<string, unknown>> = {}, of = ''): string {
+export function listFilter(
+  caller: Pick<Caller, 'orgId' | 'mode'>,
+  query: Readonly<Record<string, unknown>> = {},
+  of = '',
+): string {
   const { cursor: _cursor, limit: _limit, ...narrowed } = query;
   return JSON.stringify([caller.orgId, caller.mode, of, narrowed]);
 }
@@ -44,7 +48,11 @@ export interface Page<Item> {
 
 export interface Pager {
   /** Reads `limit` and `cursor`. Throws 422 `invalid_limit` or `invalid_cursor`, whatever was wrong with it. */
-  read(query: { limit?: string | undefined; cursor?: string | undefined }, binding: PageBinding, now: Date): PageRequest;
+  read(
+    query: { limit?: string | undefined; cursor?: string | undefined },
+    binding: PageBinding,
+    now: Date,
+  ): PageRequest;
   /** The page from up to `limit + 1` rows: fetch one more than asked, so that `has_more` needs no count. */
   pageOf<Row, Item>(
     rows: readonly Row[],

@@ -1,4 +1,9 @@
-import { type BodyRefusals, bodyRefusalsOf, type EndpointDefinition, type PathParameter } from '@drydock/contracts/platform/endpoint';
+import {
+  type BodyRefusals,
+  bodyRefusalsOf,
+  type EndpointDefinition,
+  type PathParameter,
+} from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
@@ -81,10 +86,16 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;
-  throw problem('invalid_request', { errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))] });
+  throw problem('invalid_request', {
+    errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))],
+  });
 }
 
-function parseBody(schema: z.ZodObject, raw: RawRequest, { notJson, otherType }: BodyRefusals): Pick<Parsed, 'body' | 'sentBody'> {
+function parseBody(
+  schema: z.ZodObject,
+  raw: RawRequest,
+  { notJson, otherType }: BodyRefusals,
+): Pick<Parsed, 'body' | 'sentBody'> {
   let input: unknown = emptyBody;
   if (raw.body.length > 0) {
     assertJsonContentType(otherType, raw.contentType, raw.contentEncoding);

@@ -7,7 +7,8 @@ import { classifyDatabaseError } from '../database/database-error';
  */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof TokenRefusal) return problem('unauthenticated', { internal: `internal token: ${error.message}` });
+  if (error instanceof TokenRefusal)
+    return problem('unauthenticated', { internal: `internal token: ${error.message}` });
   const kind = classifyDatabaseError(error);
   // A conflict that survived its retries is load, not a bug.
   if (kind === 'unavailable' || kind === 'conflict') {

@@ -22,7 +22,8 @@ export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service
     if (at < 0) throw new Error(`${service} mounts ${id}, which is not its own or is mounted already`);
     left.splice(at, 1);
   }
-  if (left.length > 0 && !mayBeMissing) throw new Error(`${service} does not mount ${left.map(({ id }) => id).join(', ')}`);
+  if (left.length > 0 && !mayBeMissing)
+    throw new Error(`${service} does not mount ${left.map(({ id }) => id).join(', ')}`);
   return left;
 }
 
@@ -54,4 +55,5 @@ export function isAt(template: string, path: string): boolean {
 }
 
 /** As in Express, a parameter matches any text but an empty one. */
-const fits = (segment: string, given: string | undefined): boolean => (segment.startsWith('{') ? given !== '' : segment === given);
+const fits = (segment: string, given: string | undefined): boolean =>
+  segment.startsWith('{') ? given !== '' : segment === given;

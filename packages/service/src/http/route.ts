@@ -97,7 +97,9 @@ export interface StreamEvent {
  * which an EventSource does not come back.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
-  stream(request: HandlerRequest<E> & { lastEventId: string | undefined; signal: AbortSignal }): Promise<AsyncIterable<StreamEvent> | null>;
+  stream(
+    request: HandlerRequest<E> & { lastEventId: string | undefined; signal: AbortSignal },
+  ): Promise<AsyncIterable<StreamEvent> | null>;
 }
 
 /** A route without its types; only {@link route} makes one. */

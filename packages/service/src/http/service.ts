@@ -115,7 +115,9 @@ function createApp(): Express {
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
   const quiet: ExchangeKit = { ...kit, log: kit.log.child({}, { level: 'warn' }) };
-  app.get('/healthz', (request, response) => runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()));
+  app.get('/healthz', (request, response) =>
+    runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),
+  );
   app.get('/readyz', (request, response) =>
     runExchange(quiet, request, response, 'GET /readyz', () => answerReady(ready, kit.isClosing(), quiet.log)),
   );
@@ -139,7 +141,13 @@ function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path
   app[verbs[method]](patternOf(path), (request, response) =>
     runExchange(kit, request, response, `${method} ${path}`, async (exchange) => {
       authenticateRequest(exchange, kit);
-      const body = { type: 'about:blank', title: 'Not mounted yet', status: 501, detail, request_id: exchange.context.request_id };
+      const body = {
+        type: 'about:blank',
+        title: 'Not mounted yet',
+        status: 501,
+        detail,
+        request_id: exchange.context.request_id,
+      };
       return { status: 501, headers: { 'content-type': 'application/problem+json' }, text: JSON.stringify(body) };
     }),
   );
@@ -147,7 +155,9 @@ function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path
 
 function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRoute): void {
   const handle = createInternalHandler(kit, route);
-  app[verbs[route.method]](route.path, (request, response) => runExchange(kit, request, response, `${route.method} ${route.path}`, handle));
+  app[verbs[route.method]](route.path, (request, response) =>
+    runExchange(kit, request, response, `${route.method} ${route.path}`, handle),
+  );
 }
 
 /** Even the fact that a path does not exist is told only to the gateway. */

@@ -23,7 +23,12 @@ export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, l
 type Open = StreamHandlers<EndpointDefinition>['stream'];
 
 export interface Streams {
-  run(kit: ExchangeKit, exchange: Exchange, request: HandlerRequest<EndpointDefinition>, open: Open): Promise<undefined>;
+  run(
+    kit: ExchangeKit,
+    exchange: Exchange,
+    request: HandlerRequest<EndpointDefinition>,
+    open: Open,
+  ): Promise<undefined>;
   /** Ends every open stream; their clients come back, to another process if there is one. */
   endOpen(): void;
   /** The same, and takes no other. */
@@ -53,7 +58,11 @@ export function createStreams(limits: StreamLimits): Streams {
       const lifetime = setTimeout(() => end.abort(), limits.lifetimeMs);
       try {
         const lastEventId = exchange.request.headers['last-event-id'];
-        const events = await open({ ...request, signal, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined });
+        const events = await open({
+          ...request,
+          signal,
+          lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+        });
         if (events === null) {
           exchange.response.writeHead(204, commonHeaders(kit, exchange)).end();
           return undefined;
@@ -84,7 +93,12 @@ export function createStreams(limits: StreamLimits): Streams {
 /**
  * Writes events until they or the stream's time end. A slow client slows the source down and does not fill our memory.
  */
-async function pump(response: ServerResponse, events: AsyncIterable<StreamEvent>, signal: AbortSignal, heartbeatMs: number): Promise<void> {
+async function pump(
+  response: ServerResponse,
+  events: AsyncIterable<StreamEvent>,
+  signal: AbortSignal,
+  heartbeatMs: number,
+): Promise<void> {
   const iterator = events[Symbol.asyncIterator]();
   const ended = new Promise<undefined>((resolve) => {
     if (signal.aborted) resolve(undefined);

@@ -84,7 +84,8 @@ const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAd
   new Promise((done, fail) => {
     resolve(hostname, (error, addresses) => {
       if (error !== null) return fail(error);
-      if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) return fail(new AddressRefused(hostname));
+      if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address)))
+        return fail(new AddressRefused(hostname));
       done(addresses);
     });
   });

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import type { ConfigOf } from './config';
 import { secretsForm } from './secrets';
 
-const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema => schema.meta({ description });
+const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema =>
+  schema.meta({ description });
 /** 32 bytes or more as hex; never printed. */
 export const secretField = (description: string) =>
   z
@@ -41,8 +42,14 @@ export const processFields = (serviceName: string) => ({
   SERVICE_NAME: describe(z.string().default(serviceName), 'Name in logs and traces'),
   HOST: describe(z.string().default('127.0.0.1'), 'Address to listen on'),
   PORT: portField('Port to listen on; 0 takes a free one'),
-  LOG_LEVEL: describe(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'), 'Least level that is logged'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: describe(z.url().optional(), 'Base of the OTLP/HTTP collector; unset turns telemetry off'),
+  LOG_LEVEL: describe(
+    z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    'Least level that is logged',
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: describe(
+    z.url().optional(),
+    'Base of the OTLP/HTTP collector; unset turns telemetry off',
+  ),
   DRYDOCK_TIMEOUT_SCALE: describe(
     z.coerce.number().min(1).default(1),
     'Multiplies every time-out within Drydock; for tests and very slow machines',
@@ -61,7 +68,9 @@ export const processFields = (serviceName: string) => ({
 
 /** A command beside a service's database needs nothing else. */
 export const databaseFields = (serviceName: string) => ({
-  DATABASE_URL: z.url('must be a URL').meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
+  DATABASE_URL: z
+    .url('must be a URL')
+    .meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
 });
 
 /** Every service and worker with a database of its own. */
@@ -84,16 +93,22 @@ export const apiFields = drainField(
 
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
-  QUEUE_URL: z
-    .url('must be a URL')
-    .meta({ description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…', secret: true }),
-  WORKFLOW_LEASE_SECONDS: describe(z.coerce.number().min(1).default(15), 'How long a worker owns a workflow without a heartbeat'),
+  QUEUE_URL: z.url('must be a URL').meta({
+    description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…',
+    secret: true,
+  }),
+  WORKFLOW_LEASE_SECONDS: describe(
+    z.coerce.number().min(1).default(15),
+    'How long a worker owns a workflow without a heartbeat',
+  ),
   WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
 };
 
 /** Every worker that has a queue. */
 export const workerFields = {
-  QUEUE_BOARD_TOKEN: secretField('Password of the board of the queues, at /queues of the worker; unset, there is none').optional(),
+  QUEUE_BOARD_TOKEN: secretField(
+    'Password of the board of the queues, at /queues of the worker; unset, there is none',
+  ).optional(),
 };
 
 export type QueueConfig = ConfigOf<typeof queueFields>;

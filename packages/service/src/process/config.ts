@@ -69,7 +69,8 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
 }
 
 /** True while a developer runs the service, whose endpoints may not all be mounted yet. */
-export const isDevelopment = (environment: Environment = process.env): boolean => environment['NODE_ENV'] === 'development';
+export const isDevelopment = (environment: Environment = process.env): boolean =>
+  environment['NODE_ENV'] === 'development';
 
 /**
  * Answers are checked against the contract in tests and development, but not in production, where every microsecond

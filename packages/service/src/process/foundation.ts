@@ -29,4 +29,6 @@ export function layFoundation<Database extends { close(): Promise<void> }>(
 }
 
 /** Nothing of ours is of use without its database. */
-export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({ database: () => database.sql().query('SELECT 1') });
+export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
+  database: () => database.sql().query('SELECT 1'),
+});

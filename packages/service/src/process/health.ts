@@ -8,9 +8,15 @@ export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 const checkMs = 1_000;
 
-async function outcomeOf(name: string, check: () => Promise<unknown>, log: Log): Promise<'ok' | 'failed' | 'timed_out'> {
+async function outcomeOf(
+  name: string,
+  check: () => Promise<unknown>,
+  log: Log,
+): Promise<'ok' | 'failed' | 'timed_out'> {
   const timer = new AbortController();
-  const late = wait(scaled(checkMs), 'timed_out' as const, { signal: timer.signal, ref: false }).catch(() => 'timed_out' as const);
+  const late = wait(scaled(checkMs), 'timed_out' as const, { signal: timer.signal, ref: false }).catch(
+    () => 'timed_out' as const,
+  );
   const done = Promise.resolve()
     .then(check)
     .then(
@@ -33,9 +39,16 @@ export const answerHealth = (): Answer => answerOf({ status: 200, body: { status
  * Ready: send requests here. Otherwise 503 with the outcome of each check, but never the reason, which is in the log.
  * `informative` checks are only reported, because just a part of the requests needs them.
  */
-export async function answerReady(checks: ReadyChecks, isClosing: boolean, log: Log, informative: ReadyChecks = {}): Promise<Answer> {
+export async function answerReady(
+  checks: ReadyChecks,
+  isClosing: boolean,
+  log: Log,
+  informative: ReadyChecks = {},
+): Promise<Answer> {
   const outcomes = await Promise.all(
-    Object.entries({ ...checks, ...informative }).map(async ([name, check]) => [name, await outcomeOf(name, check, log)] as const),
+    Object.entries({ ...checks, ...informative }).map(
+      async ([name, check]) => [name, await outcomeOf(name, check, log)] as const,
+    ),
   );
   const ready = !isClosing && outcomes.every(([name, outcome]) => outcome === 'ok' || name in informative);
   const status = isClosing ? 'closing' : ready ? 'ready' : 'not_ready';

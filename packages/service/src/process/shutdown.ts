@@ -53,9 +53,9 @@ export function createLifetime(log: Log, limitMs = shutdownLimitMs): Lifetime {
 async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<void> {
   const startedMs = performance.now();
   const timer = new AbortController();
-  const late = wait(Math.max(0, Math.min(phase.timeoutMs, endsAtMs - startedMs)), 'late' as const, { signal: timer.signal }).catch(
-    () => 'done' as const,
-  );
+  const late = wait(Math.max(0, Math.min(phase.timeoutMs, endsAtMs - startedMs)), 'late' as const, {
+    signal: timer.signal,
+  }).catch(() => 'done' as const);
   const done = Promise.resolve()
     .then(phase.close)
     .then(

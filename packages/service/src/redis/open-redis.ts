@@ -37,10 +37,24 @@ export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBeh
   };
   switch (address.kind) {
     case 'single':
-      return new Redis({ ...behaviour, ...access, ...address.node, db: address.db, retryStrategy, reconnectOnError: isDemoted });
+      return new Redis({
+        ...behaviour,
+        ...access,
+        ...address.node,
+        db: address.db,
+        retryStrategy,
+        reconnectOnError: isDemoted,
+      });
     case 'sentinel':
       return new Redis({
-        ...{ ...behaviour, ...access, db: address.db, retryStrategy, sentinelRetryStrategy: retryStrategy, reconnectOnError: isDemoted },
+        ...{
+          ...behaviour,
+          ...access,
+          db: address.db,
+          retryStrategy,
+          sentinelRetryStrategy: retryStrategy,
+          reconnectOnError: isDemoted,
+        },
         ...{ sentinels: [...address.nodes], name: address.master },
         ...(address.sentinelPassword === undefined ? {} : { sentinelPassword: address.sentinelPassword }),
         ...(address.isTls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),

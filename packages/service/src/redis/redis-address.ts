@@ -27,7 +27,8 @@ export type RedisAddress = Access &
 export function parseRedisUrl(text: string): RedisAddress {
   const url = new URL(text);
   const [, tls, kind = 'single'] = /^redis(s?)(?:\+(cluster|sentinel))?:$/.exec(url.protocol) ?? [];
-  if (tls === undefined) throw new TypeError('a Redis is redis://, redis+cluster:// or redis+sentinel://, with rediss for TLS');
+  if (tls === undefined)
+    throw new TypeError('a Redis is redis://, redis+cluster:// or redis+sentinel://, with rediss for TLS');
   const [, first = '', second = ''] = url.pathname.split('/');
   const access: Access = {
     ...(url.username === '' ? {} : { username: decodeURIComponent(url.username) }),
@@ -35,7 +36,9 @@ export function parseRedisUrl(text: string): RedisAddress {
     isTls: tls === 's',
   };
   const usualPort = kind === 'sentinel' ? 26_379 : 6_379;
-  const nodes = [`${url.hostname}:${url.port || usualPort}`, ...url.searchParams.getAll('node')].map((node) => nodeOf(node, usualPort));
+  const nodes = [`${url.hostname}:${url.port || usualPort}`, ...url.searchParams.getAll('node')].map((node) =>
+    nodeOf(node, usualPort),
+  );
   if (kind === 'cluster') return { ...access, kind, nodes };
   if (kind === 'sentinel') {
     if (first === '') throw new TypeError('redis+sentinel:// needs the name of its master as path');
@@ -43,7 +46,12 @@ export function parseRedisUrl(text: string): RedisAddress {
     const ours = sentinelPassword === null ? {} : { sentinelPassword };
     return { ...access, ...ours, kind, nodes, master: decodeURIComponent(first), db: dbOf(second) };
   }
-  return { ...access, kind: 'single', node: nodeOf(`${url.hostname}:${url.port || usualPort}`, usualPort), db: dbOf(first) };
+  return {
+    ...access,
+    kind: 'single',
+    node: nodeOf(`${url.hostname}:${url.port || usualPort}`, usualPort),
+    db: dbOf(first),
+  };
 }
 
 function nodeOf(text: string, usualPort: number): RedisNode {

@@ -12,7 +12,12 @@ export const serializeError = (error: unknown): unknown =>
 
 function withoutRows(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutRows(item, depth + 1));
-  if (typeof value !== 'object' || value === null || depth > depthMax || !(depth === 0 || isPlain(value) || value instanceof Error))
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    depth > depthMax ||
+    !(depth === 0 || isPlain(value) || value instanceof Error)
+  )
     return value;
   // Only Postgres' errors have a severity. The `detail` of other errors is the text for the caller.
   const shown = Object.entries(value).filter(([name]) => !('severity' in value && rowFields.includes(name)));

@@ -10,7 +10,20 @@ const pieces =
  * shown without literals.
  */
 const plainVerbs = new Set(
-  ['select', 'with', 'insert', 'update', 'delete', 'merge', 'values', 'table', 'begin', 'start', 'commit', 'rollback'].concat([
+  [
+    'select',
+    'with',
+    'insert',
+    'update',
+    'delete',
+    'merge',
+    'values',
+    'table',
+    'begin',
+    'start',
+    'commit',
+    'rollback',
+  ].concat([
     'savepoint',
     'release',
     'fetch',
@@ -30,7 +43,19 @@ const plainVerbs = new Set(
  * only those words are shown.
  */
 const objects = new Set(
-  ['role', 'user', 'database', 'schema', 'table', 'index', 'view', 'materialized', 'sequence', 'function', 'procedure'].concat([
+  [
+    'role',
+    'user',
+    'database',
+    'schema',
+    'table',
+    'index',
+    'view',
+    'materialized',
+    'sequence',
+    'function',
+    'procedure',
+  ].concat([
     'extension',
     'publication',
     'subscription',

@@ -34,7 +34,8 @@ const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
   const found = new Set<string>();
   for (const [name, value = ''] of Object.entries(environment)) {
-    if (secretVariable.test(name)) for (const [part] of value.matchAll(secretPart)) if (/\d/.test(part)) found.add(part);
+    if (secretVariable.test(name))
+      for (const [part] of value.matchAll(secretPart)) if (/\d/.test(part)) found.add(part);
     const password = URL.canParse(value) ? new URL(value).password : '';
     if (password.length >= shortestPassword) found.add(password).add(decodeURIComponent(password));
   }

@@ -1,4 +1,12 @@
-import { isSpanContextValid, type Link, metrics, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  isSpanContextValid,
+  type Link,
+  metrics,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
 
@@ -93,7 +101,9 @@ export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions 
       links: linksTo(callers),
       attributes: route === undefined ? attributes : { ...attributes, 'http.route': route },
     };
-    const span = ids.as(own, () => tracer.startSpan(route === undefined ? method : `${method} ${route}`, about, ROOT_CONTEXT));
+    const span = ids.as(own, () =>
+      tracer.startSpan(route === undefined ? method : `${method} ${route}`, about, ROOT_CONTEXT),
+    );
     if (hasFailed(status)) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(status));
     span.end(endedMs);
   };

@@ -36,7 +36,11 @@ function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
   const safe = {
     name: redact(span.name),
     attributes: safeAttributes(span.attributes),
-    events: span.events.map((event) => ({ ...event, name: redact(event.name), attributes: safeAttributes(event.attributes ?? {}) })),
+    events: span.events.map((event) => ({
+      ...event,
+      name: redact(event.name),
+      attributes: safeAttributes(event.attributes ?? {}),
+    })),
     links: span.links.map((link) => ({ ...link, attributes: safeAttributes(link.attributes ?? {}) })),
     status: message === undefined ? span.status : { ...span.status, message: redact(message) },
   };
@@ -52,7 +56,8 @@ const hiddenNames =
 
 export function safeAttributes(attributes: Attributes): Attributes {
   const safe: Attributes = {};
-  for (const [name, value] of Object.entries(attributes)) if (!hiddenNames.test(name)) safe[name] = safeValue(name, value);
+  for (const [name, value] of Object.entries(attributes))
+    if (!hiddenNames.test(name)) safe[name] = safeValue(name, value);
   return safe;
 }
 

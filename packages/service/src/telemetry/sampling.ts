@@ -54,9 +54,11 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 
   const isSent = (context: Context, traceId: string, kind: SpanKind, attributes: Attributes): boolean => {
     const parent = trace.getSpanContext(context);
-    if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || held.isKept(traceId);
+    if (parent !== undefined && isSpanContextValid(parent))
+      return (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || held.isKept(traceId);
     const isRoutine = attributes[routineAttribute] === true;
-    const isLook = kind === SpanKind.SERVER && (readMethods.has(attributes['http.request.method']) || isDelivery(attributes));
+    const isLook =
+      kind === SpanKind.SERVER && (readMethods.has(attributes['http.request.method']) || isDelivery(attributes));
     if (isEntry || !(isRoutine || isLook)) return true;
     return isRoutine && share.shouldSample(context, traceId).decision === tracing.SamplingDecision.RECORD_AND_SAMPLED;
   };
@@ -91,7 +93,8 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
  * Events and audit entries are delivered by the clock, many at a time; the requests that made them have their own
  * traces.
  */
-const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean => String(path ?? target).startsWith('/internal/');
+const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
+  String(path ?? target).startsWith('/internal/');
 
 interface HeldTrace {
   /** Local roots that have not ended: a trace may enter a process more than once at a time. */
@@ -169,7 +172,8 @@ class HeldTraces {
   }
 }
 
-const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean => (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean =>
+  (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 
 /** The first of its trace in this process. */
 const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>

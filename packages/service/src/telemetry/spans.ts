@@ -1,4 +1,12 @@
-import { type Attributes, context, type HrTime, isSpanContextValid, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  context,
+  type HrTime,
+  isSpanContextValid,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
 
 /** Records every span: each layer of a statement, each look at a queue. For close inspection; TRACE_DETAIL=full. */
@@ -13,7 +21,8 @@ export const routineAttribute = 'drydock.routine';
 export { suppressTracing };
 
 /** Runs `work` without spans: a look that is repeated until something has happened would bury the rest. */
-export const withoutSpans = <T>(work: () => T): T => (isFullDetail ? work() : context.with(suppressTracing(context.active()), work));
+export const withoutSpans = <T>(work: () => T): T =>
+  isFullDetail ? work() : context.with(suppressTracing(context.active()), work);
 
 let isForWork = false;
 
@@ -34,9 +43,14 @@ const slowDetailMs = 100;
  */
 export function isQuickDetail({ kind, status, attributes, duration: [seconds, nanoseconds] }: EndedSpan): boolean {
   const isRead = attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD';
-  const isDetail = attributes['db.query.text'] !== undefined || (isRead && (kind === SpanKind.CLIENT || kind === SpanKind.SERVER));
+  const isDetail =
+    attributes['db.query.text'] !== undefined || (isRead && (kind === SpanKind.CLIENT || kind === SpanKind.SERVER));
   return (
-    isForWork && !isFullDetail && isDetail && status.code !== SpanStatusCode.ERROR && seconds * 1_000 + nanoseconds / 1e6 < slowDetailMs
+    isForWork &&
+    !isFullDetail &&
+    isDetail &&
+    status.code !== SpanStatusCode.ERROR &&
+    seconds * 1_000 + nanoseconds / 1e6 < slowDetailMs
   );
 }
 
@@ -59,7 +73,8 @@ export function nameOfCall(method: string, path: string): string | undefined {
   const [, root = '', things = '', ...rest] = own.split('/');
   if (!/^(?:control|internal|v\d)$/.test(root) || !isWord(things)) return undefined;
   // In a control protocol some ids are words: that of the thing, and of a first release.
-  const isId = (index: number): boolean => root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
+  const isId = (index: number): boolean =>
+    root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
   const parts = rest.map((segment, index) => (isWord(segment) && !isId(index) ? segment : '{id}'));
   return [method, ['', root, things, ...parts].join('/')].join(' ');
 }

@@ -30,7 +30,10 @@ const exportLimits = () => ({
   scheduledDelayMillis: setting('OTEL_BSP_SCHEDULE_DELAY', 1_000),
   exportTimeoutMillis: setting('OTEL_BSP_EXPORT_TIMEOUT', exportTimeoutMs),
 });
-const senderLimits = () => ({ timeoutMillis: setting('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs), concurrencyLimit: 2 });
+const senderLimits = () => ({
+  timeoutMillis: setting('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs),
+  concurrencyLimit: 2,
+});
 const exportTimeoutMs = 3_000;
 /** A value that is not a number counts as not set. */
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
@@ -70,13 +73,18 @@ const instrumentations = () => [
     requireParentforSpans: !isFullDetail,
     requestHook: (span, { method, path }) => nameCall(span, method, path),
   }),
-  new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false, ignoreConnectSpans: !isFullDetail }),
+  new PgInstrumentation({
+    requireParentSpan: true,
+    enhancedDatabaseReporting: false,
+    ignoreConnectSpans: !isFullDetail,
+  }),
   ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
   new PinoInstrumentation({ disableLogSending: true }),
   new RuntimeNodeInstrumentation(),
 ];
 
-const redisInstrumentation = () => new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
+const redisInstrumentation = () =>
+  new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
 /**
  * Leaves out the names of customers' databases and storages: they are the customers' business, and each would be a
@@ -85,7 +93,10 @@ const redisInstrumentation = () => new IORedisInstrumentation({ requireParentSpa
 const views = Object.entries({
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
   'db.client.operation.duration': ['db.operation.name', 'error.type'],
-}).map(([instrumentName, allowed]) => ({ instrumentName, attributesProcessors: [createAllowListAttributesProcessor(allowed)] }));
+}).map(([instrumentName, allowed]) => ({
+  instrumentName,
+  attributesProcessors: [createAllowListAttributesProcessor(allowed)],
+}));
 
 export interface SdkOptions {
   /** The address of an OTLP/HTTP collector for spans. Null: none are sent or recorded. */
@@ -128,7 +139,9 @@ function metricsTo(url: string | null, metrics: SdkOptions['metrics']) {
     });
   return [
     ...(url === null ? [] : [sent(url)]),
-    ...(metrics === null ? [] : [new PrometheusExporter({ ...metrics, withoutScopeInfo: true }, tellTaken(metrics.port))]),
+    ...(metrics === null
+      ? []
+      : [new PrometheusExporter({ ...metrics, withoutScopeInfo: true }, tellTaken(metrics.port))]),
   ];
 }
 
@@ -167,7 +180,8 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
     beginTraces: () => {
       sampling.beginsHere();
       // The instrumentations that would trace each request, and each call that is made for it, on their own.
-      for (const each of own) if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
+      for (const each of own)
+        if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
       return createRequestTraces(ids, options.tracesUrl === null ? null : options.sampling);
     },
     stop: async () => {

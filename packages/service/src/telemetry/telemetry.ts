@@ -24,7 +24,8 @@ function start(): Sdk | undefined {
   const port = given('OTEL_EXPORTER_PROMETHEUS_PORT');
   if (tracesUrl === null && metricsUrl === null && port === null) return undefined;
   const sdk: typeof import('./telemetry-sdk') = require('./telemetry-sdk');
-  const metrics = port === null ? null : { port: Number(port), host: given('OTEL_EXPORTER_PROMETHEUS_HOST') ?? '127.0.0.1' };
+  const metrics =
+    port === null ? null : { port: Number(port), host: given('OTEL_EXPORTER_PROMETHEUS_HOST') ?? '127.0.0.1' };
   return sdk.startSdk({
     tracesUrl,
     metricsUrl,

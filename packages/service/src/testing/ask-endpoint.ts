@@ -49,4 +49,5 @@ export const malformed = [
   'a'.repeat(300),
 ];
 
-export const parametersOf = ({ path }: EndpointDefinition): string[] => [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);
+export const parametersOf = ({ path }: EndpointDefinition): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);

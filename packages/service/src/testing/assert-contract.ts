@@ -27,7 +27,10 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
   if (status >= 400) {
     const told = problemSchema.safeParse(body).data;
     assert.ok(told !== undefined && header('content-type') === 'application/problem+json', what);
-    assert.ok([...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status, what);
+    assert.ok(
+      [...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status,
+      what,
+    );
     // The default message of a regular expression or a union of types does not tell anybody what to send.
     assert.ok(!told.errors?.some(({ detail }) => /^Invalid input$|must match pattern/.test(detail)), what);
     return;

@@ -55,6 +55,7 @@ export async function callService(
   const json: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
   const endpoint = endpointAt(method, path);
   const header = (name: string): string | undefined => response.headers[name]?.toString();
-  if (endpoint !== undefined) assertContract(endpoint, { status: response.statusCode, header, body: isJson ? json : text });
+  if (endpoint !== undefined)
+    assertContract(endpoint, { status: response.statusCode, header, body: isJson ? json : text });
   return { status: response.statusCode, headers: response.headers, text, json };
 }

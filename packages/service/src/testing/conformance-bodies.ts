@@ -17,7 +17,10 @@ export const bodyRules: readonly Rule[] = [
       const isClosed = specifiedWithBody.has(endpoint.id);
       const cut = await ask(world, endpoint, things, { body: Buffer.from('{"a":') });
       assertRefused(cut, isClosed ? '422 invalid_json' : '400 malformed_json', 'half an object');
-      const text = await ask(world, endpoint, things, { body: Buffer.from('{}'), headers: { 'content-type': 'text/plain' } });
+      const text = await ask(world, endpoint, things, {
+        body: Buffer.from('{}'),
+        headers: { 'content-type': 'text/plain' },
+      });
       assertRefused(text, isClosed ? '422 invalid_content_type' : '415 unsupported_media_type', 'text/plain');
     },
   },

@@ -56,7 +56,12 @@ export const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things)
     : Object.fromEntries(Object.entries(example).map(([name, value]) => [name, name in fields ? fields[name] : value]));
 
 /** Asks the operation as its contract has it, but for what `sent` says. */
-export function ask(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things, sent: Sent = {}): Promise<ServiceAnswer> {
+export function ask(
+  world: ConformanceWorld,
+  endpoint: EndpointDefinition,
+  things: Things,
+  sent: Sent = {},
+): Promise<ServiceAnswer> {
   const { params = {}, search = '', caller = world.owner, idempotencyKey, headers = {} } = sent;
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => {
     const value = params[name] ?? things.params[name];
@@ -75,7 +80,8 @@ export function ask(world: ConformanceWorld, endpoint: EndpointDefinition, thing
 export const assertRefused = (answer: ServiceAnswer, refusal: string, what: string): void =>
   assert.equal(refusalOf(answer), refusal, `${what}: ${answer.text}`);
 
-export const canSucceed = (world: ConformanceWorld, { id }: EndpointDefinition): boolean => world.cannotSucceed[id] === undefined;
+export const canSucceed = (world: ConformanceWorld, { id }: EndpointDefinition): boolean =>
+  world.cannotSucceed[id] === undefined;
 
 export const assertSucceeded = ({ response }: EndpointDefinition, { status, text }: ServiceAnswer): void =>
   assert.equal(status, response.status, text);
@@ -85,5 +91,12 @@ export function hasPages({ query }: EndpointDefinition): boolean {
 }
 
 /** Metadata of its own, and some whose text JSON and SQL have a meaning for. */
-export const giveMetadata = (api: ServiceApi, table: 'sites' | 'servers' | 'managed_databases', id: string): Promise<unknown> =>
-  api.rows(`UPDATE ${table} SET metadata = jsonb_build_object('contract', id, 'a.b', '{"x" = [1], '' %}') WHERE id = $1`, [id]);
+export const giveMetadata = (
+  api: ServiceApi,
+  table: 'sites' | 'servers' | 'managed_databases',
+  id: string,
+): Promise<unknown> =>
+  api.rows(
+    `UPDATE ${table} SET metadata = jsonb_build_object('contract', id, 'a.b', '{"x" = [1], '' %}') WHERE id = $1`,
+    [id],
+  );

@@ -59,14 +59,27 @@ export async function carryOut<Body>(
   const once = method === 'POST' ? { idempotencyKey: uuidv7() } : {};
   const accepted = await persist(() => world.api.call(method, target, { ...once, ...options }));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
-  const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
+  const view = await ended(
+    world,
+    accepted.headers['location'],
+    options.caller === undefined ? {} : { caller: options.caller },
+  );
   if (view.status !== 'succeeded') {
-    const [cause] = await world.api.rows<{ error_internal: string | null }>('SELECT error_internal FROM workflow WHERE id = $1', [view.id]);
-    throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)}, ${cause?.error_internal}, ${JSON.stringify(view.steps)}`);
+    const [cause] = await world.api.rows<{ error_internal: string | null }>(
+      'SELECT error_internal FROM workflow WHERE id = $1',
+      [view.id],
+    );
+    throw new Error(
+      `${view.kind} ended as ${JSON.stringify(view.error)}, ${cause?.error_internal}, ${JSON.stringify(view.steps)}`,
+    );
   }
   return { accepted: accepted.json as Body, workflow: view };
 }
 
 /** The same for its answer alone. */
-export const succeed = async <Body>(world: Followed, method: string, target: string, options?: CallOptions): Promise<Body> =>
-  (await carryOut<Body>(world, method, target, options)).accepted;
+export const succeed = async <Body>(
+  world: Followed,
+  method: string,
+  target: string,
+  options?: CallOptions,
+): Promise<Body> => (await carryOut<Body>(world, method, target, options)).accepted;

@@ -55,7 +55,10 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
     for (const set of next) {
       const things = await thingsFor(set);
       const numRuns = Math.min(requestsPerThings, count - set * requestsPerThings);
-      for (const asked of fc.sample(requestsOf(endpoint, things, fuzzed.goodBody(things)), { seed: seed + set, numRuns })) {
+      for (const asked of fc.sample(requestsOf(endpoint, things, fuzzed.goodBody(things)), {
+        seed: seed + set,
+        numRuns,
+      })) {
         if (Date.now() > until) return;
         const told = await askOnce(fuzzed, things, asked);
         tally.set(told, (tally.get(told) ?? 0) + 1);
@@ -73,7 +76,11 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
 /** Gives the answer's status and code. What the database of a busy machine has no time for is asked again, as every caller would; what it never takes is a fault. */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
   const { query, lastEventId, ...rest } = asked;
-  const sent = { ...rest, search: searchOf(query), ...(lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } }) };
+  const sent = {
+    ...rest,
+    search: searchOf(query),
+    ...(lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } }),
+  };
   let answer = await ask(things, sent);
   for (let tries = 1; tries < mostTries && isOutOfTime(answer); tries += 1) {
     await sleep(1_000);
@@ -89,7 +96,8 @@ async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked:
     return String(answer.status);
   }
   const code = problemSchema.safeParse(answer.json).data?.code;
-  const isPromised = code !== undefined && problemCodesOf(endpoint).includes(code) && problems[code].status === answer.status;
+  const isPromised =
+    code !== undefined && problemCodesOf(endpoint).includes(code) && problems[code].status === answer.status;
   assert.ok(isPromised, what);
   const told = `${answer.status} ${code}`;
   assert.ok(answer.status < 500 || told === outage, what);

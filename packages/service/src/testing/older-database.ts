@@ -13,7 +13,9 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
     await admin.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const tables: { name: string; rows: string }[] = [];
     for (const name of await listNames(admin, 'r')) {
-      const { rows } = await admin.query<{ rows: string }>(`SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${name} t`);
+      const { rows } = await admin.query<{ rows: string }>(
+        `SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${name} t`,
+      );
       tables.push({ name, rows: rows[0]?.rows ?? '[]' });
     }
     const sequences: { name: string; last: string; isCalled: boolean }[] = [];
@@ -36,9 +38,10 @@ export async function putBack(adminUrl: string, { tables, sequences }: Moment): 
     await admin.query('SET LOCAL session_replication_role = replica');
     await admin.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, rows } of tables) {
-      await admin.query(`INSERT INTO ${name} OVERRIDING SYSTEM VALUE SELECT * FROM json_populate_recordset(NULL::${name}, $1::json)`, [
-        rows,
-      ]);
+      await admin.query(
+        `INSERT INTO ${name} OVERRIDING SYSTEM VALUE SELECT * FROM json_populate_recordset(NULL::${name}, $1::json)`,
+        [rows],
+      );
     }
     for (const { name, last, isCalled } of sequences)
       await admin.query('SELECT setval($1::regclass, $2::bigint, $3)', [name, last, isCalled]);

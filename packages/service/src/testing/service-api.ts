@@ -14,7 +14,11 @@ export interface TestedService {
   /** The service's folder: its migrations are in it, and its build output. */
   dir: string;
   /** Its API process' inside, of the environment that the process would read. */
-  compose(environment: Readonly<Record<string, string>>): { service: Service; lifetime: Lifetime; start(): Promise<{ url: string }> };
+  compose(environment: Readonly<Record<string, string>>): {
+    service: Service;
+    lifetime: Lifetime;
+    start(): Promise<{ url: string }>;
+  };
 }
 
 export interface CallOptions {
@@ -63,7 +67,11 @@ export const timeoutScale = (): Record<string, string> => {
  * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued.
  * `own`: what this service needs beyond what they all do, or other than that.
  */
-export async function startServiceApi(tested: TestedService, caller: Caller, own: Record<string, string> = {}): Promise<ServiceApi> {
+export async function startServiceApi(
+  tested: TestedService,
+  caller: Caller,
+  own: Record<string, string> = {},
+): Promise<ServiceApi> {
   const postgres = await testPostgres({ serviceDir: tested.dir });
   const tokenSecret = newSecret();
   const environment = {
@@ -89,7 +97,8 @@ export async function startServiceApi(tested: TestedService, caller: Caller, own
     caller,
     environment,
     rows: async (text, values = []) => (await pool.query(text, [...values])).rows,
-    call: (method, path, options) => callService({ service, name: tested.name, tokenSecret }, { caller, ...options, method, path }),
+    call: (method, path, options) =>
+      callService({ service, name: tested.name, tokenSecret }, { caller, ...options, method, path }),
     stop: () => lifetime.close(),
     close: async () => {
       await lifetime.close();

@@ -22,7 +22,9 @@ function* nodesIn(value: unknown): Generator<Node> {
   }
 }
 
-const nodesOf = (file: SourceFile): Node[] => [...nodesIn(parseSync(file.text, { syntax: 'typescript', target: 'es2023' }).body)];
+const nodesOf = (file: SourceFile): Node[] => [
+  ...nodesIn(parseSync(file.text, { syntax: 'typescript', target: 'es2023' }).body),
+];
 
 interface Call {
   callee: string | undefined;
@@ -31,7 +33,12 @@ interface Call {
 const callsAmong = (nodes: Iterable<Node>): Call[] =>
   [...nodes].flatMap((node) =>
     node.type === 'CallExpression'
-      ? [{ callee: textOf(node['callee']), args: (node['arguments'] as { expression: unknown }[]).map(({ expression }) => expression) }]
+      ? [
+          {
+            callee: textOf(node['callee']),
+            args: (node['arguments'] as { expression: unknown }[]).map(({ expression }) => expression),
+          },
+        ]
       : [],
   );
 
@@ -42,7 +49,8 @@ function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string
     if (node.type !== 'ImportDeclaration') continue;
     const from = textOf(node['source']) ?? '';
     const home = from.startsWith('.') ? `${path.posix.join(path.posix.dirname(file.path), from)}.ts` : from;
-    for (const specifier of node['specifiers'] as { local: unknown }[]) imports.set(textOf(specifier.local) ?? '', home);
+    for (const specifier of node['specifiers'] as { local: unknown }[])
+      imports.set(textOf(specifier.local) ?? '', home);
   }
   return imports;
 }
@@ -65,7 +73,9 @@ export function filesRegisteredIn(file: SourceFile): string[] {
   const imports = importsOf(file, nodes);
   const lists = nodes.filter((node) => node.type === 'VariableDeclarator' && textOf(node['id']) === 'workflows');
   return lists.flatMap((list) =>
-    ((list['init'] as Node)['elements'] as { expression: unknown }[]).map(({ expression }) => imports.get(textOf(expression) ?? '') ?? ''),
+    ((list['init'] as Node)['elements'] as { expression: unknown }[]).map(
+      ({ expression }) => imports.get(textOf(expression) ?? '') ?? '',
+    ),
   );
 }
 
@@ -81,11 +91,20 @@ export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => strin
   const nodes = nodesOf(file);
   const imports = importsOf(file, nodes);
   const functions = nodes.flatMap((node) => {
-    if (node.type !== 'VariableDeclarator' || !isNode(node['init']) || node['init'].type !== 'ArrowFunctionExpression') return [];
-    return [{ name: textOf(node['id']) ?? '', params: (node['init']['params'] as unknown[]).map(textOf), body: node['init']['body'] }];
+    if (node.type !== 'VariableDeclarator' || !isNode(node['init']) || node['init'].type !== 'ArrowFunctionExpression')
+      return [];
+    return [
+      {
+        name: textOf(node['id']) ?? '',
+        params: (node['init']['params'] as unknown[]).map(textOf),
+        body: node['init']['body'],
+      },
+    ];
   });
   const valuesOf = (scope: Iterable<Node>, name: string): unknown[] =>
-    [...scope].flatMap((node) => (node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : []));
+    [...scope].flatMap((node) =>
+      node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : [],
+    );
   /** Kinds, and names of parameters through which a kind is passed. */
   const read = (expression: unknown, scope: readonly Node[]): { kind?: string; parameter?: string }[] => {
     if (!isNode(expression)) return [];

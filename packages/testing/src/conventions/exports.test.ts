@@ -14,9 +14,21 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
 });
 
 /** Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a README. */
-const namedToNode = ['@drydock/client .', '@drydock/service ./telemetry/telemetry', '@drydock/postgres ./server/postgres'];
+const namedToNode = [
+  '@drydock/client .',
+  '@drydock/service ./telemetry/telemetry',
+  '@drydock/postgres ./server/postgres',
+];
 
-it.each(surfaces)('$name exports the modules that others import, by name, and no other', ({ name, exported, imported }) => {
-  const unused = exported.filter((module) => !imported.includes(module) && !namedToNode.includes(`${name} ${module}`));
-  expect({ unused, missing: imported.filter((module) => !exported.includes(module)) }).toEqual({ unused: [], missing: [] });
-});
+it.each(surfaces)(
+  '$name exports the modules that others import, by name, and no other',
+  ({ name, exported, imported }) => {
+    const unused = exported.filter(
+      (module) => !imported.includes(module) && !namedToNode.includes(`${name} ${module}`),
+    );
+    expect({ unused, missing: imported.filter((module) => !exported.includes(module)) }).toEqual({
+      unused: [],
+      missing: [],
+    });
+  },
+);

@@ -25,13 +25,16 @@ export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () 
       row,
       earlier.find(({ name }) => name === row.name),
     ).map(({ where }) => `  ${where}`);
-    return [`${row.title}: ${row.value}, and ${numbersFile} allows ${committed[row.name] ?? 'none'}`, ...places].join('\n');
+    return [`${row.title}: ${row.value}, and ${numbersFile} allows ${committed[row.name] ?? 'none'}`, ...places].join(
+      '\n',
+    );
   });
 }
 
 /** The tree as it was when its numbers were committed last; an empty one outside of a clone's history. */
 function readCommittedTree(): Tree {
-  const git = (args: string[], input?: string): Buffer => execFileSync('git', args, { cwd: root, input, maxBuffer: 1 << 30 });
+  const git = (args: string[], input?: string): Buffer =>
+    execFileSync('git', args, { cwd: root, input, maxBuffer: 1 << 30 });
   const commit = git(['log', '-1', '--format=%H', '--', numbersFile]).toString().trim();
   if (commit === '') return new Map();
   const files = git(['ls-tree', '-r', '--name-only', commit, '--', 'packages', 'services', 'infra'])

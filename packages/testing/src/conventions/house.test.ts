@@ -25,12 +25,28 @@ test('a tree that keeps its numbers is not complained of', () => {
 });
 
 test.each([
-  ['a comment that opens backwards', { 'services/a/src/a.ts': 'x();\n\n/** Whoever asks. */\n' }, 'services/a/src/a.ts:3: Whoever asks.'],
-  ['one in the second line of its block', { 'infra/a/a.ts': '/**\n * Of the gateway.\n */\n' }, 'infra/a/a.ts:1: Of the gateway.'],
-  ['one behind a statement, in a test', { 'infra/a/a.test.ts': `x(); ${'//'} What it is\n` }, 'infra/a/a.test.ts:1: What it is'],
+  [
+    'a comment that opens backwards',
+    { 'services/a/src/a.ts': 'x();\n\n/** Whoever asks. */\n' },
+    'services/a/src/a.ts:3: Whoever asks.',
+  ],
+  [
+    'one in the second line of its block',
+    { 'infra/a/a.ts': '/**\n * Of the gateway.\n */\n' },
+    'infra/a/a.ts:1: Of the gateway.',
+  ],
+  [
+    'one behind a statement, in a test',
+    { 'infra/a/a.test.ts': `x(); ${'//'} What it is\n` },
+    'infra/a/a.test.ts:1: What it is',
+  ],
   ['a line that is too long', { 'packages/x/src/y.ts': `${'y'.repeat(121)}\n` }, 'packages/x/src/y.ts:1'],
   ['a file that is too long', { 'packages/x/src/y.ts': 'y\n'.repeat(401) }, 'packages/x/src/y.ts'],
-  ['a package without a front door', { 'packages/y/package.json': '{"exports":{"./y":"./y.ts"}}' }, 'packages/y/package.json'],
+  [
+    'a package without a front door',
+    { 'packages/y/package.json': '{"exports":{"./y":"./y.ts"}}' },
+    'packages/y/package.json',
+  ],
   [
     'folders that import each other',
     Object.fromEntries(
@@ -53,7 +69,9 @@ test.each([
 });
 
 test('a question, "whether" and a word within a sentence do not open backwards', () => {
-  expect(saidOf({ 'infra/a/a.ts': '// Whether it runs.\n\n// What is it?\n\n// The one of\n// Of these, none.\n' })).toEqual([]);
+  expect(
+    saidOf({ 'infra/a/a.ts': '// Whether it runs.\n\n// What is it?\n\n// The one of\n// Of these, none.\n' }),
+  ).toEqual([]);
 });
 
 test('only what is new is named, by its text: a comment that moved is not', () => {

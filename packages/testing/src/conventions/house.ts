@@ -13,7 +13,9 @@ process.stdout.write('| | Now | Allowed | Goal |\n|---|---|---|---|\n');
 for (const { name, title, shown, goal } of rows) {
   process.stdout.write(`| ${title} | ${shown} | ${committed[name] ?? 'not yet known'} | ${goal} |\n`);
 }
-process.stdout.write('Not counted: the files that a restore, an upgrade, a mint and `npm start` run, which takes a coverage run.\n');
+process.stdout.write(
+  'Not counted: the files that a restore, an upgrade, a mint and `npm start` run, which takes a coverage run.\n',
+);
 if (values.write) {
   const lowered = rows.map(({ name, value }) => [name, Math.min(value, committed[name] ?? value)] as const);
   writeNumbers(Object.fromEntries(lowered));

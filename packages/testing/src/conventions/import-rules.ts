@@ -16,7 +16,8 @@ const isFrom = (imported: string, name: string): boolean => imported.startsWith(
 export const importRules: ImportRule[] = [
   {
     reason: 'contracts import only zod: every process reads them',
-    forbids: (file, imported) => inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
+    forbids: (file, imported) =>
+      inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
   },
   {
     reason:
@@ -34,7 +35,8 @@ export const importRules: ImportRule[] = [
   },
   {
     reason: 'cli calls Drydock as customers do: of ours it imports the client alone',
-    forbids: (file, imported) => inPackage(file, 'cli') && !isTest(file) && isOurs(imported) && imported !== '@drydock/client',
+    forbids: (file, imported) =>
+      inPackage(file, 'cli') && !isTest(file) && isOurs(imported) && imported !== '@drydock/client',
   },
   {
     reason: 'archive knows no site and no bucket, hence nothing of ours',

@@ -23,7 +23,8 @@ export interface HouseRow {
 }
 
 /** Files ending in .test.ts, a `testing`, `test` or `e2e` folder, packages/testing itself, and the benchmarks. */
-export const isTestPath = (file: string): boolean => /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
+export const isTestPath = (file: string): boolean =>
+  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
 
 const shortLinesMax = 20;
 const filesOfFolderMax = 25;
@@ -164,11 +165,14 @@ function openingOf(line: string, before: string, after: string): string {
 const longLines = (file: string, text: string): Finding[] =>
   text
     .split('\n')
-    .flatMap((line, index) => (line.length > columnsMax ? [{ where: `${file}:${index + 1}`, key: `${file}: ${line.trim()}` }] : []));
+    .flatMap((line, index) =>
+      line.length > columnsMax ? [{ where: `${file}:${index + 1}`, key: `${file}: ${line.trim()}` }] : [],
+    );
 
 export type HouseNumbers = Record<string, number>;
 
-export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers => Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
+  Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 
 /** The rows that are worse than the committed numbers, and worse than their goal. A row without a committed number is worse than it. */
 export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>

@@ -10,7 +10,9 @@ const beforeTheFirstRelease = ['20261122224500_standard_workflow_names', '202611
 const statementsOf = (sql: string): string[] => sql.split(/;\s*$/m).map((statement) => statement.trim());
 const bodyOf = (statement: string): string => statement.replace(/^(?:\s*--[^\n]*\n)+/, '');
 const refusedIn = (sql: string): string[] =>
-  statementsOf(sql).filter((statement) => takesAway.test(bodyOf(statement)) && !/^--\s*removed: not used since /m.test(statement));
+  statementsOf(sql).filter(
+    (statement) => takesAway.test(bodyOf(statement)) && !/^--\s*removed: not used since /m.test(statement),
+  );
 
 describe('migrations', () => {
   it('take nothing away that the release before may use', () => {

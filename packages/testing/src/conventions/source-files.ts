@@ -16,7 +16,10 @@ export interface SourceFile {
 
 /** Files of the work tree that are in git or could be added: tracked, or new and not ignored. */
 export const listFiles = (...patterns: string[]): string[] =>
-  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], { cwd: root, encoding: 'utf8' })
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], {
+    cwd: root,
+    encoding: 'utf8',
+  })
     .split('\n')
     .filter((file) => file !== '' && fs.existsSync(path.join(root, file)));
 

@@ -26,7 +26,10 @@ const ofArchive = (backup: ProblemCode, copy: ProblemCode): FinalFailure => ({
   codes: { site_backup: backup, site_copy: copy, database_backup: backup },
   alarms: ours,
 });
-const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure => ({ ...ofArchive(code, code), alarms });
+const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure => ({
+  ...ofArchive(code, code),
+  alarms,
+});
 
 const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
@@ -56,7 +59,11 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   bucket_unusable: ofAll('offsite_bucket_unusable', nobody),
   // The customer's content.
   content_not_packed: {
-    codes: { site_backup: 'site_content_refused', site_copy: 'site_content_refused', database_backup: 'database_content_refused' },
+    codes: {
+      site_backup: 'site_content_refused',
+      site_copy: 'site_content_refused',
+      database_backup: 'database_content_refused',
+    },
     alarms: nobody,
   },
   content_not_loaded: ofAll('backup_content_refused', nobody),
@@ -99,7 +106,9 @@ export function archiveErrorIn(error: unknown): ArchiveError | null {
 /** The archive's refusal that a job's program named `archive.<reason>`; null for another name. */
 export function archiveErrorOfJob(problem: Error & { code: string }): ArchiveError | null {
   const reason = problem.code.startsWith('archive.') ? problem.code.slice('archive.'.length) : '';
-  return isReason(reason) ? new ArchiveError(reason, problem.message.replace(`${reason}: `, ''), { cause: problem }) : null;
+  return isReason(reason)
+    ? new ArchiveError(reason, problem.message.replace(`${reason}: `, ''), { cause: problem })
+    : null;
 }
 
 const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);

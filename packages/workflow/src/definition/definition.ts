@@ -46,7 +46,9 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;
-  commit?: ((tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context) => Promise<void>) | undefined;
+  commit?:
+    | ((tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context) => Promise<void>)
+    | undefined;
 }
 
 /** A service's writes in the very transaction that ends a workflow, or that parks it for staff. */
@@ -127,11 +129,18 @@ export function workflowsFor<Context, Tx>() {
     named: Pick<WorkflowDefinition<Context, Tx, Input>, 'kind' | 'input' | 'isRoutine'>,
   ): WorkflowBuilder<Context, Tx, Input, Record<never, never>> => {
     checkName(named.kind);
-    return builder<Context, Tx, Input, Record<never, never>>({ ...named, steps: [], pointOfNoReturn: Number.POSITIVE_INFINITY, onEnd: {} });
+    return builder<Context, Tx, Input, Record<never, never>>({
+      ...named,
+      steps: [],
+      pointOfNoReturn: Number.POSITIVE_INFINITY,
+      onEnd: {},
+    });
   };
 }
 
-function builder<Context, Tx, Input, Outputs>(soFar: WorkflowDefinition<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs> {
+function builder<Context, Tx, Input, Outputs>(
+  soFar: WorkflowDefinition<Context, Tx, Input>,
+): WorkflowBuilder<Context, Tx, Input, Outputs> {
   return {
     step: (name, spec) => {
       checkName(name);
@@ -185,7 +194,11 @@ export interface FencedCallWithProgress extends FencedCall {
   progress(fraction: number): void;
 }
 
-export const fencedCall = ({ workflowId, fence, signal }: Pick<StepContext<unknown, unknown>, keyof FencedCall>): FencedCall => ({
+export const fencedCall = ({
+  workflowId,
+  fence,
+  signal,
+}: Pick<StepContext<unknown, unknown>, keyof FencedCall>): FencedCall => ({
   workflowId,
   fence,
   signal,
@@ -220,4 +233,8 @@ export const stepPoint = (
 /**
  * Points that every workflow passes outside its steps. The accepting process and the sweep pass those named `dispatch`.
  */
-export const enginePoints = { finishBefore: 'finish.before', dispatchBefore: 'dispatch.before', dispatchAfter: 'dispatch.after' } as const;
+export const enginePoints = {
+  finishBefore: 'finish.before',
+  dispatchBefore: 'dispatch.before',
+  dispatchAfter: 'dispatch.after',
+} as const;

@@ -40,10 +40,19 @@ export class StepWait extends Error {
  */
 export function fail(
   code: ProblemCode,
-  options: { internal?: string; detail?: string; extra?: Record<string, unknown>; cause?: unknown; alarm?: string } = {},
+  options: {
+    internal?: string;
+    detail?: string;
+    extra?: Record<string, unknown>;
+    cause?: unknown;
+    alarm?: string;
+  } = {},
 ): StepFailure {
   const { cause, alarm, ...rest } = options;
-  return new StepFailure({ code, ...rest }, { ...(cause !== undefined && { cause }), ...(alarm !== undefined && { alarm }) });
+  return new StepFailure(
+    { code, ...rest },
+    { ...(cause !== undefined && { cause }), ...(alarm !== undefined && { alarm }) },
+  );
 }
 
 /**
@@ -86,10 +95,12 @@ export class StepTimeout extends Error {
   }
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+export const messageOf = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 /**
  * A target has seen a newer claim of this thing: ours is a zombie's, or our database is older than the target. Drivers
  * throw an error with this name.
  */
-export const isFenceRefused = (error: unknown): boolean => error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';
+export const isFenceRefused = (error: unknown): boolean =>
+  error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

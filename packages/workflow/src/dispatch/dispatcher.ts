@@ -34,7 +34,10 @@ export interface DispatcherOptions<Tx> extends QueueAddress {
  */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;
-  const queues = { default: openAcceptingQueue(options, 'default'), interactive: openAcceptingQueue(options, 'interactive') };
+  const queues = {
+    default: openAcceptingQueue(options, 'default'),
+    interactive: openAcceptingQueue(options, 'interactive'),
+  };
   const inFlight = new Set<Promise<void>>();
   const dispatch = async ({ workflowId, orgId }: JobTarget, kind: QueueKind): Promise<void> => {
     const { queue, depth } = queues[kind];

@@ -53,7 +53,9 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     });
     await listener.close();
     const ended = async () =>
-      (await Promise.all(all.map(({ workflowId }) => world.status(workflowId)))).every((status) => status === 'succeeded');
+      (await Promise.all(all.map(({ workflowId }) => world.status(workflowId)))).every(
+        (status) => status === 'succeeded',
+      );
     await until(ended);
     expect(await running(world.orgId)).toBe(0);
   });
@@ -110,7 +112,8 @@ describe('a look at what is due', () => {
     await insert('md5(n::text)::uuid', 1);
     await world.pool.query("UPDATE workflow SET due_at = now() + interval '1 hour'");
     let looks = 1;
-    for (let { nextOrg } = await look(firstOrg, 30); nextOrg !== null; { nextOrg } = await look(nextOrg, 30)) looks += 1;
+    for (let { nextOrg } = await look(firstOrg, 30); nextOrg !== null; { nextOrg } = await look(nextOrg, 30))
+      looks += 1;
     expect(looks).toBe(3);
   });
 

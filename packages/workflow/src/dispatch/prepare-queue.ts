@@ -24,7 +24,11 @@ export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): 
 }
 
 async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> {
-  const client = openRedis(queueUrl, { commandTimeout: withinMs, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  const client = openRedis(queueUrl, {
+    commandTimeout: withinMs,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+  });
   let trouble: unknown;
   client.on('error', (error) => {
     trouble = error;

@@ -2,7 +2,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { scaled } from '@drydock/process/time-out-scale';
 import { openRedis } from '@drydock/service/redis/open-redis';
 import { isFullDetail, suppressTracing } from '@drydock/service/telemetry/spans';
-import { type Context, context, INVALID_SPAN_CONTEXT, isSpanContextValid, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  context,
+  INVALID_SPAN_CONTEXT,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  trace,
+} from '@opentelemetry/api';
 import { createPostgresBackend, Queue, type QueueOptions, type Span, type Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 import { z } from 'zod';
@@ -113,7 +120,11 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
  * requests' jobs and send them late.
  */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
-  const client = openRedis(queueUrl, { enableOfflineQueue: false, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  const client = openRedis(queueUrl, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+  });
   let queue: Queue | undefined;
   client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
   client.once('ready', () => {
@@ -155,7 +166,11 @@ async function bounded<T>(call: Promise<T>, withinMs = scaled(callTimeoutMs)): P
  * The whole content of a job. Everything else is in Postgres; a claim that finds another organisation there takes
  * nothing.
  */
-export const workflowJobSchema = z.strictObject({ workflowId: z.uuid(), orgId: z.uuid(), traceparent: z.string().max(100).optional() });
+export const workflowJobSchema = z.strictObject({
+  workflowId: z.uuid(),
+  orgId: z.uuid(),
+  traceparent: z.string().max(100).optional(),
+});
 export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 
 const noId = '00000000-0000-7000-8000-000000000000';
@@ -200,7 +215,8 @@ const noSpan: Span<Context> = {
  * Whether a new span would belong to a trace. A job without one has no span: a probe, and work that the clock began,
  * whose run begins its own trace.
  */
-const isInTrace = (within: Context): boolean => isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
+const isInTrace = (within: Context): boolean =>
+  isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
 
 /**
  * BullMQ's spans. A foreign job whose metadata is not JSON would stay active for ever; it is treated as a job without a

@@ -52,7 +52,16 @@ const rowsMax = 1_000;
  */
 export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
   const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
-  const values = [limit, enqueueAgainSeconds, queueEmpty, kind === 'interactive', fullOrgs, fromOrg, hadTurns, fromOrg === firstOrg];
+  const values = [
+    limit,
+    enqueueAgainSeconds,
+    queueEmpty,
+    kind === 'interactive',
+    fullOrgs,
+    fromOrg,
+    hadTurns,
+    fromOrg === firstOrg,
+  ];
   const [page] = await sql.query<{ due: DueWorkflow[]; next_org: string | null }>(takeDueSql, values);
   return { due: page?.due ?? [], nextOrg: page?.next_org ?? null };
 }
@@ -114,7 +123,9 @@ const lookSql = `
 
 /** The job could not be added: it is due again after a pause, so that a queue that is away is not hammered. */
 export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
-  sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [workflowId]);
+  sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [
+    workflowId,
+  ]);
 
 /**
  * A job came while its organisation used its whole share of this worker: it is due at once, for a worker with a slot

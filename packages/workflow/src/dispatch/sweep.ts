@@ -8,7 +8,15 @@ import { cancelUnclaimed, type OnFailed } from '../store/start-workflow';
 import { inTraceOf, reportUnfinished } from '../store/telemetry';
 import { type JobQueue, probeJob, type QueueKind } from './queue';
 import type { Slots } from './slots';
-import { countUnfinished, type DueWorkflow, enqueueFailed, firstOrg, lookForWork, overdueStarts, takeDueWorkflows } from './sweep.store';
+import {
+  countUnfinished,
+  type DueWorkflow,
+  enqueueFailed,
+  firstOrg,
+  lookForWork,
+  overdueStarts,
+  takeDueWorkflows,
+} from './sweep.store';
 
 export interface RelayOptions<Tx> {
   database: Database<Tx>;
@@ -96,11 +104,16 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
 /** The most looks of one sweep. Later sweeps do the rest. */
 const looksMax = 10;
 
-async function enqueueDue<Tx>({ database, log, leaseSeconds }: RelayOptions<Tx>, own: SweptQueue, hasWork: boolean): Promise<boolean> {
+async function enqueueDue<Tx>(
+  { database, log, leaseSeconds }: RelayOptions<Tx>,
+  own: SweptQueue,
+  hasWork: boolean,
+): Promise<boolean> {
   const { kind, queue, slots, waitingMax, silentSeconds } = own;
   if (!hasWork && silentSeconds() <= silenceMaxSeconds) return false;
   const waiting = await queue.waiting();
-  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
+  if (silentSeconds() > silenceMaxSeconds && waiting === 0)
+    await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
   let room = waitingMax - waiting;
   // Completed rounds through all organisations: in the second one those that have had their turn share the remaining
   // room.
@@ -130,7 +143,11 @@ async function enqueueOne<Tx>(
 ): Promise<void> {
   try {
     faultpoint(enginePoints.dispatchBefore);
-    const job = { workflowId: row.id, orgId: row.org_id, ...(row.traceparent === null ? {} : { traceparent: row.traceparent }) };
+    const job = {
+      workflowId: row.id,
+      orgId: row.org_id,
+      ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
+    };
     await inTraceOf(row.traceparent, () => queue.enqueue(job, row.dispatch_number));
     faultpoint(enginePoints.dispatchAfter);
   } catch (error) {

@@ -18,7 +18,12 @@ let proxy: TcpFaultProxy;
 const closing: (() => Promise<void>)[] = [];
 const warnings: string[] = [];
 const ignore = (): void => undefined;
-const log: Log = { debug: ignore, info: ignore, warn: (_fields, message) => void warnings.push(message), error: ignore };
+const log: Log = {
+  debug: ignore,
+  info: ignore,
+  warn: (_fields, message) => void warnings.push(message),
+  error: ignore,
+};
 
 beforeAll(async () => {
   behind = await testQueue('postgres');

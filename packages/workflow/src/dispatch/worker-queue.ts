@@ -25,9 +25,13 @@ interface WorkerQueueOptions extends QueueAddress {
 const interactiveConcurrencyDefault = 2;
 
 /** A worker's side of one queue: its sweep's jobs, and the worker that handles them. */
-export function openWorkerQueue({ queueUrl, queueName, log, ...slots }: WorkerQueueOptions, kind: QueueKind): WorkerQueue {
+export function openWorkerQueue(
+  { queueUrl, queueName, log, ...slots }: WorkerQueueOptions,
+  kind: QueueKind,
+): WorkerQueue {
   const address = { queueUrl, queueName: queueNameOf(queueName, kind), log };
-  const concurrency = kind === 'default' ? slots.concurrency : (slots.interactiveConcurrency ?? interactiveConcurrencyDefault);
+  const concurrency =
+    kind === 'default' ? slots.concurrency : (slots.interactiveConcurrency ?? interactiveConcurrencyDefault);
   const total = slotsFor(concurrency);
   const shared = createSlots(total);
   const queue = openQueue(address);

@@ -49,7 +49,9 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     runRetryDelay: 1_000,
   };
   const processor = (job: Job): Promise<void> => handleJob(options, job);
-  const { worker, close } = isPostgresQueue(queueUrl) ? onPostgres(options, common, processor) : onRedis(options, common, processor);
+  const { worker, close } = isPostgresQueue(queueUrl)
+    ? onPostgres(options, common, processor)
+    : onRedis(options, common, processor);
   worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'worker'));
   return { close };
 }

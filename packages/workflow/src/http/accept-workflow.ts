@@ -79,16 +79,20 @@ export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 
 /** The time by which work that a request waits for must have been started, by Postgres' clock, which alone decides. */
 export async function readStartBy(sql: Sql): Promise<Date> {
-  const [row] = await sql.query<{ start_by: Date }>('SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by', [
-    startWithinSeconds,
-  ]);
+  const [row] = await sql.query<{ start_by: Date }>(
+    'SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by',
+    [startWithinSeconds],
+  );
   if (row === undefined) throw new Error('Postgres did not tell the time');
   return row.start_by;
 }
 
 /** A rule's refusal as the answer to a caller. */
 export const problemOf = ({ code, extra, retryAfterSeconds }: Refusal): Problem =>
-  problem(code, { ...(extra === undefined ? {} : { extra }), ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) });
+  problem(code, {
+    ...(extra === undefined ? {} : { extra }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  });
 
 export function assertAllowed(refusal: Refusal | null): void {
   if (refusal !== null) throw problemOf(refusal);

@@ -33,7 +33,9 @@ const pageHeaders: Readonly<Record<string, string>> = {
  * workflow and organisation, and a trace's.
  */
 export function createQueueBoard({ token, ...address }: QueueBoardOptions): QueueBoard {
-  const queues = queueKinds.map((kind) => openBullQueue({ ...address, queueName: queueNameOf(address.queueName, kind) }));
+  const queues = queueKinds.map((kind) =>
+    openBullQueue({ ...address, queueName: queueNameOf(address.queueName, kind) }),
+  );
   const expected = digestOf(token);
   let board: RequestListener | undefined;
   return {
@@ -90,8 +92,10 @@ function passwordOf({ headers }: IncomingMessage): string {
 }
 
 function refuse(response: ServerResponse, status: 401 | 405 | 503, error: string): void {
-  const more = { 401: { 'www-authenticate': 'Basic realm="Drydock queues", charset="UTF-8"' }, 405: { allow: 'GET, HEAD' }, 503: {} }[
-    status
-  ];
+  const more = {
+    401: { 'www-authenticate': 'Basic realm="Drydock queues", charset="UTF-8"' },
+    405: { allow: 'GET, HEAD' },
+    503: {},
+  }[status];
   response.writeHead(status, { ...more, 'content-type': 'application/json' }).end(JSON.stringify({ error }));
 }

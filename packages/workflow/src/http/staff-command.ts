@@ -35,7 +35,10 @@ export function runStaffCommand(
   leaves: Readonly<Record<string, string>> = {},
 ): void {
   runCommand(async () => {
-    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    const { positionals, values } = parseArgs({
+      options: { help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
     if (values.help) {
       console.log(usage);
       return 0;
@@ -43,7 +46,8 @@ export function runStaffCommand(
     const [verb, id, ...more] = positionals;
     const parsed = idSchema.safeParse(id);
     const decision = verb === 'retry' || verb === 'abandon' ? verb : undefined;
-    const isUnderstood = decision === undefined ? verb === 'parked' && id === undefined : parsed.success && more.length === 0;
+    const isUnderstood =
+      decision === undefined ? verb === 'parked' && id === undefined : parsed.success && more.length === 0;
     if (!isUnderstood) {
       console.error(usage);
       return 2;
@@ -66,7 +70,9 @@ export function runStaffCommand(
 const parkedColumns = `${viewColumns}, org_id, mode, error_internal`;
 
 const listParked = (sql: Sql): Promise<Parked[]> =>
-  sql.query(`SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id LIMIT ${listedMax}`);
+  sql.query(
+    `SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id LIMIT ${listedMax}`,
+  );
 
 /** A worker does a retry or an end, and finds it in its next sweep, so the command needs no queue. */
 async function decide<Tx>(
@@ -77,11 +83,19 @@ async function decide<Tx>(
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
     const [found] = await sql.query<Parked>(`SELECT ${parkedColumns} FROM workflow WHERE id = $1::uuid`, [id]);
-    if (found === undefined) throw new Error(`This service has no workflow ${id}. List each service's with: command.js parked`);
+    if (found === undefined)
+      throw new Error(`This service has no workflow ${id}. List each service's with: command.js parked`);
     if (decision === 'retry') await retryWorkflow(sql, id);
     else await abandonWorkflow(sql, id, leaves[found.kind]);
     const { org_id: orgId, mode } = found;
-    await audit(sql, { orgId, mode, actorKeyId: null, action: `workflow.${decision}`, target: subjectOf(found), workflowId: id });
+    await audit(sql, {
+      orgId,
+      mode,
+      actorKeyId: null,
+      action: `workflow.${decision}`,
+      target: subjectOf(found),
+      workflowId: id,
+    });
     return `${decision}: a worker takes it up now`;
   });
 }

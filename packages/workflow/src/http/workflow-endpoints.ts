@@ -6,7 +6,12 @@ import type { Sql } from '@drydock/service/database/sql';
 import { audit } from '@drydock/service/effects/audit';
 import { listFilter } from '@drydock/service/http/paging';
 import type { StreamEvent } from '@drydock/service/http/route';
-import { listWorkflows as listRows, readWorkflow, type VersionedWorkflow, type WorkflowScope } from '../store/read-workflow';
+import {
+  listWorkflows as listRows,
+  readWorkflow,
+  type VersionedWorkflow,
+  type WorkflowScope,
+} from '../store/read-workflow';
 import { watchWorkflow as watchVersions } from '../store/watch-workflow';
 import * as states from '../store/workflow-states';
 import { followHeaders } from './accept-workflow';
@@ -63,7 +68,10 @@ export async function readWorkflowOf<Tx, Name extends string>(
 }
 
 export const getWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
-  read: async (request: AboutWorkflow<Name>) => ({ status: 200 as const, body: (await readWorkflowOf(parent, request)).view }),
+  read: async (request: AboutWorkflow<Name>) => ({
+    status: 200 as const,
+    body: (await readWorkflowOf(parent, request)).view,
+  }),
 });
 
 interface ListRequest<Name extends string> extends AboutParent<Name> {
@@ -72,7 +80,10 @@ interface ListRequest<Name extends string> extends AboutParent<Name> {
 }
 
 /** `list`: the endpoint, whose cursors no other one accepts. */
-export const listWorkflows = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, list: Pick<EndpointDefinition, 'id'>) => ({
+export const listWorkflows = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  list: Pick<EndpointDefinition, 'id'>,
+) => ({
   read: async (request: ListRequest<Name>) => {
     const { pager, database } = parent.context;
     const { caller, params, query, now } = request;
@@ -81,10 +92,18 @@ export const listWorkflows = <Tx, Name extends string>(parent: WorkflowParent<Tx
     const page = pager.read(query, binding, now);
     const before = page.after === null ? {} : { beforeId: page.after };
     // One more than requested: if it is there, the pager sets has_more.
-    const { items } = await listRows(database.sql(), scopeOf(parent, request), { limit: page.limit + 1, ...before }, query);
+    const { items } = await listRows(
+      database.sql(),
+      scopeOf(parent, request),
+      { limit: page.limit + 1, ...before },
+      query,
+    );
     // Workflows outlive their thing here too: only if none is listed, the thing itself is checked.
     if (items.length === 0 && page.after === null) await parent.assertThere(caller, id);
-    const body = pager.pageOf(items, page, binding, now, { positionOf: (workflow) => workflow.id, view: (workflow) => workflow });
+    const body = pager.pageOf(items, page, binding, now, {
+      positionOf: (workflow) => workflow.id,
+      view: (workflow) => workflow,
+    });
     return { status: 200 as const, body };
   },
 });
@@ -127,7 +146,10 @@ interface Decision {
 const abandonWaitMs = 5_000;
 
 /** Writes staff's decision on a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
-const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, { action, apply, waitMs }: Decision) => ({
+const decideWorkflow = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  { action, apply, waitMs }: Decision,
+) => ({
   execute: async (tx: Tx, request: DecideRequest<Name>): Promise<object> => {
     const { caller, params, afterCommit } = request;
     const { workflowId } = params;
@@ -141,27 +163,43 @@ const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name
     afterCommit(() => enqueue({ workflowId, orgId }, 'interactive'));
     return {};
   },
-  awaitOutcome: async (request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
+  awaitOutcome: async (
+    request: DecideRequest<Name>,
+  ): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
     const { params } = request;
     const { database, listener } = parent.context;
     if (waitMs > 0) {
-      const changes = watchVersions(database.sql(), params.workflowId, { listener, signal: AbortSignal.timeout(waitMs) });
+      const changes = watchVersions(database.sql(), params.workflowId, {
+        listener,
+        signal: AbortSignal.timeout(waitMs),
+      });
       for await (const { view } of changes) if (view.status === 'failed') break;
     }
     const { view } = await readWorkflowOf(parent, request);
-    return { status: 202, headers: followHeaders(pathOf(parent.subjectOf(params[parent.param])), params.workflowId), body: view };
+    return {
+      status: 202,
+      headers: followHeaders(pathOf(parent.subjectOf(params[parent.param])), params.workflowId),
+      body: view,
+    };
   },
 });
 
 /** Goes on where it stopped. */
 export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) =>
-  decideWorkflow(parent, { action: 'workflow.retry', apply: (sql, { id }) => states.retryWorkflow(sql, id), waitMs: 0 });
+  decideWorkflow(parent, {
+    action: 'workflow.retry',
+    apply: (sql, { id }) => states.retryWorkflow(sql, id),
+    waitMs: 0,
+  });
 
 /**
  * Ends the workflow as failed, and unlocks its resource in its present state, which the answer shows. `leaves`: for
  * each kind, the text about the resource for staff.
  */
-export const abandonWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, leaves: Readonly<Record<string, string>> = {}) =>
+export const abandonWorkflow = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  leaves: Readonly<Record<string, string>> = {},
+) =>
   decideWorkflow(parent, {
     action: 'workflow.abandon',
     apply: (sql, { id, kind }) => states.abandonWorkflow(sql, id, leaves[kind]),

@@ -1,6 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InjectedFault } from '@drydock/process/injected-fault';
-import { LeaseLost, messageOf, StepFailure, StepTimeout, StepWait, type WorkflowProblem } from '../definition/step-error';
+import {
+  LeaseLost,
+  messageOf,
+  StepFailure,
+  StepTimeout,
+  StepWait,
+  type WorkflowProblem,
+} from '../definition/step-error';
 
 /** The end of one attempt at a step, at its undo or at its checkpoint. */
 export type AttemptEnd<T> =
@@ -27,11 +34,17 @@ export const stopGraceMs = 8_000;
  * Runs `work` with a signal that is aborted by the loss of the lease, the end of the process or the step's own time,
  * and returns how it ended. Never rejects.
  */
-export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSignal) => Promise<T>): Promise<AttemptEnd<T>> {
+export async function attempt<T>(
+  limits: AttemptLimits,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<AttemptEnd<T>> {
   if (limits.lease.aborted) return { end: 'left' };
   if (limits.stopping.aborted) return { end: 'interrupted' };
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)), limits.timeoutSeconds * 1_000);
+  const timer = setTimeout(
+    () => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)),
+    limits.timeoutSeconds * 1_000,
+  );
   const { signal, part } = joinSignals([limits.lease, limits.stopping, late.signal]);
   try {
     const running = caught(() => work(signal));

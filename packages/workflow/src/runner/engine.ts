@@ -172,7 +172,9 @@ interface Parts {
 const silenceMaxSeconds = 30;
 const refillPauseMs = 15;
 
-function byKind<Context, Tx>(definitions: EngineOptions<Context, Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Context, Tx>> {
+function byKind<Context, Tx>(
+  definitions: EngineOptions<Context, Tx>['definitions'],
+): ReadonlyMap<string, WorkflowDefinition<Context, Tx>> {
   const byName = new Map<string, WorkflowDefinition<Context, Tx>>();
   for (const definition of definitions) {
     if (byName.has(definition.kind)) throw new Error(`two workflows of kind ${definition.kind}`);
@@ -185,7 +187,11 @@ function byKind<Context, Tx>(definitions: EngineOptions<Context, Tx>['definition
  * A workflow that the sweep cancels ends with its definition's hook; if its input cannot be read, only the workflow
  * itself ends.
  */
-function failBy<Context, Tx>(definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>, context: Context, log: Log): OnFailed<Tx> {
+function failBy<Context, Tx>(
+  definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>,
+  context: Context,
+  log: Log,
+): OnFailed<Tx> {
   return async (tx, run, problem, kind) => {
     const definition = definitions.get(kind);
     const input = definition?.input.safeParse(run.input);

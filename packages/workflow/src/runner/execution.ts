@@ -85,7 +85,14 @@ export function stepContext<Context, Tx>(
       () => log.debug({ step: step.name }, 'progress was not written'),
     );
   };
-  return { ...run, outputs: { ...outputs }, fence: claim.fence, ...now, progress, log: logWith(log, { step: step.name }) };
+  return {
+    ...run,
+    outputs: { ...outputs },
+    fence: claim.fence,
+    ...now,
+    progress,
+    log: logWith(log, { step: step.name }),
+  };
 }
 
 /**

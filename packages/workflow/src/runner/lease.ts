@@ -18,7 +18,11 @@ export interface HeldLease {
  * no renewal got through for as long as the lease lasts, counted on this process's monotonic clock from before the last
  * successful one was sent.
  */
-export function keepLease(sql: Sql, claim: ClaimKey, options: { leaseSeconds: number; claimedAtMs: number; log: Log }): HeldLease {
+export function keepLease(
+  sql: Sql,
+  claim: ClaimKey,
+  options: { leaseSeconds: number; claimedAtMs: number; log: Log },
+): HeldLease {
   const lost = new AbortController();
   const leaseMs = options.leaseSeconds * 1_000;
   let endsAtMs = options.claimedAtMs + leaseMs;

@@ -47,7 +47,10 @@ export async function park<Context, Tx>(
         return alone();
       }));
   workflowParked(claim.kind);
-  logWith(log, { alarm: 'needs_attention' }).error({ step, code: problem.code, internal: problem.internal }, 'workflow needs attention');
+  logWith(log, { alarm: 'needs_attention' }).error(
+    { step, code: problem.code, internal: problem.internal },
+    'workflow needs attention',
+  );
   runner.changed(claim.id);
   return 'needs_attention';
 }
@@ -70,7 +73,10 @@ export const isOutOfReach = <Context, Tx>(
  * the database was put back while workers ran. A claim that really is a zombie's gains nothing, because the database
  * refuses its next write.
  */
-export async function outnumberHosts<Context, Tx>({ runner }: Pick<Execution<Context, Tx>, 'runner'>, error: unknown): Promise<void> {
+export async function outnumberHosts<Context, Tx>(
+  { runner }: Pick<Execution<Context, Tx>, 'runner'>,
+  error: unknown,
+): Promise<void> {
   if (isFenceRefused(error)) await raiseFences(runner.database);
 }
 
@@ -81,7 +87,10 @@ export async function outnumberHosts<Context, Tx>({ runner }: Pick<Execution<Con
 const endAttemptsMax = 5;
 
 /** Writes the final status and the service's own rows, in one transaction. `problem` is null for a success. */
-export async function endWorkflow<Context, Tx>(execution: Execution<Context, Tx>, problem: WorkflowProblem | null): Promise<RunEnd> {
+export async function endWorkflow<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  problem: WorkflowProblem | null,
+): Promise<RunEnd> {
   const { runner, claim, run, definition, log } = execution;
   const status = problem === null ? 'succeeded' : 'failed';
   faultpoint(enginePoints.finishBefore);
@@ -100,7 +109,10 @@ export async function endWorkflow<Context, Tx>(execution: Execution<Context, Tx>
     return error instanceof LeaseLost ? 'left' : leaveEnding(execution, error);
   }
   workflowFinished(claim.kind, status, claim.age_seconds + (performance.now() - execution.claimedAtMs) / 1_000);
-  log.info({ status, ...(problem === null ? {} : { code: problem.code, internal: problem.internal }) }, 'workflow finished');
+  log.info(
+    { status, ...(problem === null ? {} : { code: problem.code, internal: problem.internal }) },
+    'workflow finished',
+  );
   runner.changed(claim.id);
   return status;
 }

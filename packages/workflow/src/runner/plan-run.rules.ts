@@ -32,17 +32,27 @@ export function planRun(recorded: readonly RecordedStep[], steps: readonly Plann
   const names = withoutPassed(recorded, steps);
   const completed = recorded.filter((row) => row.status === 'succeeded').map((row) => row.name);
   const misplaced = completed.find((name, index) => names[index] !== name);
-  if (misplaced !== undefined) return { go: false, reason: `the completed step ${misplaced} is not where the code of today has it` };
+  if (misplaced !== undefined)
+    return { go: false, reason: `the completed step ${misplaced} is not where the code of today has it` };
   const next = names[completed.length];
   const begun = recorded.find((row) => row.status !== 'succeeded' && row.attempts > 0)?.name;
   if (begun !== undefined && begun !== next)
     return { go: false, reason: `the step ${begun} was begun and is not what the code of today does next` };
-  const relist = recorded.length > 0 && (recorded.length !== names.length || recorded.some((row, index) => row.name !== names[index]));
-  return { go: true, next: next === undefined ? steps.length : steps.findIndex(({ name }) => name === next), names, relist };
+  const relist =
+    recorded.length > 0 &&
+    (recorded.length !== names.length || recorded.some((row, index) => row.name !== names[index]));
+  return {
+    go: true,
+    next: next === undefined ? steps.length : steps.findIndex(({ name }) => name === next),
+    names,
+    relist,
+  };
 }
 
 function withoutPassed(recorded: readonly RecordedStep[], steps: readonly PlannedStep[]): string[] {
-  const begun = new Set(recorded.filter((row) => row.status === 'succeeded' || row.attempts > 0).map((row) => row.name));
+  const begun = new Set(
+    recorded.filter((row) => row.status === 'succeeded' || row.attempts > 0).map((row) => row.name),
+  );
   const furthest = steps.findLastIndex(({ name }) => begun.has(name));
   const isPassed = ({ name, skipIfPassed }: PlannedStep, index: number): boolean =>
     skipIfPassed && index < furthest && !recorded.some((row) => row.name === name);

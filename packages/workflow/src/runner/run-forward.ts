@@ -7,7 +7,15 @@ import { markFailed, stepEnded, withSpan } from '../store/telemetry';
 import { beginUndo, completeStep } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
-import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
+import {
+  backoffSeconds,
+  endWorkflow,
+  isOutOfReach,
+  outnumberHosts,
+  park,
+  release,
+  waitMaxSeconds,
+} from './leave-claim';
 import { runUndo } from './run-undo';
 import { logAttempt } from './step-log';
 
@@ -57,7 +65,8 @@ function runStep<Context, Tx>(
     });
     const checkpointed = ended.end === 'done' ? await checkpoint(execution, step, index, ended.value) : ended;
     if (checkpointed.end === 'failed') markFailed(span, checkpointed.problem.code);
-    else if (checkpointed.end === 'again') markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
+    else if (checkpointed.end === 'again')
+      markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
     else if (checkpointed.end === 'left') markFailed(span, 'LeaseLost');
     logEnd(checkpointed.end);
     stepEnded(definition.kind, step.name, checkpointed.end, (performance.now() - startedAtMs) / 1_000);
@@ -115,7 +124,8 @@ async function leaveStep<Context, Tx>(
   const row = rowOf(execution.claim, step.name);
   if (ended.end === 'left') return 'left';
   if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
-  if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds) return release(execution, { afterSeconds: ended.seconds });
+  if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds)
+    return release(execution, { afterSeconds: ended.seconds });
   if (ended.end === 'failed') {
     tellFailure(execution.log, step.name, ended);
     return failStep(execution, step, index, ended);
@@ -149,7 +159,8 @@ async function failStep<Context, Tx>(
   { problem, error }: Pick<Extract<AttemptEnd<void>, { end: 'failed' }>, 'problem' | 'error'>,
 ): Promise<RunEnd> {
   const isConcluded = error instanceof StepFailure && error.isConcluded;
-  if (index >= execution.definition.pointOfNoReturn && !isConcluded) return park(execution, { step: step.name, problem });
+  if (index >= execution.definition.pointOfNoReturn && !isConcluded)
+    return park(execution, { step: step.name, problem });
   await beginUndo(execution.runner.database.sql(), execution.claim, step.name, problem);
   execution.runner.changed(execution.claim.id);
   return runUndo(execution, [...execution.begun].reverse(), problem);

@@ -23,7 +23,10 @@ export function logAttempt<Context, Tx>(
   return (end) => {
     const nowMs = performance.now();
     const earlierMs = row === undefined || row.attempts === 0 ? 0 : row.age_seconds * 1_000 + startedAtMs - claimedAtMs;
-    const took = { duration_ms: Math.round(nowMs - startedAtMs), total_ms: Math.round(nowMs - startedAtMs + earlierMs) };
+    const took = {
+      duration_ms: Math.round(nowMs - startedAtMs),
+      total_ms: Math.round(nowMs - startedAtMs + earlierMs),
+    };
     told[levelOf(end === 'wait')]({ end, ...took }, `${what} ended`);
   };
 }

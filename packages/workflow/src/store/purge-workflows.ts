@@ -26,7 +26,11 @@ export interface WorkflowPurge {
 /**
  * Removes workflows that ended 120 days ago, with their steps. Every worker does it; a second one finds nothing to do.
  */
-export function createWorkflowPurge(database: Pick<Database<never>, 'sql'>, log: Log, everyMs = 3_600_000): WorkflowPurge {
+export function createWorkflowPurge(
+  database: Pick<Database<never>, 'sql'>,
+  log: Log,
+  everyMs = 3_600_000,
+): WorkflowPurge {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isStopped = false;

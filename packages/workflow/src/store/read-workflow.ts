@@ -96,8 +96,18 @@ export interface VersionedWorkflow {
 }
 
 /** Undefined if there is none in `scope`. `workflowId` must be a uuid. */
-export async function readWorkflow(sql: Sql, workflowId: string, scope: WorkflowScope): Promise<VersionedWorkflow | undefined> {
-  const [row] = await sql.query<WorkflowRow>(readSql, [workflowId, scope.orgId, scope.mode, scope.subject.type, scope.subject.id]);
+export async function readWorkflow(
+  sql: Sql,
+  workflowId: string,
+  scope: WorkflowScope,
+): Promise<VersionedWorkflow | undefined> {
+  const [row] = await sql.query<WorkflowRow>(readSql, [
+    workflowId,
+    scope.orgId,
+    scope.mode,
+    scope.subject.type,
+    scope.subject.id,
+  ]);
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
 }
 

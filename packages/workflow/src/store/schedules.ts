@@ -126,7 +126,9 @@ async function runSchedule(sql: Sql, name: string): Promise<string | undefined> 
     return undefined;
   }
   const next = nextRunAt(
-    row.daily_at === null ? { intervalSeconds: row.interval_seconds ?? 0, anchorAt: row.anchor_at } : { dailyAt: row.daily_at },
+    row.daily_at === null
+      ? { intervalSeconds: row.interval_seconds ?? 0, anchorAt: row.anchor_at }
+      : { dailyAt: row.daily_at },
     row.now,
   );
   await sql.query(

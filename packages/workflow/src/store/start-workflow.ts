@@ -48,7 +48,10 @@ export type WorkflowStarted =
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
-  const row = startSchema.parse({ ...rest, ...(definition === undefined ? {} : { input: definition.input.parse(rest.input) }) });
+  const row = startSchema.parse({
+    ...rest,
+    ...(definition === undefined ? {} : { input: definition.input.parse(rest.input) }),
+  });
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
   // The other workflow can finish between the two statements of one round; to fail twice in a row, there would have to
@@ -81,7 +84,11 @@ export type OnFailed<Tx> = (tx: Tx, run: WorkflowRun<unknown>, problem: Workflow
  * sweep both call it; the first one cancels. `onFailed` must do the same as the definition's hook, which the sweep
  * calls by itself.
  */
-export function cancelUnclaimed<Tx>(database: Database<Tx>, workflowId: string, onFailed?: OnFailed<Tx>): Promise<boolean> {
+export function cancelUnclaimed<Tx>(
+  database: Database<Tx>,
+  workflowId: string,
+  onFailed?: OnFailed<Tx>,
+): Promise<boolean> {
   return database.transaction(async (tx) => {
     const row = await cancelWorkflow(database.sql(tx), workflowId, startByPassed);
     if (row === undefined) return false;

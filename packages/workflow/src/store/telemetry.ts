@@ -1,4 +1,13 @@
-import { type Attributes, type Context, context, metrics, ROOT_CONTEXT, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Context,
+  context,
+  metrics,
+  ROOT_CONTEXT,
+  type Span,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import { StepFailure } from '../definition/step-error';
 
 const tracer = trace.getTracer('@drydock/workflow');
@@ -8,11 +17,17 @@ const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 function contextOfTraceparent(traceparent: string | null): Context {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
-  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true });
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16),
+    isRemote: true,
+  });
 }
 
 /** The id of the trace that a `traceparent` belongs to. */
-export const traceIdOf = (traceparent: string | null): string | null => traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
+export const traceIdOf = (traceparent: string | null): string | null =>
+  traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
 
 /** The W3C form of the span that is active here; undefined while tracing is off. */
 export function activeTraceparent(): string | undefined {
@@ -22,7 +37,8 @@ export function activeTraceparent(): string | undefined {
 }
 
 /** Runs `work` in the trace of the row, whichever job it came by. */
-export const inTraceOf = <T>(traceparent: string | null, work: () => T): T => context.with(contextOfTraceparent(traceparent), work);
+export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
+  context.with(contextOfTraceparent(traceparent), work);
 
 /**
  * The parent for a row's work: the active span if it belongs to the row's own trace, otherwise the row's `traceparent`
@@ -39,7 +55,12 @@ export function contextForRow(traceparent: string | null): Context {
  * A span around `work`; a rejection sets status and `error.type` (a problem code or the error's name, never its text,
  * which may contain a secret).
  */
-export function withSpan<T>(name: string, attributes: Attributes, parent: Context, work: (span: Span) => Promise<T>): Promise<T> {
+export function withSpan<T>(
+  name: string,
+  attributes: Attributes,
+  parent: Context,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
   return tracer.startActiveSpan(name, { attributes }, parent, async (span) => {
     try {
       return await work(span);
@@ -87,8 +108,12 @@ const stepDuration = meter.createHistogram('workflow.step.duration', {
 const leasesLost = meter.createCounter('workflow.leases_lost', {
   description: 'Runs that stopped before their end: the claim was another worker’s by then, or the process ended',
 });
-const waiting = meter.createObservableGauge('workflow.needs_attention', { description: 'Workflows that wait for staff' });
-const unfinished = meter.createObservableGauge('workflow.unfinished', { description: 'Workflows that are queued or running' });
+const waiting = meter.createObservableGauge('workflow.needs_attention', {
+  description: 'Workflows that wait for staff',
+});
+const unfinished = meter.createObservableGauge('workflow.unfinished', {
+  description: 'Workflows that are queued or running',
+});
 const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
   unit: 's',
   description: 'How long the oldest work has been due that no worker has taken up',

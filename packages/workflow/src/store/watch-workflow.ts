@@ -86,7 +86,8 @@ export async function waitForStep<Tx>(
       if (late && (await cancelUnclaimed(database, workflowId, onFailed))) return { state: 'cancelled' };
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) return { state: 'pending', claimed: row.claimed };
-      const startByMs = row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);
+      const startByMs =
+        row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);
       await pauses.pause(Math.min(leftMs, startByMs, listener === undefined ? stepPollMs.alone : stepPollMs.listening));
     }
   } finally {
@@ -108,7 +109,11 @@ interface WaitedRow {
 function outcomeOf(row: WaitedRow): StepWaited | undefined {
   if (row.step_status === 'succeeded') return { state: 'succeeded', output: row.output };
   if (row.status === 'failed' && row.error?.code === 'start_by_passed') return { state: 'cancelled' };
-  const over = row.status === 'failed' || row.status === 'needs_attention' || row.status === 'succeeded' || row.direction !== 'forward';
+  const over =
+    row.status === 'failed' ||
+    row.status === 'needs_attention' ||
+    row.status === 'succeeded' ||
+    row.direction !== 'forward';
   return over ? { state: 'failed', problem: row.error ?? { code: 'step_failed' } } : undefined;
 }
 

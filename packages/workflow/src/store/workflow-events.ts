@@ -7,7 +7,8 @@ const subjectPathSql = Object.entries(subjectPaths)
   .join(' ');
 
 /** The columns of a workflow that {@link telling} needs. */
-export const toldColumns = 'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
+export const toldColumns =
+  'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
 
 /**
  * Writes the event of a state in the statement that reaches it, so that neither exists without the other. `reached`:

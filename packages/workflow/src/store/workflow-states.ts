@@ -2,85 +2,15 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Sql } from '@drydock/service/database/sql';
 import { auditing } from '@drydock/service/effects/audit';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
-import type {
-  CancelledRow,
-  Claim,
-  ClaimKey,
-  ClaimLimits,
-  Direction,
-  NewWorkflow,
-  Release,
-  StepStatus,
-  WorkflowStatus,
-} from './claim.types';
+import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';
 import { telling, toldColumns } from './workflow-events';
+import { type Statement, stepIsIn, workflowIsIn } from './workflow-transitions';
 
-// The state machine of a workflow: the table of allowed transitions, and every statement that writes a state.
+// Every statement that writes a state of a workflow. workflow-transitions.ts has the table of the allowed changes.
 //
-//   none ──insert──▶ queued ──claim──▶ running ──complete, release, claim──▶ running
-//                      ▲  │               │
-//        retry, abandon│  │cancel         ├──succeed──▶ succeeded
-//                      │  ▼               ├──fail─────▶ failed
-//                      │ failed           │
-//                      └──needs_attention◀┘ park
-//
-// Each statement takes the states that it may leave from the table, so it changes nothing in a row of another state. Statements of a worker
-// name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
-
-export type WorkflowState = `${WorkflowStatus} ${Direction | '*'}`;
-type Change<State extends string> = `${State | 'none'} -> ${State}`;
-
-/** The change of a workflow by each statement. `*`: any direction, which stays as it is. */
-export const workflowTransitions = {
-  insertWorkflow: ['none -> queued forward'],
-  claimWorkflow: ['queued * -> running *', 'running * -> running *'],
-  renewLease: ['running * -> running *'],
-  reportProgress: ['running * -> running *'],
-  relistSteps: ['running forward -> running forward'],
-  beginStep: ['running forward -> running forward'],
-  completeStep: ['running forward -> running forward'],
-  beginUndo: ['running forward -> running undo'],
-  completeUndo: ['running undo -> running undo'],
-  releaseClaim: ['running * -> running *'],
-  succeedWorkflow: ['running forward -> succeeded forward'],
-  failWorkflow: ['running undo -> failed undo', 'running abandon -> failed abandon'],
-  parkWorkflow: ['running * -> needs_attention *'],
-  retryWorkflow: ['needs_attention * -> queued *'],
-  abandonWorkflow: ['needs_attention * -> queued abandon'],
-  cancelWorkflow: ['queued forward -> failed forward'],
-} as const satisfies Record<string, readonly Change<WorkflowState>[]>;
-
-type Statement = keyof typeof workflowTransitions;
-
-/** The change of a step by each statement. A statement that is not listed leaves the states of steps as they are. */
-export const stepTransitions = {
-  insertWorkflow: ['none -> pending'],
-  claimWorkflow: ['none -> pending', 'none -> running', 'pending -> running', 'running -> running'],
-  relistSteps: ['none -> pending', 'running -> pending', 'pending -> gone', 'running -> gone'],
-  beginStep: ['pending -> running'],
-  completeStep: ['running -> succeeded', 'pending -> running'],
-  beginUndo: ['running -> failed'],
-  completeUndo: ['succeeded -> undone', 'failed -> failed'],
-  parkWorkflow: ['running -> failed'],
-  retryWorkflow: ['failed -> pending'],
-} as const satisfies Partial<Record<Statement, readonly Change<StepStatus | 'gone'>[]>>;
-
-/** The condition that a workflow is in a state which the statement may change. */
-function workflowIsIn(statement: Statement): string {
-  const states = workflowTransitions[statement].map((change) => {
-    const [status, direction] = change.split(' ');
-    return `workflow.status = '${status}'${direction === '*' ? '' : ` AND workflow.direction = '${direction}'`}`;
-  });
-  return `(${states.join(' OR ')})`;
-}
-
-/** The condition that a step is in a state from which the statement leads to `to`. */
-function stepIsIn(statement: keyof typeof stepTransitions, to: StepStatus | 'gone'): string {
-  const changes = stepTransitions[statement].map((change) => change.split(' -> '));
-  const states = changes.filter(([from, leadsTo]) => leadsTo === to && from !== 'none').map(([from]) => `'${from}'`);
-  return `workflow_step.status IN (${states.join(', ')})`;
-}
+// Each statement takes the states that it may leave from that table, so it changes nothing in a row of another state.
+// Statements of a worker name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
 
 /** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of its latest claim. */
 const claimedFor = (statement: Statement): string =>
@@ -102,11 +32,29 @@ const enqueueGraceSeconds = 0.3;
 
 /** Accepts a workflow, without its steps, with its audit entry. False if another one has locked the resource. */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
-  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } = row;
-  const asked = [id, kind, resourceKey, subject.type, subject.id, orgId, mode, JSON.stringify(input), actorKeyId, requestId];
-  const handling = [traceparent ?? null, startBy?.toISOString() ?? null, JSON.stringify(stepNames), enqueueGraceSeconds];
+  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
+    row;
+  const asked = [
+    id,
+    kind,
+    resourceKey,
+    subject.type,
+    subject.id,
+    orgId,
+    mode,
+    JSON.stringify(input),
+    actorKeyId,
+    requestId,
+  ];
+  const handling = [
+    traceparent ?? null,
+    startBy?.toISOString() ?? null,
+    JSON.stringify(stepNames),
+    enqueueGraceSeconds,
+  ];
   const audited = audit === undefined ? [] : [audit.action, audit.target];
-  const text = audit === undefined ? insertSql('') : insertSql(`, ${auditing('accepted', { action: '$15', target: '$16' })}`);
+  const text =
+    audit === undefined ? insertSql('') : insertSql(`, ${auditing('accepted', { action: '$15', target: '$16' })}`);
   return (await sql.query(text, [...asked, ...handling, ...audited])).length > 0;
 }
 
@@ -129,9 +77,19 @@ const insertSql = (audited: string): string => `
  *
  * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
  */
-export async function claimWorkflow(sql: Sql, job: { workflowId: string; orgId: string }, limits: ClaimLimits): Promise<Claim | undefined> {
+export async function claimWorkflow(
+  sql: Sql,
+  job: { workflowId: string; orgId: string },
+  limits: ClaimLimits,
+): Promise<Claim | undefined> {
   const { leaseSeconds, stepNamesByKind, crashesMax } = limits;
-  const [claim] = await sql.query<Claim>(claimSql, [job.workflowId, leaseSeconds, stepNamesByKind, crashesMax, job.orgId]);
+  const [claim] = await sql.query<Claim>(claimSql, [
+    job.workflowId,
+    leaseSeconds,
+    stepNamesByKind,
+    crashesMax,
+    job.orgId,
+  ]);
   return claim;
 }
 
@@ -212,7 +170,8 @@ const relistSql = `
   SELECT id FROM ours`;
 
 /** Begins one step outside a claim or checkpoint, which usually begin steps. */
-export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> => writeFenced(sql, claim, beginStepSql, [step]);
+export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
+  writeFenced(sql, claim, beginStepSql, [step]);
 
 const beginStepSql = `
   WITH ours AS (UPDATE workflow SET version = version + 1 WHERE ${claimedFor('beginStep')} RETURNING id)
@@ -227,7 +186,8 @@ export const completeStep = (
   sql: Sql,
   claim: ClaimKey,
   done: { step: string; output: unknown; next: string | null; progress: number },
-): Promise<void> => writeFenced(sql, claim, completeSql, [done.step, JSON.stringify(done.output), done.next, done.progress]);
+): Promise<void> =>
+  writeFenced(sql, claim, completeSql, [done.step, JSON.stringify(done.output), done.next, done.progress]);
 
 const completeSql = `
   WITH ours AS (
@@ -257,7 +217,8 @@ const beginUndoSql = `
   SELECT id FROM ours`;
 
 /** Records that the step is undone. The failed one keeps its failure. */
-export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> => writeFenced(sql, claim, completeUndoSql, [step]);
+export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
+  writeFenced(sql, claim, completeUndoSql, [step]);
 
 const completeUndoSql = `
   WITH ours AS (UPDATE workflow SET version = version + 1, consecutive_crashes = 0 WHERE ${claimedFor('completeUndo')} RETURNING id),
@@ -310,8 +271,11 @@ const failSql = `
   SELECT id FROM ended`;
 
 /** Parks a workflow: its resource stays locked until staff decide. `step`: the one that could not go on. */
-export const parkWorkflow = (sql: Sql, claim: ClaimKey, park: { step: string | null; problem: WorkflowProblem }): Promise<void> =>
-  writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
+export const parkWorkflow = (
+  sql: Sql,
+  claim: ClaimKey,
+  park: { step: string | null; problem: WorkflowProblem },
+): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
 // A workflow that is being undone has its own failed step, which must not be overwritten; one that staff abandoned
 // stays so.
@@ -379,7 +343,11 @@ const abandonSql = `
  * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed. Undefined if it was claimed, has
  * ended or still has time.
  */
-export async function cancelWorkflow(sql: Sql, workflowId: string, failure: WorkflowProblem): Promise<CancelledRow | undefined> {
+export async function cancelWorkflow(
+  sql: Sql,
+  workflowId: string,
+  failure: WorkflowProblem,
+): Promise<CancelledRow | undefined> {
   const [row] = await sql.query<CancelledRow>(cancelSql, [workflowId, JSON.stringify({ code: failure.code })]);
   return row;
 }

@@ -16,7 +16,9 @@ const setting = (name: string): string => {
 const say =
   (level: keyof Log) =>
   (fields: object, message: string): void => {
-    const line = JSON.stringify({ level, message, ...fields }, (_, value: unknown) => (value instanceof Error ? value.stack : value));
+    const line = JSON.stringify({ level, message, ...fields }, (_, value: unknown) =>
+      value instanceof Error ? value.stack : value,
+    );
     writeSync(1, `${line}\n`);
   };
 const log: Log = { debug: () => undefined, info: say('info'), warn: say('warn'), error: say('error') };

@@ -19,7 +19,11 @@ export const crashBox = (world: World, options: CrashOptions): Promise<CrashRepo
           `SELECT count(*)::int AS unfinished FROM workflow WHERE resource_key = $1 AND status NOT IN ('succeeded', 'failed')`,
           [`box:${box}`],
         );
-        return { status: found?.view.status ?? 'missing', steps: found?.view.steps ?? [], unfinished: rows[0].unfinished };
+        return {
+          status: found?.view.status ?? 'missing',
+          steps: found?.view.steps ?? [],
+          unfinished: rows[0].unfinished,
+        };
       },
       ledger: async () => readLedger(ledgerFile(world.boxes)),
       judge: async ({ box, workflowId }) => {
@@ -34,7 +38,8 @@ export const crashBox = (world: World, options: CrashOptions): Promise<CrashRepo
         if (text === 'new' && swaps.rowCount !== 1) throw new Error(`${swaps.rowCount} swaps on record`);
         return text;
       },
-      refusedWrites: async () => world.lines.filter(({ message }) => message === 'stopped: the claim is no longer ours').length,
+      refusedWrites: async () =>
+        world.lines.filter(({ message }) => message === 'stopped: the claim is no longer ours').length,
     },
     options,
   );

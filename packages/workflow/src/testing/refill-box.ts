@@ -54,7 +54,10 @@ export const boxTables = `
 export const workflow = workflowsFor<unknown, unknown>();
 
 /** Takes its time, and stops at once when told to. With `poison` it kills its process, whichever. */
-export const dawdle = workflow({ kind: 'dawdle', input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }) })
+export const dawdle = workflow({
+  kind: 'dawdle',
+  input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }),
+})
   .step('dawdle', {
     run: async ({ input, signal }) => {
       if (input.poison === true) process.kill(process.pid, 'SIGKILL');

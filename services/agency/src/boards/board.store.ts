@@ -10,7 +10,11 @@ const parts = {
   labels: { orderBy: { position: 'asc' } },
 } as const;
 
-export async function insertBoard(tx: Tx, owner: Owner, board: { id: string; name: string; createdAt: Date }): Promise<void> {
+export async function insertBoard(
+  tx: Tx,
+  owner: Owner,
+  board: { id: string; name: string; createdAt: Date },
+): Promise<void> {
   await tx.board.create({ data: { ...board, orgId: owner.orgId, mode: owner.mode } });
 }
 
@@ -24,7 +28,11 @@ export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: stri
 }
 
 /** Newest first, from behind the board `after`. */
-export const listBoards = (tx: Reader, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<Board[]> =>
+export const listBoards = (
+  tx: Reader,
+  { orgId, mode }: Owner,
+  page: { after: string | null; take: number },
+): Promise<Board[]> =>
   tx.board.findMany({
     where: { orgId, mode, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     include: parts,
@@ -94,7 +102,9 @@ export async function holdColumn(
 ): Promise<{ id: string; cardCount: number; isLast: boolean } | null> {
   const [column] = await tx.$queryRaw<Array<{ id: string; cardCount: number }>>`
     SELECT id, card_count AS "cardCount" FROM board_columns WHERE board_id = ${boardId}::uuid AND id = ${columnId}::uuid FOR UPDATE`;
-  return column === undefined ? null : { ...column, isLast: (await tx.boardColumn.count({ where: { boardId } })) === 1 };
+  return column === undefined
+    ? null
+    : { ...column, isLast: (await tx.boardColumn.count({ where: { boardId } })) === 1 };
 }
 
 export async function removeColumn(tx: Tx, columnId: string): Promise<void> {

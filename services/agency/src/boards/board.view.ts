@@ -1,4 +1,8 @@
-import type { BoardColumn as ColumnView, BoardLabel as LabelView, Board as View } from '@drydock/contracts/agency/agency-boards';
+import type {
+  BoardColumn as ColumnView,
+  BoardLabel as LabelView,
+  Board as View,
+} from '@drydock/contracts/agency/agency-boards';
 import type { Board, BoardColumn, BoardLabel } from './board.types';
 
 export type Viewer = 'agency' | 'client';

@@ -1,4 +1,8 @@
-import type { deleteBoardColumn, deleteBoardLabel, deleteBoard as endpoint } from '@drydock/contracts/agency/agency-boards';
+import type {
+  deleteBoardColumn,
+  deleteBoardLabel,
+  deleteBoard as endpoint,
+} from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';

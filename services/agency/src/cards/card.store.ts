@@ -31,10 +31,20 @@ export interface CardPage {
 }
 
 /** Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it. */
-export async function listCards(tx: Reader, boardId: string, { isArchived, viewer, after, take }: CardPage): Promise<Card[]> {
-  const seen = viewer === 'agency' ? {} : { visibility: viewer, columnId: { in: await findClientColumnIds(tx, boardId) } };
+export async function listCards(
+  tx: Reader,
+  boardId: string,
+  { isArchived, viewer, after, take }: CardPage,
+): Promise<Card[]> {
+  const seen =
+    viewer === 'agency' ? {} : { visibility: viewer, columnId: { in: await findClientColumnIds(tx, boardId) } };
   const rows = await tx.card.findMany({
-    where: { boardId, archivedAt: isArchived ? { not: null } : null, ...seen, ...(after === null ? {} : { id: { lt: after } }) },
+    where: {
+      boardId,
+      archivedAt: isArchived ? { not: null } : null,
+      ...seen,
+      ...(after === null ? {} : { id: { lt: after } }),
+    },
     include: worn,
     orderBy: { id: 'desc' },
     take,

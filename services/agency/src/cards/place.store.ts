@@ -23,7 +23,12 @@ const roundsMax = 10;
  * about places stays true. Columns are locked in the order of their ids and before any card, so that two moves cannot
  * deadlock. Null if there is no such card.
  */
-export async function holdCard(tx: Tx, boardId: string, cardId: string, otherColumnId?: string): Promise<HeldCard | null> {
+export async function holdCard(
+  tx: Tx,
+  boardId: string,
+  cardId: string,
+  otherColumnId?: string,
+): Promise<HeldCard | null> {
   await tx.$executeRaw`SAVEPOINT hold_card`;
   for (let round = 0; round < roundsMax; round += 1) {
     const seen = await tx.card.findFirst({ where: { id: cardId, boardId }, select: { columnId: true } });
@@ -38,7 +43,11 @@ export async function holdCard(tx: Tx, boardId: string, cardId: string, otherCol
     if (card === undefined) return null;
     if (card.columnId === seen.columnId) {
       const { columnId, position, archivedAt } = card;
-      return { place: { columnId, position }, archivedAt, cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])) };
+      return {
+        place: { columnId, position },
+        archivedAt,
+        cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
+      };
     }
     // Releases the columns and the card: locking another column while they are locked would be out of order, and could
     // deadlock.
@@ -62,14 +71,26 @@ export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promis
  * its columns.
  */
 export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
-  const first = await tx.boardColumn.findFirst({ where: { boardId }, orderBy: { position: 'asc' }, select: { id: true } });
+  const first = await tx.boardColumn.findFirst({
+    where: { boardId },
+    orderBy: { position: 'asc' },
+    select: { id: true },
+  });
   return first?.id;
 }
 
 /** Moves a card into the archive; the cards behind it move up. The caller has locked the card and its column. */
-export async function archiveAt(tx: Tx, cardId: string, { columnId, position }: Place, archivedAt: Date): Promise<void> {
+export async function archiveAt(
+  tx: Tx,
+  cardId: string,
+  { columnId, position }: Place,
+  archivedAt: Date,
+): Promise<void> {
   await tx.card.update({ where: { id: cardId }, data: { archivedAt, updatedAt: archivedAt } });
-  await tx.card.updateMany({ where: { columnId, archivedAt: null, position: { gt: position } }, data: { position: { decrement: 1 } } });
+  await tx.card.updateMany({
+    where: { columnId, archivedAt: null, position: { gt: position } },
+    data: { position: { decrement: 1 } },
+  });
   await tx.boardColumn.update({ where: { id: columnId }, data: { cardCount: { decrement: 1 } } });
 }
 

@@ -30,7 +30,8 @@ export async function carryOutDeletion(step: Step, driver: ComputeDriver, deleti
       throw error instanceof ComputeError ? lookAgain() : error;
     });
     if (action.state === 'succeeded') return;
-    if (action.state === 'failed') throw new Error(`${action.command} ${action.id}: ${action.failure?.internal ?? 'no reason given'}`);
+    if (action.state === 'failed')
+      throw new Error(`${action.command} ${action.id}: ${action.failure?.internal ?? 'no reason given'}`);
     if (looks === looksMax) throw lookAgain();
     await wait(lookEveryMs, undefined, { signal: step.signal });
   }
@@ -41,6 +42,8 @@ async function sendDeletion(step: Step, driver: ComputeDriver, deletion: Deletio
     return await driver.send(deletion, await driver.prepare(deletion, step.signal), step.signal);
   } catch (error) {
     if (!(error instanceof ComputeError)) throw error;
-    throw error.reason === 'ambiguous' || error.reason === 'locked' ? lookAgain() : refusedSend(error, deletion.kind, step);
+    throw error.reason === 'ambiguous' || error.reason === 'locked'
+      ? lookAgain()
+      : refusedSend(error, deletion.kind, step);
   }
 }

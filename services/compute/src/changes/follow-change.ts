@@ -23,7 +23,12 @@ const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
  * Looks once at the provider's work. Returns when it has succeeded; while it runs it throws, so that the step is run
  * again and no worker waits.
  */
-export async function followChange(step: Step, driver: ComputeDriver, accepted: Accepted, kind: Change['kind']): Promise<void> {
+export async function followChange(
+  step: Step,
+  driver: ComputeDriver,
+  accepted: Accepted,
+  kind: Change['kind'],
+): Promise<void> {
   const { actionId, machineId } = accepted;
   if (actionId === null) return;
   const action = await lookedAt(driver.readAction(machineId, actionId, step.signal), step);

@@ -12,6 +12,7 @@ const looksMax = 15;
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
-  if (passing.includes(machine.powerState) && step.attempt < looksMax) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  if (passing.includes(machine.powerState) && step.attempt < looksMax)
+    throw retryLater({ seconds: pollSeconds(step.attempt) });
   return machine;
 }

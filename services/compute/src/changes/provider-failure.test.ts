@@ -8,9 +8,10 @@ async function looking(reason: ComputeReason) {
   const alarms: unknown[] = [];
   const silent = () => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: (fields: object) => void alarms.push({ ...fields }) };
-  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), { attempt: 1, log }).catch(
-    (error: unknown) => error,
-  );
+  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), {
+    attempt: 1,
+    log,
+  }).catch((error: unknown) => error);
   return { thrown, alarms };
 }
 

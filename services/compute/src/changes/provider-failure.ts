@@ -42,8 +42,11 @@ export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math
  * Seconds until a passing failure is tried again: as the provider says, otherwise longer each time, up to half a
  * minute, with jitter.
  */
-const pauseSeconds = ({ retryAfterSeconds }: ComputeError, attempt: number, random: () => number = Math.random): number =>
-  (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
+const pauseSeconds = (
+  { retryAfterSeconds }: ComputeError,
+  attempt: number,
+  random: () => number = Math.random,
+): number => (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
 
 /**
  * The error for a refused send: nothing was accepted. If the refusal may pass, the step is repeated later; otherwise

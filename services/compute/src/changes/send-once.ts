@@ -8,7 +8,10 @@ import type { WorkContext } from '../servers/work';
 import { lookedAt, pollSeconds, refusedSend } from './provider-failure';
 import { lookForSend, noteSend, takeOverSend, withdrawSend } from './provider-send.store';
 
-export type Step = Pick<StepContext<unknown, unknown>, 'workflowId' | 'fence' | 'attempt' | 'signal' | 'log' | 'progress'>;
+export type Step = Pick<
+  StepContext<unknown, unknown>,
+  'workflowId' | 'fence' | 'attempt' | 'signal' | 'log' | 'progress'
+>;
 
 export interface Sending {
   driver: ComputeDriver;
@@ -26,7 +29,11 @@ export interface Sending {
  * The provider is asked even without a note: our database may have been put back to a moment before the note, while the
  * provider remembers the change.
  */
-export async function sendOnce({ database }: Pick<WorkContext, 'database'>, step: Step, sending: Sending): Promise<Accepted> {
+export async function sendOnce(
+  { database }: Pick<WorkContext, 'database'>,
+  step: Step,
+  sending: Sending,
+): Promise<Accepted> {
   const sql = database.sql();
   const lookedSeconds = await lookForSend(sql, step.workflowId);
   if (lookedSeconds !== null) return findSent(sql, step, { sending, lookedSeconds });
@@ -68,7 +75,11 @@ function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal
   return AbortSignal.any([lost.signal, AbortSignal.timeout(lostAnswerSeconds * 1_000)]);
 }
 
-async function findSent(sql: Sql, step: Step, { sending, lookedSeconds }: { sending: Sending; lookedSeconds: number }): Promise<Accepted> {
+async function findSent(
+  sql: Sql,
+  step: Step,
+  { sending, lookedSeconds }: { sending: Sending; lookedSeconds: number },
+): Promise<Accepted> {
   const { driver, change, checkpoint } = sending;
   const found = await lookedAt(driver.find(change, checkpoint, step.signal), step);
   if (found !== null) return found;

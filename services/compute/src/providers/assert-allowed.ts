@@ -17,7 +17,8 @@ export async function assertRollbackAllowed(
     reader.readSnapshot(machineId, snapshotId, signal),
   ]);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
-  if (snapshot === null) throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
+  if (snapshot === null)
+    throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
   const reason = judgeRollback(machine, snapshot);
   if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
 }
@@ -48,6 +49,9 @@ export async function assertDeletionAllowed(
   if (machine === null) return null;
   const reason = judgeDeletion(machine, name);
   if (reason !== null)
-    throw new ComputeError(reason, `deletion of ${machineId} is not allowed now: it is ${machine.name}, wanted is ${name}`);
+    throw new ComputeError(
+      reason,
+      `deletion of ${machineId} is not allowed now: it is ${machine.name}, wanted is ${name}`,
+    );
   return machine;
 }

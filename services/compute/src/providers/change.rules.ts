@@ -20,7 +20,10 @@ export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): Comp
 const differs = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other;
 
 /** The reason why the power could not be changed in the provider's present state; null if it could. */
-export function judgePower(machine: Pick<Machine, 'isLocked' | 'powerState'>, kind: PowerKind): 'locked' | 'not_running' | null {
+export function judgePower(
+  machine: Pick<Machine, 'isLocked' | 'powerState'>,
+  kind: PowerKind,
+): 'locked' | 'not_running' | null {
   if (machine.isLocked) return 'locked';
   return kind === 'reboot' && machine.powerState === 'off' ? 'not_running' : null;
 }

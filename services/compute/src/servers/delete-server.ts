@@ -14,11 +14,15 @@ import { viewServer } from './server.view';
 import { onServer, serverPath, serverResourceKey } from './server-names';
 
 /** The facts that decide a deletion, read from the provider now. */
-export async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {
+export async function lookForDeletion(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+): Promise<DeletionWorld> {
   const reader = readerOf(context, server);
   const { id, machineId } = server;
   return lookedUp(async (signal) => {
-    const machine = machineId === null ? await reader.findMachine(id, signal) : await reader.readMachine(machineId, signal);
+    const machine =
+      machineId === null ? await reader.findMachine(id, signal) : await reader.readMachine(machineId, signal);
     if (machine !== null && isAnothers(machine, server)) return { machine: null, snapshots: [] };
     const snapshotsOf = machine?.id ?? machineId;
     return { machine, snapshots: snapshotsOf === null ? [] : await reader.listSnapshots(snapshotsOf, signal) };

@@ -18,7 +18,12 @@ const input = z.strictObject({
   /** Null: its order failed before the provider sent a number. The machine is then looked for by its name. */
   machineId: z.string().nullable(),
   /** The server's state when the deletion was asked for. It is restored when nothing was deleted. */
-  before: z.strictObject({ status: serverStatusSchema, message: z.string(), operable: z.boolean(), powerState: powerStateSchema }),
+  before: z.strictObject({
+    status: serverStatusSchema,
+    message: z.string(),
+    operable: z.boolean(),
+    powerState: powerStateSchema,
+  }),
 });
 
 type DeleteStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'workflowId'>;
@@ -79,7 +84,8 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
       const driver = driverOf(context, step, step.input.deployTarget);
       const machine = await lookedAt(driver.readMachine(target.machineId, step.signal), step);
       if (machine === null) return;
-      if (step.attempt >= looksMax) throw fail('step_failed', { internal: `machine ${machine.id} is ${machine.vendorStatus}` });
+      if (step.attempt >= looksMax)
+        throw fail('step_failed', { internal: `machine ${machine.id} is ${machine.vendorStatus}` });
       throw retryLater({ seconds: pollSeconds(step.attempt) });
     },
     commit: (tx, step) => terminateServer(tx, step.subject.id),
@@ -87,7 +93,8 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .step('discard_snapshots', {
     run: async (step, context) => {
       const { snapshotsOf } = step.outputs.prepare;
-      if (snapshotsOf !== null) await discardSnapshots(step, driverOf(context, step, step.input.deployTarget), snapshotsOf);
+      if (snapshotsOf !== null)
+        await discardSnapshots(step, driverOf(context, step, step.input.deployTarget), snapshotsOf);
     },
   })
   .onEnd({ failed: (tx, run) => keepServer(tx, run.subject.id, run.input.before) })

@@ -21,6 +21,11 @@ export async function discardMachine(
     if (lookedSeconds === null || lookedSeconds >= driver.lostAnswerSeconds) return;
     throw lookAgain();
   }
-  await carryOutDeletion(step, driver, { kind: 'delete', reference: step.workflowId, machineId: machine.id, name: step.subject.id });
+  await carryOutDeletion(step, driver, {
+    kind: 'delete',
+    reference: step.workflowId,
+    machineId: machine.id,
+    name: step.subject.id,
+  });
   if ((await find()) !== null) throw lookAgain();
 }

@@ -11,7 +11,10 @@ interface AboutServer {
 }
 
 /** The caller's server. Throws the same 404 in every other case. */
-export async function readServer(context: Pick<HandlerContext, 'database'>, { caller, params }: AboutServer): Promise<Server> {
+export async function readServer(
+  context: Pick<HandlerContext, 'database'>,
+  { caller, params }: AboutServer,
+): Promise<Server> {
   return present(await findServer(context.database.pool, ownerOf(caller), params.serverId));
 }
 

@@ -7,9 +7,13 @@ import type { Server } from './server.types';
 import { targetOf } from './targets';
 
 /** Throws 503 if the server's range is not configured any more. */
-export function readerOf({ targets }: Pick<HandlerContext, 'targets'>, server: Pick<Server, 'mode' | 'deployTarget'>): ComputeReader {
+export function readerOf(
+  { targets }: Pick<HandlerContext, 'targets'>,
+  server: Pick<Server, 'mode' | 'deployTarget'>,
+): ComputeReader {
   const target = targetOf(targets, server);
-  if (target === undefined) throw providerUnavailable(new Error(`no provider is configured for ${server.deployTarget} (${server.mode})`));
+  if (target === undefined)
+    throw providerUnavailable(new Error(`no provider is configured for ${server.deployTarget} (${server.mode})`));
   return target.provider;
 }
 

@@ -28,7 +28,9 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   .step('prepare', {
     run: async (step, context) => {
       const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
-      return { checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step) };
+      return {
+        checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step),
+      };
     },
   })
   .step('create', {
@@ -42,18 +44,25 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   })
   .step('follow', {
     weight: 4,
-    run: (step, context) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
+    run: (step, context) =>
+      followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
   })
   .step('start', {
     run: (step, context) =>
-      startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
+      startMachine(
+        step,
+        driverOf(context, step, step.input.deployTarget),
+        step.outputs.create.machineId,
+        orderOf(step),
+      ),
   })
   .step('observe', {
     run: async (step, context) => {
       const driver = driverOf(context, step, step.input.deployTarget);
       const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
       if (machine?.powerState === 'on') return machine;
-      if (step.attempt >= looksMax) throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
+      if (step.attempt >= looksMax)
+        throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
       throw retryLater({ seconds: pollSeconds(step.attempt) });
     },
     commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
@@ -61,7 +70,8 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   .onEnd({
     failed: async (tx, run, { code }) => {
       // It was abandoned after its last step: the machine runs and is the customer's.
-      if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);
+      if ((await findServer(tx, run, run.subject.id))?.status !== 'active')
+        await failServer(tx, run.subject.id, problems[code].title);
     },
   })
   .build();

@@ -70,7 +70,8 @@ async function acceptPower(
 export const powerOnServer = (context: HandlerContext) =>
   ({
     preload: (request) => preloadPower(context, request),
-    execute: (tx: Tx, request, world) => acceptPower(context, tx, request, world, { change: 'power_on', isForced: false }),
+    execute: (tx: Tx, request, world) =>
+      acceptPower(context, tx, request, world, { change: 'power_on', isForced: false }),
   }) satisfies ExecuteHandlers<typeof powerOnComputeServer, Tx, PowerWorld>;
 
 export const powerOffServer = (context: HandlerContext) =>
@@ -127,17 +128,26 @@ async function preflightPower(
 function sentenceOf({ name }: Pick<Server, 'name'>, { change, isForced }: AskedPower): string {
   if (change === 'power_on') return `Power ${name} on`;
   if (change === 'power_off')
-    return isForced ? `Cut the power of ${name}` : `Have the guest of ${name} shut down; its power is never cut unasked`;
-  return isForced ? `Cut the power of ${name} and give it back` : `Have the guest of ${name} restart; its power is never cut unasked`;
+    return isForced
+      ? `Cut the power of ${name}`
+      : `Have the guest of ${name} shut down; its power is never cut unasked`;
+  return isForced
+    ? `Cut the power of ${name} and give it back`
+    : `Have the guest of ${name} restart; its power is never cut unasked`;
 }
 
 function findingsOf(machine: Machine | null, { change, isForced }: AskedPower): Preflight['findings'] {
-  if (machine === null) return [{ level: 'ERROR', code: 'machine_missing', detail: 'The provider knows no such machine.' }];
+  if (machine === null)
+    return [{ level: 'ERROR', code: 'machine_missing', detail: 'The provider knows no such machine.' }];
   if (isPowered(machine, change)) return [unchanged(machine)];
   const isDisturbed = change !== 'power_on' && machine.powerState === 'on';
   const findings: Array<Preflight['findings'][number] | false> = [
     isDisturbed &&
-      isForced && { level: 'WARNING', code: 'unwritten_lost', detail: 'Data that the guest has not written to its disk is lost.' },
+      isForced && {
+        level: 'WARNING',
+        code: 'unwritten_lost',
+        detail: 'Data that the guest has not written to its disk is lost.',
+      },
     isDisturbed && {
       level: 'WARNING',
       code: 'server_running',

@@ -28,7 +28,10 @@ const input = z.strictObject({
 
 type PowerStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'workflowId'>;
 
-function changeOf({ input, workflowId }: PowerStep, { guestSeconds }: WorkContext): Extract<Change, { kind: PowerKind }> {
+function changeOf(
+  { input, workflowId }: PowerStep,
+  { guestSeconds }: WorkContext,
+): Extract<Change, { kind: PowerKind }> {
   const { change: kind, machineId, isForced } = input;
   const about = { reference: workflowId, machineId };
   return kind === 'power_on' ? { kind, ...about } : { kind, ...about, isForced, guestSeconds };
@@ -46,7 +49,8 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
       if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
       const { failsPower, isSlow } = sandboxBehaviour(server);
       const driver = driverOf(context, step, step.input.deployTarget);
-      const checkpoint = step.input.before ?? (await lookedAt(driver.prepare(changeOf(step, context), step.signal), step));
+      const checkpoint =
+        step.input.before ?? (await lookedAt(driver.prepare(changeOf(step, context), step.signal), step));
       return { checkpoint, failsPower, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
     },
   })
@@ -90,6 +94,7 @@ async function awaitOff(
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
   if (machine.powerState === 'off') return machine;
-  if (context.now().getTime() - askedAtMs < context.guestSeconds * 1_000) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  if (context.now().getTime() - askedAtMs < context.guestSeconds * 1_000)
+    throw retryLater({ seconds: pollSeconds(step.attempt) });
   throw conclude('guest_unresponsive', { internal: `machine ${machineId} is ${machine.vendorStatus}` });
 }

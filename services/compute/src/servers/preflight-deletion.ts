@@ -39,7 +39,11 @@ function findingsOf(server: Server, { machine, snapshots }: DeletionWorld, now: 
   const isPaidAhead = mode === 'term' && status === 'active' && paidUntil !== null && new Date(paidUntil) > now;
   const findings: Array<Preflight['findings'][number] | false> = [
     machine === null && { level: 'INFO', code: 'machine_missing', detail: 'The provider knows no such machine.' },
-    machine?.powerState === 'on' && { level: 'WARNING', code: 'server_running', detail: 'Its power is cut without notice.' },
+    machine?.powerState === 'on' && {
+      level: 'WARNING',
+      code: 'server_running',
+      detail: 'Its power is cut without notice.',
+    },
     snapshots.length > 0 && {
       level: 'WARNING',
       code: 'snapshots_deleted',

@@ -26,7 +26,11 @@ export const preflightRebuild = (context: HandlerContext) =>
           code: 'server_running',
           detail: 'The machine is stopped without notice.',
         },
-        isKeepable && { level: 'INFO', code: 'take_a_snapshot', detail: 'A snapshot taken now would keep the current state.' },
+        isKeepable && {
+          level: 'INFO',
+          code: 'take_a_snapshot',
+          detail: 'A snapshot taken now would keep the current state.',
+        },
       ];
       const body = {
         would: `Overwrite the disk of ${server.name} with the image ${request.body.image}. Everything on it is lost; its addresses and snapshots stay`,

@@ -31,7 +31,8 @@ export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', in
   .step('prepare', {
     run: async (step, context) => ({
       checkpoint:
-        step.input.before ?? (await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step)),
+        step.input.before ??
+        (await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step)),
     }),
   })
   .pointOfNoReturn()
@@ -43,10 +44,12 @@ export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', in
   })
   .step('follow', {
     weight: 8,
-    run: (step, context) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rebuild'),
+    run: (step, context) =>
+      followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rebuild'),
   })
   .step('observe', {
-    run: (step, context) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+    run: (step, context) =>
+      observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
     commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine, step.input.image),
   })
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })

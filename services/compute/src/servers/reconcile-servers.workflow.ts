@@ -27,7 +27,9 @@ export const reconcileServersWorkflow = defineWorkflow({
       const listedAt = await databaseTime(pool);
       const seen = (await lookedAt(driver.listMachines(step.signal), step)).map(seenOf);
       const ids = new Set(seen.map(({ machineId }) => machineId));
-      const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter((machineId) => !ids.has(machineId));
+      const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter(
+        (machineId) => !ids.has(machineId),
+      );
       return { listedAt: listedAt.toISOString(), seen, vanished: await confirmMissing(step, driver, missing) };
     },
     commit: async (tx, step, { listedAt, seen, vanished }, context) => {

@@ -31,7 +31,12 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
  * machine that comes back can be used again, unless its server waits for staff. A vanished one is recognised only by
  * its own name, because providers use numbers again.
  */
-export const applySeen = (tx: Tx, { mode, deployTarget }: Range, seen: readonly SeenMachine[], listedAt: string): Promise<number> =>
+export const applySeen = (
+  tx: Tx,
+  { mode, deployTarget }: Range,
+  seen: readonly SeenMachine[],
+  listedAt: string,
+): Promise<number> =>
   tx.$executeRaw`
     UPDATE servers SET vendor_status = seen."vendorStatus", power_state = seen."powerState"::power_state, spec = coalesce(seen.spec, servers.spec),
       addresses = ARRAY(SELECT jsonb_array_elements_text(seen.addresses)), vanished_at = NULL, observed_at = clock_timestamp(),

@@ -41,8 +41,10 @@ export interface DeletionWorld {
 }
 
 /** Whether the server's machine has vanished and its number now belongs to another one. */
-export const isAnothers = ({ name }: Pick<Machine, 'name'>, { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>): boolean =>
-  vanishedAt !== null && name !== id;
+export const isAnothers = (
+  { name }: Pick<Machine, 'name'>,
+  { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>,
+): boolean => vanishedAt !== null && name !== id;
 
 /** Whether the server may be deleted, whatever its status. The driver asks its part again just before it sends. */
 export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots }: DeletionWorld): Refusal | null {
@@ -51,4 +53,8 @@ export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots 
   return snapshots.some(({ isDeleteProtected }) => isDeleteProtected) ? { code: 'snapshot_protected' } : null;
 }
 
-const codeOfDeletion = { locked: 'operation_in_progress', foreign: 'server_not_operable', protected: 'server_protected' } as const;
+const codeOfDeletion = {
+  locked: 'operation_in_progress',
+  foreign: 'server_not_operable',
+  protected: 'server_protected',
+} as const;

@@ -8,7 +8,10 @@ import type { Machine } from '../providers/compute-machine.types';
 import type { Owner, Server } from './server.types';
 import { statusesBefore } from './server-transitions';
 
-const toServer = ({ observedAt: _observedAt, ...row }: ServerRow): Server => ({ ...row, metadata: metadataSchema.parse(row.metadata) });
+const toServer = ({ observedAt: _observedAt, ...row }: ServerRow): Server => ({
+  ...row,
+  metadata: metadataSchema.parse(row.metadata),
+});
 
 export type NewServer = Pick<
   Server,
@@ -31,7 +34,8 @@ export type NewServer = Pick<
   | 'metadata'
 >;
 
-export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> => toServer(await tx.server.create({ data: server }));
+export const insertServer = async (tx: Tx, server: NewServer): Promise<Server> =>
+  toServer(await tx.server.create({ data: server }));
 
 /** The servers of an owner. Deleted ones are left out. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'terminated' as const } });
@@ -51,7 +55,11 @@ export async function lockServer(tx: Tx, owner: Owner, serverId: string): Promis
 }
 
 /** Sets the name and the metadata. The caller holds the row's lock. */
-export async function describeServer(tx: Tx, serverId: string, change: { name: string; metadata: Metadata }): Promise<Server> {
+export async function describeServer(
+  tx: Tx,
+  serverId: string,
+  change: { name: string; metadata: Metadata },
+): Promise<Server> {
   return toServer(await tx.server.update({ where: { id: serverId }, data: change }));
 }
 
@@ -63,7 +71,12 @@ export async function listServers(
   { status, text, metadata, ...created }: ServerFilter,
 ): Promise<Server[]> {
   const behind = page.after === null ? {} : { id: { lt: page.after } };
-  const narrowed = { AND: oneOf('status', status), ...holding(text, 'name'), ...carrying(metadata), ...createdBetween(created) };
+  const narrowed = {
+    AND: oneOf('status', status),
+    ...holding(text, 'name'),
+    ...carrying(metadata),
+    ...createdBetween(created),
+  };
   const rows = await tx.server.findMany({
     where: { ...theirs(owner), ...behind, ...narrowed },
     orderBy: { id: 'desc' },
@@ -100,7 +113,13 @@ export const activateServer = (tx: Tx, serverId: string, machine: Machine, now: 
 
 /** `message` says why, to the customer. */
 export const failServer = (tx: Tx, serverId: string, message: string): Promise<void> =>
-  changeServer(tx, serverId, 'failed', { message, operable: false, powerState: 'unknown', addresses: [], vendorStatus: '' });
+  changeServer(tx, serverId, 'failed', {
+    message,
+    operable: false,
+    powerState: 'unknown',
+    addresses: [],
+    vendorStatus: '',
+  });
 
 /** Locks the machine for work, until the provider's action has ended. `powerState`: the state to show meanwhile. */
 export async function holdMachine(tx: Tx, serverId: string, powerState: Server['powerState']): Promise<void> {

@@ -10,7 +10,11 @@ const { blueprint: blueprintSchema, cluster_role: clusterRoleSchema } = computeS
  * ComputeServer of interface.md 2.6, extended. The capabilities are the driver's: a range that is not configured any
  * more has none.
  */
-export function viewServer(server: Server, targets: Targets<Pick<ComputeReader, 'capabilities'>>, now: Date): ComputeServerView {
+export function viewServer(
+  server: Server,
+  targets: Targets<Pick<ComputeReader, 'capabilities'>>,
+  now: Date,
+): ComputeServerView {
   return {
     id: server.id,
     name: server.name,

@@ -29,5 +29,7 @@ interface Located {
 }
 
 /** Undefined when nothing of that name is configured (any more). */
-export const targetOf = <Provider>(targets: Targets<Provider>, { mode, deployTarget }: Located): Target<Provider> | undefined =>
-  targets[mode].get(deployTarget);
+export const targetOf = <Provider>(
+  targets: Targets<Provider>,
+  { mode, deployTarget }: Located,
+): Target<Provider> | undefined => targets[mode].get(deployTarget);

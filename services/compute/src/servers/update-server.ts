@@ -20,9 +20,19 @@ export const updateServer = ({ database, targets }: HandlerContext) =>
       const held = await holdServer(tx, request);
       const { id, name, metadata } = held;
       await request.assertMatch(() => viewServer(held, targets, now));
-      const server = await describeServer(tx, id, { name: body.name ?? name, metadata: changeMetadata(metadata, body.metadata) });
+      const server = await describeServer(tx, id, {
+        name: body.name ?? name,
+        metadata: changeMetadata(metadata, body.metadata),
+      });
       const { orgId, mode, keyId: actorKeyId } = caller;
-      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'server.update', target: serverPath(id), workflowId: null });
+      await audit(database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'server.update',
+        target: serverPath(id),
+        workflowId: null,
+      });
       return { status: 200, body: viewServer(server, targets, now) };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

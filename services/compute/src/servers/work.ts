@@ -18,7 +18,11 @@ export interface WorkContext {
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** @throws when this worker does not know the range: a fault of the installation, which staff mend */
-export function driverOf({ targets }: Pick<WorkContext, 'targets'>, { mode }: { mode: Mode }, deployTarget: string): ComputeDriver {
+export function driverOf(
+  { targets }: Pick<WorkContext, 'targets'>,
+  { mode }: { mode: Mode },
+  deployTarget: string,
+): ComputeDriver {
   const target = targetOf(targets, { mode, deployTarget });
   if (target === undefined) throw new Error(`no provider is configured for ${deployTarget} (${mode})`);
   return target.provider;

@@ -2,7 +2,14 @@ import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/comput
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { AwaitHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, assertFree, problemOf, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
+import {
+  acceptWorkflow,
+  assertAllowed,
+  assertFree,
+  problemOf,
+  readStartBy,
+  startDecidedMs,
+} from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';

@@ -22,8 +22,14 @@ export async function discardSnapshot(
     return;
   }
   const machineId = 'machineId' in change ? change.machineId : '';
-  const isThere = async (): Promise<boolean> => (await lookedAt(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
+  const isThere = async (): Promise<boolean> =>
+    (await lookedAt(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
   if (!(await isThere())) return;
-  await carryOutDeletion(step, driver, { kind: 'delete_snapshot', reference: step.workflowId, machineId, snapshotId: id });
+  await carryOutDeletion(step, driver, {
+    kind: 'delete_snapshot',
+    reference: step.workflowId,
+    machineId,
+    snapshotId: id,
+  });
   if (await isThere()) throw lookAgain();
 }

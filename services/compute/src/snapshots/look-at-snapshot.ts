@@ -18,7 +18,11 @@ export const readNamedSnapshot = async (
 ): Promise<MachineSnapshot | null> => (snapshotId === '' ? null : reader.readSnapshot(machineId, snapshotId, signal));
 
 /** The facts that decide a rollback, read from the provider now. */
-export async function lookAtSnapshot(context: Pick<HandlerContext, 'targets'>, server: Server, snapshotId: string): Promise<RollbackWorld> {
+export async function lookAtSnapshot(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+  snapshotId: string,
+): Promise<RollbackWorld> {
   const reader = readerOf(context, server);
   const { capabilities } = reader;
   const { machineId } = server;

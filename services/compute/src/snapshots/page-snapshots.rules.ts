@@ -11,7 +11,11 @@ const byAge = (one: Positioned, other: Positioned): number =>
   other.createdAt.getTime() - one.createdAt.getTime() || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0);
 
 /** The next `take` behind `after` (`<milliseconds> <id>` of the last one shown; null: from the newest). */
-export function pageBehind<Snapshot extends Positioned>(all: readonly Snapshot[], after: string | null, take: number): Snapshot[] {
+export function pageBehind<Snapshot extends Positioned>(
+  all: readonly Snapshot[],
+  after: string | null,
+  take: number,
+): Snapshot[] {
   const sorted = [...all].sort(byAge);
   if (after === null) return sorted.slice(0, take);
   const [ms = '', ...id] = after.split(' ');

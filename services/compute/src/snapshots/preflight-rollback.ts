@@ -19,6 +19,9 @@ export const preflightRollback = (context: HandlerContext) =>
       const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, params.snapshotId);
       const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
-      return { status: 200, body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+      return {
+        status: 200,
+        body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

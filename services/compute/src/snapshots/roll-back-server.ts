@@ -31,7 +31,12 @@ export const rollBackServer = (context: HandlerContext) =>
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore, before };
-      const work = { definition: rollBackServerWorkflow, input, action: 'server.roll_back', meanwhile: 'rebooting' } as const;
+      const work = {
+        definition: rollBackServerWorkflow,
+        input,
+        action: 'server.roll_back',
+        meanwhile: 'rebooting',
+      } as const;
       return acceptMachineWork(context, tx, request, { server, ...work });
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { world: RollbackWorld; before: Checkpoint | null }>;

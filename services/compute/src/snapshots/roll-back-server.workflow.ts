@@ -45,7 +45,11 @@ export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server',
     run: (step, context) => {
       const { checkpoint, failsRollback } = step.outputs.prepare;
       if (failsRollback) throw conclude('rollback_failed', { internal: 'as the name of the sandbox server asks' });
-      return sendOnce(context, step, { driver: driverOf(context, step, step.input.deployTarget), change: changeOf(step), checkpoint });
+      return sendOnce(context, step, {
+        driver: driverOf(context, step, step.input.deployTarget),
+        change: changeOf(step),
+        checkpoint,
+      });
     },
   })
   .step('follow', {
@@ -57,7 +61,8 @@ export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server',
     },
   })
   .step('observe', {
-    run: (step, context) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+    run: (step, context) =>
+      observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
     commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine),
   })
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })

@@ -42,7 +42,9 @@ export function refuseRollback(server: Standing, { machine, snapshot, capabiliti
 }
 
 export function refuseSnapshot(server: Standing, capabilities: readonly string[]): Refusal | null {
-  return refuseInoperable(server) ?? (capabilities.includes('compute:snapshots') ? null : { code: 'snapshots_unsupported' });
+  return (
+    refuseInoperable(server) ?? (capabilities.includes('compute:snapshots') ? null : { code: 'snapshots_unsupported' })
+  );
 }
 
 export function refuseDeletion(snapshot: MachineSnapshot | null): Refusal | null {

@@ -38,7 +38,9 @@ export async function packBackup(
   const storageKey = `${backupPrefix(ref, backupId)}/${step.fence}`;
   const { sequence, createdAt } = backup;
   const archive = { sink: backupStorage.sink(storageKey), archiveId: backupId, sequence, createdAt };
-  const packed = await definitely(provider.pack(ref, archive, { ...fencedCall(step), progress: step.progress }, replacedBy));
+  const packed = await definitely(
+    provider.pack(ref, archive, { ...fencedCall(step), progress: step.progress }, replacedBy),
+  );
   const { manifestMac, checksumSha256, sizeBytes, rawBytes } = packed;
   return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
 }
@@ -56,7 +58,11 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
   for (const storageKey of finished.sort((one, other) => (fenceOf(one) < fenceOf(other) ? 1 : -1))) {
     try {
       const expected = { archiveId: backupId, siteId: ref.databaseId, orgId: ref.orgId };
-      const { manifestSha256: checksumSha256, ...facts } = await readFacts(backupStorage.source(storageKey), archiveKey, expected);
+      const { manifestSha256: checksumSha256, ...facts } = await readFacts(
+        backupStorage.source(storageKey),
+        archiveKey,
+        expected,
+      );
       return { storageKey, checksumSha256, ...facts };
     } catch (error) {
       if (!(error instanceof ArchiveError)) throw error;
@@ -80,11 +86,18 @@ export async function verifyStored(
   { id: archiveId, databaseId: siteId }: { id: string; databaseId: string },
   { storageKey, manifestMac }: StoredArchive,
 ): Promise<void> {
-  await translated(verifyArchive(backupStorage.source(storageKey), archiveKey, { archiveId, siteId, orgId, manifestMac }, { signal }));
+  await translated(
+    verifyArchive(backupStorage.source(storageKey), archiveKey, { archiveId, siteId, orgId, manifestMac }, { signal }),
+  );
 }
 
 /** Verifies an archive that was just packed, and removes the folders of earlier attempts. */
-export async function verifyPacked(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+export async function verifyPacked(
+  context: WorkContext,
+  step: Step,
+  backupId: string,
+  archive: StoredArchive,
+): Promise<void> {
   await verifyStored(context, step, { id: backupId, databaseId: step.subject.id }, archive);
   await context.backupStorage.removeAll(backupPrefix(refOf(step), backupId), archive.storageKey);
 }
@@ -115,7 +128,13 @@ export async function proveRestorable(
 }
 
 /** The backup is there. */
-export async function completeBackup(tx: Tx, databaseId: string, backupId: string, archive: StoredArchive, at: Date): Promise<void> {
+export async function completeBackup(
+  tx: Tx,
+  databaseId: string,
+  backupId: string,
+  archive: StoredArchive,
+  at: Date,
+): Promise<void> {
   await markCompleted(tx, backupId, archive, at);
   await recordBackup(tx, databaseId, at);
 }

@@ -34,7 +34,11 @@ const mysql = (version: string, endOfLife: string): Version => ({
 const known: DatabaseCatalogue['engines'] = [
   {
     engine: 'postgres',
-    versions: [postgres('16', ['17', '18'], '2028-11-09'), postgres('17', ['18'], '2029-11-08'), postgres('18', [], '2030-11-14')],
+    versions: [
+      postgres('16', ['17', '18'], '2028-11-09'),
+      postgres('17', ['18'], '2029-11-08'),
+      postgres('18', [], '2030-11-14'),
+    ],
   },
   {
     engine: 'mysql',
@@ -68,7 +72,8 @@ export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Ve
     upgradable_to: version.upgradable_to.filter((newer) => isThere(newer, majors)),
   }));
 
-const allVersions = (engine: DatabaseEngine): readonly Version[] => known.find((one) => one.engine === engine)?.versions ?? [];
+const allVersions = (engine: DatabaseEngine): readonly Version[] =>
+  known.find((one) => one.engine === engine)?.versions ?? [];
 
 /** The catalogue of a host that has the programs of these majors. */
 export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {

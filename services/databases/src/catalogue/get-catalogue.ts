@@ -22,6 +22,10 @@ export async function majorsFor(
   try {
     return await provider.listMajors();
   } catch (error) {
-    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'database-host' },
+      retryAfterSeconds: 30,
+      cause: error,
+    });
   }
 }

@@ -1,4 +1,8 @@
-import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
+import {
+  type CreatedDatabase,
+  type createDatabase as endpoint,
+  managedDatabaseSchema,
+} from '@drydock/contracts/databases/databases';
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { metadataSchema } from '@drydock/contracts/platform/values';
@@ -25,7 +29,10 @@ import { databasePath, onDatabase } from './database-names';
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
 /** An answer that was stored by a version without metadata has none. */
-const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}), made_with: z.string().optional() });
+const storedSchema = managedDatabaseSchema.extend({
+  metadata: metadataSchema.default({}),
+  made_with: z.string().optional(),
+});
 
 export const createDatabase = (context: HandlerContext) =>
   ({
@@ -38,7 +45,10 @@ export const createDatabase = (context: HandlerContext) =>
       if (from !== undefined) assertAllowed(refuseOrigin(origin, body.engine_version));
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
       const id = uuidv7();
-      const source = origin === null || body.engine === 'postgres' ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);
+      const source =
+        origin === null || body.engine === 'postgres'
+          ? null
+          : await findDatabase(tx, ownerOf(caller), origin.databaseId);
       const names = namesOf(id, source);
       const managed = await insertDatabase(tx, {
         id,
@@ -59,12 +69,19 @@ export const createDatabase = (context: HandlerContext) =>
         from === undefined
           ? { definition: createDatabaseWorkflow, input }
           : { definition: createFromBackupWorkflow, input: { ...input, backupId: from } };
-      const workflowId = await acceptWorkflow(context, tx, request, { ...onDatabase(id), ...work, action: 'database.create' });
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(id),
+        ...work,
+        action: 'database.create',
+      });
       const created = { ...viewDatabase(managed), password: passwords.of(id) };
       return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };
     },
     replaySecret: {
-      remove: ({ password: _password, ...managed }: CreatedDatabase) => ({ ...managed, made_with: context.passwords.madeWith }),
+      remove: ({ password: _password, ...managed }: CreatedDatabase) => ({
+        ...managed,
+        made_with: context.passwords.madeWith,
+      }),
       rehydrate: (stored): CreatedDatabase => {
         const { made_with: madeWith, ...managed } = storedSchema.parse(stored);
         return { ...managed, password: context.passwords.of(managed.id, madeWith) };

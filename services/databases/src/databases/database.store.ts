@@ -12,7 +12,10 @@ const toDatabase = ({ backupSequence: _sequence, ...row }: DatabaseRow): Managed
   metadata: metadataSchema.parse(row.metadata),
 });
 
-export type NewDatabase = Omit<ManagedDatabase, 'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'>;
+export type NewDatabase = Omit<
+  ManagedDatabase,
+  'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'
+>;
 
 export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<ManagedDatabase> {
   return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
@@ -53,7 +56,12 @@ export async function listDatabases(
   page: { after: string | null; take: number },
   { status, text, metadata, ...created }: DatabaseFilter,
 ): Promise<ManagedDatabase[]> {
-  const narrowed = { AND: oneOf('status', status), ...holding(text, 'label'), ...carrying(metadata), ...createdBetween(created) };
+  const narrowed = {
+    AND: oneOf('status', status),
+    ...holding(text, 'label'),
+    ...carrying(metadata),
+    ...createdBetween(created),
+  };
   const rows = await tx.managedDatabase.findMany({
     where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }), ...narrowed },
     orderBy: { id: 'desc' },
@@ -62,7 +70,12 @@ export async function listDatabases(
   return rows.map(toDatabase);
 }
 
-export async function changeStatus(tx: Tx, databaseId: string, status: DatabaseStatus, statusDetail = ''): Promise<void> {
+export async function changeStatus(
+  tx: Tx,
+  databaseId: string,
+  status: DatabaseStatus,
+  statusDetail = '',
+): Promise<void> {
   await tx.managedDatabase.update({ where: { id: databaseId }, data: { status, statusDetail } });
 }
 
@@ -80,7 +93,11 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
 }
 
 /** It is served there from now on. */
-export async function recordAddress(tx: Tx, databaseId: string, address: { host: string; port: number }): Promise<void> {
+export async function recordAddress(
+  tx: Tx,
+  databaseId: string,
+  address: { host: string; port: number },
+): Promise<void> {
   await tx.managedDatabase.update({ where: { id: databaseId }, data: address });
 }
 

@@ -10,7 +10,8 @@ export function viewDatabase(managed: ManagedDatabase): View {
     label: managed.label,
     engine: managed.engine,
     engine_version: managed.engineVersion,
-    engine_label: findVersion(managed.engine, managed.engineVersion)?.label ?? `${managed.engine} ${managed.engineVersion}`,
+    engine_label:
+      findVersion(managed.engine, managed.engineVersion)?.label ?? `${managed.engine} ${managed.engineVersion}`,
     size: managed.size,
     status: managed.status,
     status_detail: managed.statusDetail,

@@ -1,5 +1,10 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { archiveErrorIn, archiveFailure, type ContentReason, type FailureReason } from '@drydock/workflow/definition/archive-failures';
+import {
+  archiveErrorIn,
+  archiveFailure,
+  type ContentReason,
+  type FailureReason,
+} from '@drydock/workflow/definition/archive-failures';
 import { conclude, fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
@@ -21,7 +26,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
   const { refusal, detail } = error;
   // Nobody can repair a database that is gone, so its work ends in whatever step it is.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
-  const findings = refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
+  const findings =
+    refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
   const told = findings.length > 0 ? { extra: { findings } } : {};
   const reason = reasonOf(error, content);
   if (reason !== undefined) return archiveFailure(reason, 'database_backup', error, told);

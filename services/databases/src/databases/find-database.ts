@@ -11,7 +11,10 @@ interface AboutDatabase {
 }
 
 /** The caller's database. Throws the same 404 in every other case. */
-export async function readDatabase(context: Pick<HandlerContext, 'database'>, { caller, params }: AboutDatabase): Promise<ManagedDatabase> {
+export async function readDatabase(
+  context: Pick<HandlerContext, 'database'>,
+  { caller, params }: AboutDatabase,
+): Promise<ManagedDatabase> {
   return present(await findDatabase(context.database.pool, ownerOf(caller), params.databaseId));
 }
 

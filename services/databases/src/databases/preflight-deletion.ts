@@ -18,7 +18,8 @@ export const preflightDeletion = (context: HandlerContext) =>
       const refusal = refusalByWorkflow(await findUnfinished(database.sql(), databaseResourceKey(managed.id)));
       const backups = await countCompleted(database.pool, managed.id);
       const detail = `Backups that are deleted with it: ${backups}. A database made from one of them before the deletion stays.`;
-      const findings: Preflight['findings'] = backups > 0 ? [{ level: 'WARNING', code: 'backups_deleted', detail }] : [];
+      const findings: Preflight['findings'] =
+        backups > 0 ? [{ level: 'WARNING', code: 'backups_deleted', detail }] : [];
       const body = {
         would: `Delete ${managed.label} with everything in it and all of its backups, for good`,
         resource: databasePath(managed.id),

@@ -64,6 +64,11 @@ export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
   failed: async (tx, run, _problem, context) => {
     await removeSchedule(context.database.sql(tx), verifyScheduleOf(run.subject.id));
-    await changeStatus(tx, run.subject.id, 'failed', 'The database could not be created. Delete it and create another one.');
+    await changeStatus(
+      tx,
+      run.subject.id,
+      'failed',
+      'The database could not be created. Delete it and create another one.',
+    );
   },
 };

@@ -24,7 +24,11 @@ export interface WorkContext {
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** The database that a step works on. */
-export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({
+export const refOf = ({
+  orgId,
+  mode,
+  subject,
+}: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({
   databaseId: subject.id,
   orgId,
   mode,

@@ -20,7 +20,8 @@ export interface BackupStorage {
 export const databaseBackupsPrefix = ({ mode, databaseId }: DatabaseRef): string => `${mode}/${databaseId}`;
 
 /** The folder of all attempts at one backup. */
-export const backupPrefix = (database: DatabaseRef, backupId: string): string => `${databaseBackupsPrefix(database)}/${backupId}`;
+export const backupPrefix = (database: DatabaseRef, backupId: string): string =>
+  `${databaseBackupsPrefix(database)}/${backupId}`;
 
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){1,3}[a-z0-9][a-z0-9-]{0,63}$/;
 

@@ -47,7 +47,8 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
 }
 
 /** Turns a job's refusal of an archive back into the error that its program threw. */
-const errorOfJob = (error: unknown): unknown => (error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error);
+const errorOfJob = (error: unknown): unknown =>
+  error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error;
 
 /** Turns permanent errors of the work into {@link DatabaseProviderError}s. */
 export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Promise<T> {

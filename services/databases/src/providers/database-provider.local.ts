@@ -105,10 +105,13 @@ function localMoves(
       ),
     catchUp: (...stage) => translated(run('catch_up')(...stage)),
     cutover: async ({ databaseId }, upgrade, call) => {
-      const { writes_blocked_ms: writesBlockedMs } = await translated(client.cutover(databaseId, upgrade.upgradeId, claimOf(call)));
+      const { writes_blocked_ms: writesBlockedMs } = await translated(
+        client.cutover(databaseId, upgrade.upgradeId, claimOf(call)),
+      );
       return { writesBlockedMs };
     },
-    compare: ({ databaseId }, upgrade, call) => translated(client.compare(databaseId, wantedOf(upgrade, call), claimOf(call))),
+    compare: ({ databaseId }, upgrade, call) =>
+      translated(client.compare(databaseId, wantedOf(upgrade, call), claimOf(call))),
     finish: (database, upgrade, call) =>
       translated(
         (async () => {
@@ -116,7 +119,9 @@ function localMoves(
           await client.restOld(database.databaseId, upgrade.upgradeId, claimOf(call));
         })(),
       ),
-    retireOld: ({ databaseId }, upgrade, call) => translated(client.retireOld(databaseId, upgrade.upgradeId, claimOf(call))),
-    abandon: ({ databaseId }, upgrade, call) => translated(client.abandonUpgrade(databaseId, upgrade.upgradeId, claimOf(call))),
+    retireOld: ({ databaseId }, upgrade, call) =>
+      translated(client.retireOld(databaseId, upgrade.upgradeId, claimOf(call))),
+    abandon: ({ databaseId }, upgrade, call) =>
+      translated(client.abandonUpgrade(databaseId, upgrade.upgradeId, claimOf(call))),
   };
 }

@@ -209,19 +209,34 @@ export interface DatabaseProvider extends DatabaseReader {
    * Packs one moment of the database into an archive, read from the serving instance; reads and writes go on. With
    * `replacedBy`: from the instance that this restore has replaced, between `cutover` and `finish`.
    */
-  pack(database: DatabaseRef, archive: ArchiveToWrite, call: FencedCallWithProgress, replacedBy?: UpgradeName): Promise<PackedArchive>;
+  pack(
+    database: DatabaseRef,
+    archive: ArchiveToWrite,
+    call: FencedCallWithProgress,
+    replacedBy?: UpgradeName,
+  ): Promise<PackedArchive>;
   /**
    * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the counts, reads
    * a row back over TLS as an ordinary client, and removes everything. DatabaseProviderError `archive_refused` if it is
    * not the expected archive, `no_space`.
    */
-  verifyRestore(database: DatabaseRef, major: Major, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<VerifiedRestore>;
+  verifyRestore(
+    database: DatabaseRef,
+    major: Major,
+    archive: ArchiveToVerify,
+    call: FencedCallWithProgress,
+  ): Promise<VerifiedRestore>;
 
   /**
    * Loads the schema of an archive, without a row, into a scratch instance of this major, and removes it. The same
    * refusals as `verifyRestore`.
    */
-  trySchema(database: DatabaseRef, major: Major, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<TriedSchema>;
+  trySchema(
+    database: DatabaseRef,
+    major: Major,
+    archive: ArchiveToVerify,
+    call: FencedCallWithProgress,
+  ): Promise<TriedSchema>;
 
   /**
    * Loads the backup into a whole instance beside the serving one, with the serving one's roles, compares the counts

@@ -34,7 +34,12 @@ export async function packDatabase(
   const keys = encodeKeys(deriveKeys(archiveKey, randomBytes(saltBytes), archiveId));
   const of = replacedBy === undefined ? {} : { replaced_by: replacedBy.upgradeId };
   const spec = { org_id: orgId, archive_id: archiveId, keys, sequence, created_at: createdAt.toISOString(), ...of };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink }, onProgress: (share: number) => call.progress(share) };
+  const wanted = {
+    jobId: randomUUID(),
+    spec,
+    served: { sources: [], sink },
+    onProgress: (share: number) => call.progress(share),
+  };
   const packed = await client.dump(databaseId, wanted, claimOf(call));
   return {
     major: packed.major,
@@ -57,7 +62,12 @@ export async function verifyRestore(
   call: FencedCallWithProgress,
 ): Promise<VerifiedRestore> {
   const wanted = await jobOf(tools, database, major, archive, call);
-  const { tables, rows, read_from: readFrom, findings } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
+  const {
+    tables,
+    rows,
+    read_from: readFrom,
+    findings,
+  } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
   return { tables, rows, readFrom, findings };
 }
 
@@ -82,7 +92,12 @@ async function jobOf(
   const expected = { archiveId, siteId: databaseId, orgId, manifestMac };
   const keys = encodeKeys(await deriveKeysOf({ source, expected }, archiveKey));
   const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, major };
-  return { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
+  return {
+    jobId: randomUUID(),
+    spec,
+    served: { sources: [source] },
+    onProgress: (share: number) => call.progress(share),
+  };
 }
 
 /** Makes a target instance and loads the archive into it. */
@@ -92,11 +107,25 @@ export async function stageRestore(
   { upgradeId, major, sourceId, archive: { source, archiveId, manifestMac } }: Restore,
   call: FencedCallWithProgress,
 ): Promise<VerifiedRestore | null> {
-  const keys = encodeKeys(await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey));
+  const keys = encodeKeys(
+    await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey),
+  );
   const claim = claimOf(call);
   await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: major, path: 'restore' }, claim);
-  const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, source_id: sourceId, upgrade_id: upgradeId };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
+  const spec = {
+    org_id: orgId,
+    archive_id: archiveId,
+    keys,
+    manifest_mac: manifestMac,
+    source_id: sourceId,
+    upgrade_id: upgradeId,
+  };
+  const wanted = {
+    jobId: randomUUID(),
+    spec,
+    served: { sources: [source] },
+    onProgress: (share: number) => call.progress(share),
+  };
   const loaded = await client.loadDump(databaseId, wanted, claim);
   return loaded && { tables: loaded.tables, rows: loaded.rows, readFrom: loaded.read_from, findings: loaded.findings };
 }

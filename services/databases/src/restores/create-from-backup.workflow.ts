@@ -32,7 +32,8 @@ export const createFromBackupWorkflow = defineWorkflow({
       if (await hasSwitched(context, step)) return { findings: [] };
       const backup = await findBackupOf(database.pool, step, backupId);
       const refusal = refusePoint(backup);
-      if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
+      if (refusal !== null || backup === null || backup.archive === null)
+        throw fail(refusal?.code ?? 'backup_not_completed');
       const { storageKey, manifestMac } = backup.archive;
       await definitely(verifyStored(context, step, backup, backup.archive));
       const [ref, call] = [refOf(step), { ...fencedCall(step), progress: step.progress }];
@@ -53,7 +54,8 @@ export const createFromBackupWorkflow = defineWorkflow({
   // This is a step of its own because the host forgets the move here: a switch could not be repeated after it.
   .step('retire_empty', {
     timeoutSeconds: 120,
-    run: (step, { provider }) => definitely(provider.retireOld(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
+    run: (step, { provider }) =>
+      definitely(provider.retireOld(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
     commit: (tx, step, _output, context) => serve(context, tx, step, step.outputs.provision),
   })
   .onEnd(endCreation)

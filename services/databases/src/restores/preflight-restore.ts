@@ -24,7 +24,8 @@ export const preflightRestore = (context: HandlerContext) =>
       const { now, params, requestId } = request;
       const { database, provider } = context;
       const managed = await readDatabase(context, request);
-      const readBackup = async () => (params.backupId === '' ? null : findBackup(database.pool, managed.id, params.backupId));
+      const readBackup = async () =>
+        params.backupId === '' ? null : findBackup(database.pool, managed.id, params.backupId);
       const trial = await tryIfNeeded(context, request, managed, await readBackup());
       const backup = await readBackup();
       const unfinished = await findUnfinished(database.sql(), databaseResourceKey(managed.id));

@@ -12,7 +12,14 @@ import { carryOut, ended, succeed } from '@drydock/service/testing/follow-workfl
 import { callerOf } from '@drydock/service/testing/service-api';
 import { isChaos, serviceBackends } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
-import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld, preflightOf } from '../../test/databases-world';
+import {
+  type DatabasesWorld,
+  type Made,
+  majorOf,
+  makeDatabase,
+  openWorld,
+  preflightOf,
+} from '../../test/databases-world';
 import { readContent } from '../../test/read-content';
 
 /** Each takes most of a minute. */
@@ -66,7 +73,8 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
   });
   afterAll(() => world.close());
 
-  const findingsOf = async (target: string, body: object) => (await carryOut(world, 'POST', target, { body })).workflow.findings;
+  const findingsOf = async (target: string, body: object) =>
+    (await carryOut(world, 'POST', target, { body })).workflow.findings;
 
   test.each(isHere ? schemas : [missingSchema])(
     'with the schema of $name is restored and moved from 16 to 17 and 18 as the preflights say, every object and row is there, and its owner writes on',
@@ -77,13 +85,20 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         await client.query(`DROP TABLE notes; ${sql}`);
         return fillTables(client, 8);
       });
-      process.stderr.write(`${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`);
+      process.stderr.write(
+        `${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`,
+      );
       const before = await contentOf(made);
-      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
+      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, {
+        body: {},
+      });
 
       await asOwner(made.url, (client) => client.query(change));
       expect(await contentOf(made)).not.toEqual(before);
-      const [restore, upgrade] = [`/v1/databases/${made.id}/backups/${backupId}/restore`, `/v1/databases/${made.id}/upgrade`];
+      const [restore, upgrade] = [
+        `/v1/databases/${made.id}/backups/${backupId}/restore`,
+        `/v1/databases/${made.id}/upgrade`,
+      ];
       expect(await preflightOf(world, restore)).toMatchObject({ refusal: null, findings: [{ code: 'backup_proven' }] });
       expect(await findingsOf(restore, {})).toEqual([]);
       expect(await contentOf(made)).toEqual(before);
@@ -92,13 +107,18 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         const present = await contentOf(made);
         const plan = await preflightOf(world, upgrade, { engine_version: version });
         const stemmed = await asOwner(made.url, (client) => client.query<{ name: string }>(stemmedSql));
-        const concerned = { offline_path: await incomparable(made), text_search_kept: stemmed.rows.map(({ name: column }) => column) };
+        const concerned = {
+          offline_path: await incomparable(made),
+          text_search_kept: stemmed.rows.map(({ name: column }) => column),
+        };
         const warnings = Object.entries(concerned).filter(([, names]) => names.length > 0);
         expect(plan.refusal).toBeNull();
         // Whether a newer text search answers otherwise depends on the rows, so that `computed_anew` is a warning in advance.
         const told = plan.findings.filter(({ level, code }) => level !== 'INFO' && code !== 'computed_anew');
         expect(Object.fromEntries(told.map(({ code, detail }) => [code, detail]))).toEqual(
-          Object.fromEntries(warnings.map(([code, names]) => [code, expect.stringContaining(names.slice(0, 5).join(', '))])),
+          Object.fromEntries(
+            warnings.map(([code, names]) => [code, expect.stringContaining(names.slice(0, 5).join(', '))]),
+          ),
         );
         expect(await findingsOf(upgrade, { engine_version: version })).toEqual([]);
         expect(await majorOf(made.url)).toBe(version);
@@ -108,7 +128,9 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
 
       await world.api.call('DELETE', `/v1/databases/${made.id}`);
       const deletion = await workflowOf(world.api, made.id, 'delete_database');
-      expect(await ended(world, `/v1/databases/${made.id}/workflows/${deletion}`)).toMatchObject({ status: 'succeeded' });
+      expect(await ended(world, `/v1/databases/${made.id}/workflows/${deletion}`)).toMatchObject({
+        status: 'succeeded',
+      });
       process.stderr.write(`${name}: as it was, after ${Math.round((Date.now() - startedAt) / 1_000)} s\n`);
     },
   );

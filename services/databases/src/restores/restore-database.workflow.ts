@@ -8,7 +8,15 @@ import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
-import { completeBackup, discardPacked, findWritten, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
+import {
+  completeBackup,
+  discardPacked,
+  findWritten,
+  movingLimits,
+  packBackup,
+  verifyPacked,
+  verifyStored,
+} from '../backups/pack-backup';
 import { changeStatus, findDatabase, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
@@ -34,11 +42,13 @@ async function recheck(context: WorkContext, step: StepContext<z.infer<typeof in
   if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
   const backup = await findBackup(database.pool, managed.id, step.input.backupId);
   const refusal = refusePoint(backup);
-  if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
+  if (refusal !== null || backup === null || backup.archive === null)
+    throw fail(refusal?.code ?? 'backup_not_completed');
   const hosted = await provider.describe(refOf(step), step.signal);
   if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
   const needed = backup.archive.rawBytes === null ? 0 : neededBytes(backup.archive.rawBytes);
-  if (hosted.freeBytes < needed) throw fail('storage_full', { internal: `${needed} bytes needed, ${hosted.freeBytes} free` });
+  if (hosted.freeBytes < needed)
+    throw fail('storage_full', { internal: `${needed} bytes needed, ${hosted.freeBytes} free` });
   const { failsRestore, isSlow } = sandboxBehaviour(managed);
   if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
   return { archive: backup.archive, major: hosted.major, failsRestore };
@@ -55,13 +65,19 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
  * Packs the replaced instance, which stays up until `finish`. If that was done before, and the record of it was lost,
  * the copy is in the storage. Null if it is not.
  */
-async function packReplaced(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<StoredArchive | null> {
+async function packReplaced(
+  context: WorkContext,
+  step: StepContext<z.infer<typeof input>, unknown>,
+): Promise<StoredArchive | null> {
   const hosted = await context.provider.describe(refOf(step), step.signal);
   const isThere = hosted?.upgrade?.upgradeId === step.workflowId && hosted.upgrade.phase === 'switched';
   if (isThere) return packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId });
   const written = await findWritten(context, step, step.input.safetyCopyId);
   if (written === null)
-    step.log.error({ alarm: 'safety_copy_failed' }, 'a replaced instance is at rest, and no safety copy of it is found');
+    step.log.error(
+      { alarm: 'safety_copy_failed' },
+      'a replaced instance is at rest, and no safety copy of it is found',
+    );
   return written;
 }
 
@@ -77,7 +93,8 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
     weight: 2,
     run: async (step, context) => {
       const backup = { id: step.input.backupId, databaseId: step.subject.id };
-      if (!(await hasSwitched(context, step))) await definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
+      if (!(await hasSwitched(context, step)))
+        await definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
     },
   })
   .step('rehearse_copy', {
@@ -100,14 +117,26 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       const call = { ...fencedCall(step), progress: step.progress };
       const work = context.provider.stageRestore(refOf(step), restore, call);
       const staged = await definitely(work, 'content_not_loaded');
-      if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
+      if (failsRestore)
+        throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
       const loadFindings = [...(staged?.findings ?? [])];
-      return { tables: staged?.tables ?? 0, findings: describeLoadFindings(loadFindings), loadFindings, at: context.now().toISOString() };
+      return {
+        tables: staged?.tables ?? 0,
+        findings: describeLoadFindings(loadFindings),
+        loadFindings,
+        at: context.now().toISOString(),
+      };
     },
     commit: async (tx, step, { at, loadFindings }) => {
       // The time of the load is not known if the record of it was lost.
       if (at === null) return;
-      const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [], findings: loadFindings };
+      const proof = {
+        of: 'content' as const,
+        major: step.outputs.recheck.major,
+        at,
+        refused: [],
+        findings: loadFindings,
+      };
       await recordProof(tx, step.input.backupId, proof);
     },
     // Undoes everything up to the cutover.
@@ -116,11 +145,18 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   .pointOfNoReturn()
   .step('cutover', {
     timeoutSeconds: 120,
-    run: (step, context) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
+    run: (step, context) =>
+      cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
     commit: (tx, step) => {
       const { safetyCopyId: id } = step.input;
       const engineVersion = String(step.outputs.recheck.major);
-      return insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
+      return insertBackup(tx, {
+        id,
+        databaseId: step.subject.id,
+        kind: 'pre_restore',
+        engineVersion,
+        createdAt: timeOfId(id),
+      });
     },
   })
   .step('pack_safety_copy', {
@@ -146,7 +182,8 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   })
   .step('finish', {
     timeoutSeconds: 1_800,
-    run: (step, context) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
+    run: (step, context) =>
+      definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
     commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
   })
   .onEnd({

@@ -44,7 +44,10 @@ export const tryBackupWorkflow = defineWorkflow({
       const { storageKey, manifestMac } = backup.archive;
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const call = { ...fencedCall(step), progress: step.progress };
-      const { refused, findings } = await definitely(provider.trySchema(refOf(step), major, archive, call), 'content_not_loaded');
+      const { refused, findings } = await definitely(
+        provider.trySchema(refOf(step), major, archive, call),
+        'content_not_loaded',
+      );
       return { of: 'schema' as const, major, at: now().toISOString(), refused: [...refused], findings: [...findings] };
     },
     commit: async (tx, step, proof) => {
@@ -81,7 +84,8 @@ export async function tryBackup(
   const { id: databaseId, orgId, mode } = managed;
   const resourceKey = databaseResourceKey(databaseId);
   const running = await findUnfinished(database.sql(), resourceKey);
-  if (running !== null && running.kind !== tryBackupWorkflow.kind) return unproven('something else is being done to the database');
+  if (running !== null && running.kind !== tryBackupWorkflow.kind)
+    return unproven('something else is being done to the database');
   const started = await database.transaction(async (tx) =>
     startWorkflow(database.sql(tx), {
       kind: tryBackupWorkflow.kind,
@@ -99,7 +103,10 @@ export async function tryBackup(
   const { workflowId } = started;
   if (started.started) context.enqueue({ workflowId, orgId }, 'interactive');
   let isClaimed = false;
-  for await (const { view } of watchWorkflow(database.sql(), workflowId, { listener, signal: AbortSignal.timeout(waitMs) })) {
+  for await (const { view } of watchWorkflow(database.sql(), workflowId, {
+    listener,
+    signal: AbortSignal.timeout(waitMs),
+  })) {
     if (view.status === 'succeeded') return started.started ? null : outcomeOfOther(context, managed, backup.id);
     if (view.status === 'failed') return failureOf(view.error);
     isClaimed = view.status === 'running';
@@ -109,7 +116,11 @@ export async function tryBackup(
 }
 
 /** The trial that was waited for may have been of another backup. */
-async function outcomeOfOther({ database }: HandlerContext, managed: ManagedDatabase, backupId: string): Promise<Finding | null> {
+async function outcomeOfOther(
+  { database }: HandlerContext,
+  managed: ManagedDatabase,
+  backupId: string,
+): Promise<Finding | null> {
   const backup = await findBackup(database.pool, managed.id, backupId);
   const isKnown = suffices(backup?.proof ?? null, majorOf(managed.engineVersion), new Date());
   return isKnown ? null : unproven('another backup of the database was being tried; ask again');
@@ -123,5 +134,7 @@ const unproven = (reason: string): Finding => ({
 
 function failureOf(error: { code: string; detail?: string | undefined } | null): Finding {
   const isOfBackup = error !== null && /^(backup|database|version)_/.test(error.code);
-  return isOfBackup ? { level: 'ERROR', code: error.code, detail: error.detail ?? error.code } : unproven('it took too long or failed');
+  return isOfBackup
+    ? { level: 'ERROR', code: error.code, detail: error.detail ?? error.code }
+    : unproven('it took too long or failed');
 }

@@ -12,11 +12,18 @@ export function findingsOfComparison({ outcome, names, differed, recomputed }: O
   const findings: Finding[] =
     outcome === 'undecided' ? [{ level: 'WARNING', code: 'not_compared', detail: undecided(names, differed) }] : [];
   for (const { object, statements, isEmpty } of recomputed.slice(0, toldMax)) {
-    const [code, detail] = isEmpty ? ['not_populated', unfilled(object, statements)] : ['recomputed', changed(object, statements)];
+    const [code, detail] = isEmpty
+      ? ['not_populated', unfilled(object, statements)]
+      : ['recomputed', changed(object, statements)];
     findings.push({ level: 'WARNING', code, detail });
   }
   const more = recomputed.length - toldMax;
-  if (more > 0) findings.push({ level: 'WARNING', code: 'more_findings', detail: `${more} more computed objects hold other values.` });
+  if (more > 0)
+    findings.push({
+      level: 'WARNING',
+      code: 'more_findings',
+      detail: `${more} more computed objects hold other values.`,
+    });
   return findings;
 }
 
@@ -38,4 +45,6 @@ const unfilled = (object: string, statements: readonly string[]): string =>
   `${object} is there without its contents: its query failed over the rows at the upgrade. Mend what it needs, then run: ${statements.join(' ')}`;
 
 const told = (names: readonly string[]): string =>
-  names.length > toldMax ? `${names.slice(0, toldMax).join(', ')} and ${names.length - toldMax} more` : names.join(', ');
+  names.length > toldMax
+    ? `${names.slice(0, toldMax).join(', ')} and ${names.length - toldMax} more`
+    : names.join(', ');

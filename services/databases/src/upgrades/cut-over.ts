@@ -23,7 +23,11 @@ export async function hasSwitched({ provider }: WorkContext, step: Step): Promis
 /** Undoes a move. A move that has switched after all, and one of a database that is gone, are left as they are. */
 export async function takeBack({ provider }: WorkContext, step: Step): Promise<void> {
   await provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)).catch((error: unknown) => {
-    if (error instanceof DatabaseProviderError && (error.refusal === 'switched' || error.refusal === 'unknown_database')) return;
+    if (
+      error instanceof DatabaseProviderError &&
+      (error.refusal === 'switched' || error.refusal === 'unknown_database')
+    )
+      return;
     throw error;
   });
 }

@@ -46,7 +46,12 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .onEnd({
     succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
     failed: (tx, run) =>
-      changeStatus(tx, run.subject.id, 'failed', 'An upgrade or a restore was given up and could not be brought to an end. Ask support.'),
+      changeStatus(
+        tx,
+        run.subject.id,
+        'failed',
+        'An upgrade or a restore was given up and could not be brought to an end. Ask support.',
+      ),
   })
   .build();
 
@@ -67,5 +72,6 @@ export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: Workfl
     actorKeyId,
     requestId,
   });
-  if (!started.started) throw new Error(`workflow ${started.workflowId} holds the database of an upgrade that is just ending`);
+  if (!started.started)
+    throw new Error(`workflow ${started.workflowId} holds the database of an upgrade that is just ending`);
 }

@@ -75,7 +75,9 @@ async function endForgottenMoves({ database, provider }: Looked, signal: AbortSi
   let ended = 0;
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
-    const page = await database.sql().query<Available>(availableSql, [retireScheduleOf(''), after, databaseResourceKey('')]);
+    const page = await database
+      .sql()
+      .query<Available>(availableSql, [retireScheduleOf(''), after, databaseResourceKey('')]);
     for (const found of page) {
       signal.throwIfAborted();
       const { id: databaseId, org_id: orgId, mode } = found;
@@ -88,7 +90,11 @@ async function endForgottenMoves({ database, provider }: Looked, signal: AbortSi
   }
 }
 
-async function beginEnd(database: DatabasesDatabase, { id, org_id: orgId, mode }: Available, { upgrade }: HostedDatabase): Promise<number> {
+async function beginEnd(
+  database: DatabasesDatabase,
+  { id, org_id: orgId, mode }: Available,
+  { upgrade }: HostedDatabase,
+): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
     // The row is locked until the end is accepted: a request that came meanwhile goes first.

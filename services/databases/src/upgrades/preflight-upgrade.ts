@@ -35,11 +35,19 @@ export const preflightUpgrade = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof endpoint>;
 
 /** Null if there is no instance to ask. */
-async function planOf({ provider }: HandlerContext, { id, orgId, mode }: ManagedDatabase, toMajor: Major): Promise<UpgradePlan | null> {
+async function planOf(
+  { provider }: HandlerContext,
+  { id, orgId, mode }: ManagedDatabase,
+  toMajor: Major,
+): Promise<UpgradePlan | null> {
   try {
     return await provider.planUpgrade({ databaseId: id, orgId, mode }, toMajor);
   } catch (error) {
     if (error instanceof DatabaseProviderError && error.refusal === 'unknown_database') return null;
-    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'database-host' },
+      retryAfterSeconds: 30,
+      cause: error,
+    });
   }
 }

@@ -15,7 +15,10 @@ export interface UpgradeFacts {
 }
 
 /** It says that nothing undoes an upgrade after its cutover. */
-export function viewPreflight({ managed, target, plan, backup, now }: UpgradeFacts, refusal: Preflight['refusal']): Preflight {
+export function viewPreflight(
+  { managed, target, plan, backup, now }: UpgradeFacts,
+  refusal: Preflight['refusal'],
+): Preflight {
   const takenAt = backup?.completedAt ?? null;
   return {
     would: sentenceOf(managed, target, plan),

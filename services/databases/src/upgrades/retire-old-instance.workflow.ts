@@ -26,7 +26,12 @@ export const retireOldInstanceWorkflow = defineWorkflow({
  * Schedules the removal of a finished upgrade's old instance in a day, together with those of earlier upgrades that are
  * still kept.
  */
-export async function retireLater(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, upgradeId: string): Promise<void> {
+export async function retireLater(
+  context: WorkContext,
+  tx: Tx,
+  run: WorkflowRun<unknown>,
+  upgradeId: string,
+): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
   // An existing schedule would keep its time, and this instance would be removed on the day of the earlier one.

@@ -26,7 +26,8 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
       const world = { managed, versions: versionsOf(managed.engine, majors) };
-      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseUpgrade({ ...world, unfinished }, asked.engine_version);
+      const refuse = (unfinished: UnfinishedWorkflow | null) =>
+        refuseUpgrade({ ...world, unfinished }, asked.engine_version);
       await assertAllowedOn(context.database.sql(tx), databaseResourceKey(managed.id), refuse);
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
       const workflowId = await acceptWorkflow(context, tx, request, {

@@ -51,7 +51,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
-      if (findings.some(({ level }) => level === 'ERROR')) throw fail('upgrade_precheck_failed', { extra: { findings } });
+      if (findings.some(({ level }) => level === 'ERROR'))
+        throw fail('upgrade_precheck_failed', { extra: { findings } });
       const { failsUpgrade, isSlow } = sandboxBehaviour(managed);
       if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
       return { path, failsUpgrade };
@@ -63,7 +64,9 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
     weight: 4,
     // After the switch, the old version's backup is the one that was taken before it.
     run: async (step, context): Promise<StoredArchive | null> =>
-      (await hasSwitched(context, step)) ? findWritten(context, step, step.input.backupId) : packBackup(context, step, step.input.backupId),
+      (await hasSwitched(context, step))
+        ? findWritten(context, step, step.input.backupId)
+        : packBackup(context, step, step.input.backupId),
     // A proven backup stays: it is a good one, however the upgrade ends.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
@@ -103,19 +106,26 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('copy_schema', {
     timeoutSeconds: 1_800,
     run: (step, context) =>
-      definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress })),
+      definitely(
+        context.provider.copySchema(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }),
+      ),
   })
   .step('copy_data', {
     ...movingLimits,
     weight: 8,
     run: (step, context) =>
-      definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress })),
+      definitely(
+        context.provider.copyData(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }),
+      ),
   })
   .step('catch_up', {
     timeoutSeconds: 3_600,
     run: async (step, context) => {
-      await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }));
-      if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
+      await definitely(
+        context.provider.catchUp(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }),
+      );
+      if (step.outputs.precheck.failsUpgrade)
+        throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
     },
   })
   .pointOfNoReturn()
@@ -150,7 +160,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
         // A difference that was found once counts, even if the snapshot it was found with is lost.
-        if (differed.length > 0) throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
+        if (differed.length > 0)
+          throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
       return { outcome, tables, findings };
     },
@@ -183,7 +194,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, new Date(at)),
+    commit: (tx, step, { at }) =>
+      completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, new Date(at)),
   })
   .onEnd({
     parked: (tx, run, context) => showServing(context.database.sql(tx), run.subject.id, run.workflowId),

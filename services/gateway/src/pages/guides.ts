@@ -9,11 +9,23 @@ const folder = path.resolve(__dirname, '../../../../docs/guides');
 
 /** The guides of docs/guides for people who call the API, in reading order. The others are for those who run it. */
 export const guides = [
-  { name: 'authentication', title: 'Authentication', about: 'Keys, what they may do, and how they are given and taken away' },
-  { name: 'sandbox', title: 'The sandbox', about: 'A key that touches nothing real, and names that make each outcome happen' },
+  {
+    name: 'authentication',
+    title: 'Authentication',
+    about: 'Keys, what they may do, and how they are given and taken away',
+  },
+  {
+    name: 'sandbox',
+    title: 'The sandbox',
+    about: 'A key that touches nothing real, and names that make each outcome happen',
+  },
   { name: 'idempotency', title: 'Idempotency', about: 'Send a call again without doing its work twice' },
   { name: 'errors', title: 'Errors', about: 'Problems, which of them pass, and what to do about each' },
-  { name: 'events', title: 'Polling, events and webhooks', about: 'Follow long work, read what happened, or have it sent to a URL' },
+  {
+    name: 'events',
+    title: 'Polling, events and webhooks',
+    about: 'Follow long work, read what happened, or have it sent to a URL',
+  },
   { name: 'command', title: 'The command', about: 'Drydock from a terminal or a script' },
 ] as const;
 
@@ -55,7 +67,9 @@ export function renderGuide(source: string): { html: string; sections: { id: str
       const target = targetOf(String(inline.attrGet('href')));
       if (target !== undefined) inline.attrSet('href', target);
       // A target that only a clone has is shown as text, without a link.
-      else for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')]) if (end) end.tag = 'span';
+      else
+        for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')])
+          if (end) end.tag = 'span';
       if (target === undefined) inline.attrs = null;
     }
   }
@@ -72,7 +86,10 @@ export interface GuidePart {
   text: string;
 }
 
-export function partsOfGuide({ name, title }: Pick<(typeof guides)[number], 'name' | 'title'>, source: string): GuidePart[] {
+export function partsOfGuide(
+  { name, title }: Pick<(typeof guides)[number], 'name' | 'title'>,
+  source: string,
+): GuidePart[] {
   const parts: GuidePart[] = [];
   let isHeading = false;
   for (const token of markdown.parse(withoutTestNotes(source), {})) {
@@ -82,7 +99,9 @@ export function partsOfGuide({ name, title }: Pick<(typeof guides)[number], 'nam
     }
     const children = token.children ?? [];
     const read =
-      token.type === 'inline' ? children.map(({ type, content }) => (/break$/.test(type) ? ' ' : content)).join('') : token.content;
+      token.type === 'inline'
+        ? children.map(({ type, content }) => (/break$/.test(type) ? ' ' : content)).join('')
+        : token.content;
     if (read.trim() === '') continue;
     const last = parts.at(-1);
     if (isHeading || last === undefined)
@@ -96,13 +115,18 @@ export function partsOfGuide({ name, title }: Pick<(typeof guides)[number], 'nam
 /** Every part of every guide. */
 export const readGuideParts = async (): Promise<GuidePart[]> =>
   (
-    await Promise.all(guides.map(async (guide) => partsOfGuide(guide, await readFile(path.join(folder, `${guide.name}.md`), 'utf8'))))
+    await Promise.all(
+      guides.map(async (guide) => partsOfGuide(guide, await readFile(path.join(folder, `${guide.name}.md`), 'utf8'))),
+    )
   ).flat();
 
 /** The guides as a list; the page with `current` is among them. */
 const guideList = (current: string): string =>
   guides
-    .map(({ name, title }) => `<li><a href="/docs/guides/${name}"${name === current ? ' aria-current="page"' : ''}>${title}</a></li>`)
+    .map(
+      ({ name, title }) =>
+        `<li><a href="/docs/guides/${name}"${name === current ? ' aria-current="page"' : ''}>${title}</a></li>`,
+    )
     .join('');
 
 const makeGuide = ({ name, title }: (typeof guides)[number]) =>
@@ -110,7 +134,8 @@ const makeGuide = ({ name, title }: (typeof guides)[number]) =>
     const { html, sections } = renderGuide(await readFile(path.join(folder, `${name}.md`), 'utf8'));
     const inPage = sections.map(({ id, text }) => `<li><a href="#${id}">${escapeHtml(text)}</a></li>`).join('');
     const aside = `<aside><nav aria-label="Guides"><ul>${guideList(name)}</ul></nav></aside>`;
-    const contents = sections.length < 3 ? '' : `<nav class="dd-contents" aria-label="On this page"><ul>${inPage}</ul></nav>`;
+    const contents =
+      sections.length < 3 ? '' : `<nav class="dd-contents" aria-label="On this page"><ul>${inPage}</ul></nav>`;
     return prosePage({ title, part: 'guides', body: `${aside}<article>${contents}${html}</article>` });
   });
 

@@ -1,6 +1,12 @@
 import type { Page } from './page';
 
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 
 /**
@@ -41,4 +47,5 @@ ${body}</body></html>
 }
 
 /** A page of prose, beside the list of guides. */
-export const prosePage = ({ body, ...layout }: Layout): Page => htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });
+export const prosePage = ({ body, ...layout }: Layout): Page =>
+  htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });

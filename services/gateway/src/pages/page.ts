@@ -27,7 +27,9 @@ export async function keepPage({ text, ...page }: Page): Promise<Page> {
   // Weak, because it is the same for all encodings of the page.
   const etag = `W/${entityTagOf(bytes)}`;
   const [br, gzipped] = await Promise.all([
-    compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }),
+    compressBrotli(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 6, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+    }),
     compressGzip(bytes),
   ]);
   return { ...page, text: bytes, kept: { etag, br, gzip: gzipped } };
@@ -86,7 +88,11 @@ function encodingFor(accepted: string | string[] | undefined): 'br' | 'gzip' | u
   return (['br', 'gzip'] as const).find((name) => taken.includes(name));
 }
 
-export const jsonPage = (value: unknown): Page => ({ status: 200, contentType: 'application/json', text: JSON.stringify(value) });
+export const jsonPage = (value: unknown): Page => ({
+  status: 200,
+  contentType: 'application/json',
+  text: JSON.stringify(value),
+});
 
 /** Programs get JSON by asking for it; a client without a preference gets the page. */
 export const wantsJson = (accept: string | undefined): boolean =>

@@ -21,7 +21,9 @@ const referencePolicy = [
 
 /** The document for people, shown by Scalar (browser/page.js has its settings). */
 export const referencePage = keptOnce(() => {
-  const told = guides.map(({ name, title, about }) => `<li><a href="/docs/guides/${name}" title="${escapeHtml(about)}">${title}</a></li>`);
+  const told = guides.map(
+    ({ name, title, about }) => `<li><a href="/docs/guides/${name}" title="${escapeHtml(about)}">${title}</a></li>`,
+  );
   const body = `<div id="reference"><noscript class="dd-page"><article><h1>Drydock API</h1><p>The Reference needs JavaScript. What it shows is in
 <a href="/openapi.json">openapi.json</a>, and these need none:</p><ul><li><a href="/problems">Problems</a></li>${told.join('')}</ul></article></noscript></div>`;
   return htmlPage({
@@ -55,11 +57,19 @@ export const pageFiles: Readonly<Record<string, () => Promise<Page>>> = {
   '/docs/page.js': textOf(path.join(ownFiles, 'page.js'), 'text/javascript; charset=utf-8'),
   '/docs/search.json': searchPage,
   '/docs/drydock.svg': textOf(path.join(ownFiles, 'drydock.svg'), 'image/svg+xml'),
-  '/docs/reference.js': textOf(require.resolve('@scalar/api-reference/browser/standalone.js'), 'text/javascript; charset=utf-8'),
+  '/docs/reference.js': textOf(
+    require.resolve('@scalar/api-reference/browser/standalone.js'),
+    'text/javascript; charset=utf-8',
+  ),
 };
 
 /** The page for a visitor who knows only our address: people get the Reference, programs a list of paths. */
 export function frontPage(accept: string | undefined): Page {
   if (wantsJson(accept)) return jsonPage({ documentation: '/docs', openapi: '/openapi.json', problems: '/problems' });
-  return { status: 302, location: '/docs', contentType: 'text/html; charset=utf-8', text: '<a href="/docs">Drydock API</a>\n' };
+  return {
+    status: 302,
+    location: '/docs',
+    contentType: 'text/html; charset=utf-8',
+    text: '<a href="/docs">Drydock API</a>\n',
+  };
 }

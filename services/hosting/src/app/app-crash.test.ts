@@ -39,9 +39,10 @@ it(
     const judge = async (run: Run): Promise<'old' | 'new'> => {
       const isFresh = (await processOf(world, run.siteId)) !== run.pid;
       const { status } = await look(run);
-      const audited = await world.api.rows("SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'", [
-        run.workflowId,
-      ]);
+      const audited = await world.api.rows(
+        "SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'",
+        [run.workflowId],
+      );
       if (status === 'succeeded' && (!isFresh || audited.length !== 1))
         throw new Error(`fresh ${isFresh}, ${audited.length} audit entries`);
       return status === 'succeeded' ? 'new' : 'old';

@@ -39,14 +39,27 @@ export const restartApp = (context: HandlerContext) =>
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
       // This comes last: every other refusal is given whether or not the host answers.
       if (hasApp === null) throw hostUnavailable(error);
-      const work = { definition: restartAppWorkflow, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
-      return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
+      const work = {
+        definition: restartAppWorkflow,
+        input: { platform: site.platform },
+        action: null,
+        startBy: await readStartBy(sql),
+      };
+      return {
+        siteId: site.id,
+        workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }),
+      };
     },
     awaitOutcome: async (_request, { siteId, workflowId }) => {
-      const waited = await waitForStep(context.database, workflowId, 'touch', startDecidedMs, { listener: context.listener });
+      const waited = await waitForStep(context.database, workflowId, 'touch', startDecidedMs, {
+        listener: context.listener,
+      });
       if (waited.state === 'succeeded') {
         const { restartedAt } = touchedSchema.parse(waited.output);
-        return { status: 200, body: { site_id: siteId, restarted_at: restartedAt, takes_effect: 'next_request' as const } };
+        return {
+          status: 200,
+          body: { site_id: siteId, restarted_at: restartedAt, takes_effect: 'next_request' as const },
+        };
       }
       if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problem(waited.problem.code);
       throw notConfirmed(waited.state === 'cancelled', workflowId);

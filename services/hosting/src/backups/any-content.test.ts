@@ -128,12 +128,14 @@ async function restoreSpoilt({ siteId, backupId }: MadeSite, number: number): Pr
   const { status } = (await call('GET', `/v1/sites/${siteId}`)).json as { status: string };
   const page = await pageOf(url);
   const isWhole = view.status === 'succeeded' ? page === '200 file=1 row=1' : after === before && !frozen;
-  const isAllowed = view.status === 'succeeded' || (view.status === 'failed' && view.error?.code === 'site_content_refused');
+  const isAllowed =
+    view.status === 'succeeded' || (view.status === 'failed' && view.error?.code === 'site_content_refused');
   const facts = [view.status, view.error?.code, status, page, frozen].join(', ');
   return { number, view, wrong: isWhole && isAllowed && status === 'active' ? '' : facts, done };
 }
 
-const removeSite = async ({ siteId }: MadeSite): Promise<unknown> => endOf(await call('DELETE', `/v1/sites/${siteId}?last_backup=none`));
+const removeSite = async ({ siteId }: MadeSite): Promise<unknown> =>
+  endOf(await call('DELETE', `/v1/sites/${siteId}?last_backup=none`));
 
 function tell(results: readonly Ended[], started: number): void {
   const ends = new Map<string, number>();
@@ -170,6 +172,8 @@ it(`a site of any content is restored or refused, and none waits for staff (${co
   tell(results, started);
   expect(results).toHaveLength(count);
   expect(
-    results.filter(({ wrong }) => wrong !== '').map(({ number, wrong, view, done }) => ({ number, wrong, error: view.error, done })),
+    results
+      .filter(({ wrong }) => wrong !== '')
+      .map(({ number, wrong, view, done }) => ({ number, wrong, error: view.error, done })),
   ).toEqual([]);
 });

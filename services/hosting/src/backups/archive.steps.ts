@@ -48,7 +48,11 @@ type Step = StepContext<unknown, unknown>;
  * Packs a release into a folder of this attempt's own. Permanent failure `storage_full`. The archive counts only once
  * it was verified.
  */
-export async function packBackup(context: WorkContext, step: Step, { backupId, platform, releaseId }: BackupToPack): Promise<PackedBackup> {
+export async function packBackup(
+  context: WorkContext,
+  step: Step,
+  { backupId, platform, releaseId }: BackupToPack,
+): Promise<PackedBackup> {
   const { database, siteHosts, backupStorage } = context;
   const site = refOf(step);
   const backup = await findBackup(database.pool, { ...site, id: site.siteId }, backupId);
@@ -82,11 +86,15 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
   const finished = await backupStorage.listFinished(backupPrefix({ mode, orgId, siteId, id: backupId }));
   for (const storageKey of finished.sort((one, other) => (fenceOf(one) < fenceOf(other) ? 1 : -1))) {
     try {
-      const { manifestSha256: checksumSha256, ...facts } = await readFacts(backupStorage.source(storageKey), archiveKey, {
-        archiveId: backupId,
-        siteId,
-        orgId,
-      });
+      const { manifestSha256: checksumSha256, ...facts } = await readFacts(
+        backupStorage.source(storageKey),
+        archiveKey,
+        {
+          archiveId: backupId,
+          siteId,
+          orgId,
+        },
+      );
       return { storageKey, checksumSha256, ...facts };
     } catch (error) {
       if (!(error instanceof ArchiveError)) throw error;
@@ -104,7 +112,8 @@ export async function packOrFind(context: WorkContext, step: Step, backup: Backu
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
   if (hosted?.releases.includes(backup.releaseId)) return packBackup(context, step, backup);
   const written = await findWritten(context, step, backup.backupId);
-  if (written === null) throw fail('superseded', { internal: `there is no release ${backup.releaseId}, and no backup of it` });
+  if (written === null)
+    throw fail('superseded', { internal: `there is no release ${backup.releaseId}, and no backup of it` });
   return { ...written, findings: [] };
 }
 
@@ -117,7 +126,12 @@ export async function discardPacked(context: WorkContext, step: Step, backupId: 
  * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record. Permanent
  * failures with the codes of {@link archiveFailures}.
  */
-export async function verifyStored(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+export async function verifyStored(
+  context: WorkContext,
+  step: Step,
+  backupId: string,
+  archive: StoredArchive,
+): Promise<void> {
   const { siteId, orgId } = refOf(step);
   const source = countReads(context.backupStorage.source(archive.storageKey), (bytes) =>
     step.progress(Math.min(1, bytes / archive.sizeBytes)),
@@ -132,7 +146,12 @@ export async function verifyStored(context: WorkContext, step: Step, backupId: s
  * Verifies an archive that was just written, removes the folders of earlier attempts, and locks the archive if the
  * storage has locks. The lock comes last, because a locked archive cannot be removed when a later step fails.
  */
-export async function verifyWritten(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<KeptBackup> {
+export async function verifyWritten(
+  context: WorkContext,
+  step: Step,
+  backupId: string,
+  archive: StoredArchive,
+): Promise<KeptBackup> {
   const { backupStorage, now } = context;
   await verifyStored(context, step, backupId, archive);
   await backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }), archive.storageKey);

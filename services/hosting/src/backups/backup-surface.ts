@@ -22,8 +22,12 @@ interface KnownOfSurface {
   unfinished: UnfinishedWorkflow;
 }
 
-export const readSurfaceRows = (tx: Reader, site: Site, { asked }: ListPage, filter: BackupFilter = {}): Promise<Backup[]> =>
-  listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
+export const readSurfaceRows = (
+  tx: Reader,
+  site: Site,
+  { asked }: ListPage,
+  filter: BackupFilter = {},
+): Promise<Backup[]> => listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
 /**
  * The surface as `tx` sees it: in a request's transaction it includes the work that was just accepted. `known` is not

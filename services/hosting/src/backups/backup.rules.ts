@@ -36,7 +36,12 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
   const remaining = Math.max(0, onDemandLimit - counted.length);
   // If the window holds more than the limit, a place becomes free only when enough of them have left it.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
-  return { limit: onDemandLimit, used: counted.length, remaining, nextAt: opens === undefined ? null : new Date(opens + dayMs) };
+  return {
+    limit: onDemandLimit,
+    used: counted.length,
+    remaining,
+    nextAt: opens === undefined ? null : new Date(opens + dayMs),
+  };
 }
 
 /** Whether an on-demand backup may be taken. `can_backup` and the guard of the request both use it. */
@@ -81,6 +86,8 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
 }
 
 /** S3 keeps whole seconds. Rounded up, so that the lock never ends before the promised time. */
-export const lockEnd = (completedAt: Date): Date => new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
+export const lockEnd = (completedAt: Date): Date =>
+  new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 
-export const expiryOf = (completedAt: Date, retentionDays: number): Date => new Date(completedAt.getTime() + retentionDays * dayMs);
+export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
+  new Date(completedAt.getTime() + retentionDays * dayMs);

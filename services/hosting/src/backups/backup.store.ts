@@ -33,9 +33,12 @@ function toBackup(row: BackupRow, skipped: Backup['skipped'] = { count: 0, sampl
 }
 
 /** A check constraint makes the five columns all present or all absent. */
-function toArchive(row: Pick<BackupRow, 'storageKey' | 'sizeBytes' | 'rawBytes' | 'checksumSha256' | 'manifestMac'>): StoredArchive | null {
+function toArchive(
+  row: Pick<BackupRow, 'storageKey' | 'sizeBytes' | 'rawBytes' | 'checksumSha256' | 'manifestMac'>,
+): StoredArchive | null {
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = row;
-  if (storageKey === null || sizeBytes === null || rawBytes === null || checksumSha256 === null || manifestMac === null) return null;
+  if (storageKey === null || sizeBytes === null || rawBytes === null || checksumSha256 === null || manifestMac === null)
+    return null;
   return { storageKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), checksumSha256, manifestMac };
 }
 
@@ -60,7 +63,9 @@ export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Pro
 
 /** The site's backup with this id; null if there is none, or if it is another site's. */
 export async function findBackup(tx: Reader, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
-  const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
+  const row = await tx.backup.findFirst({
+    where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode },
+  });
   if (row === null) return null;
   const [backup = null] = await withSkipped(tx, site.id, [row]);
   return backup;
@@ -89,7 +94,11 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
 
 /** How much the site's newest completed backup holds, unpacked; null without one. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
-  const row = await tx.backup.findFirst({ where: { siteId, status: 'completed' }, orderBy: { id: 'desc' }, select: { rawBytes: true } });
+  const row = await tx.backup.findFirst({
+    where: { siteId, status: 'completed' },
+    orderBy: { id: 'desc' },
+    select: { rawBytes: true },
+  });
   return row?.rawBytes == null ? null : Number(row.rawBytes);
 }
 
@@ -112,7 +121,11 @@ export async function markCompleted(
 ): Promise<void> {
   const { completedAt, expiresAt, lockedUntil, location, answer } = kept;
   const answered = { httpStatus: answer.httpStatus, sqlWorks: answer.isSqlOk };
-  const times = { completedAt: new Date(completedAt), expiresAt, lockedUntil: lockedUntil === null ? null : new Date(lockedUntil) };
+  const times = {
+    completedAt: new Date(completedAt),
+    expiresAt,
+    lockedUntil: lockedUntil === null ? null : new Date(lockedUntil),
+  };
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = archive;
   const data = {
     status: 'completed' as const,
@@ -125,11 +138,17 @@ export async function markCompleted(
     ...answered,
     location,
   };
-  const { count } = await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } }, data });
+  const { count } = await tx.backup.updateMany({
+    where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } },
+    data,
+  });
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
 /** Does nothing to a backup that has completed. */
 export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
-  await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running'] } }, data: { status: 'failed', errorCode } });
+  await tx.backup.updateMany({
+    where: { id: backupId, status: { in: ['queued', 'running'] } },
+    data: { status: 'failed', errorCode },
+  });
 }

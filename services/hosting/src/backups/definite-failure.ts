@@ -1,6 +1,11 @@
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { type ArchiveKind, archiveErrorIn, archiveFailure, type FailureReason } from '@drydock/workflow/definition/archive-failures';
+import {
+  type ArchiveKind,
+  archiveErrorIn,
+  archiveFailure,
+  type FailureReason,
+} from '@drydock/workflow/definition/archive-failures';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { OffsiteError } from '../providers/offsite-storage';
@@ -26,7 +31,9 @@ function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof SiteHostError) {
     const { refusal } = error;
     if (refusal === 'archive_refused') return archiveErrorIn(error)?.reason ?? 'tampered';
-    return refusal === 'content_not_packed' || refusal === 'content_not_loaded' || refusal === 'no_space' ? refusal : undefined;
+    return refusal === 'content_not_packed' || refusal === 'content_not_loaded' || refusal === 'no_space'
+      ? refusal
+      : undefined;
   }
   return isDiskFull(error) ? 'no_space' : undefined;
 }

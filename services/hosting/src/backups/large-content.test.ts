@@ -39,7 +39,11 @@ interface LargeCase {
 
 const [files, holeBytes, tables] = [200_000 * scale, Math.round(10 * 2 ** 30 * scale), 50_000 * scale];
 const manyFiles = (): PathToMake[] =>
-  Array.from({ length: files }, (_, n) => ({ path: `many/${n % 500}/${n}.txt`, type: 'file', content: `${n}\n`.repeat(n % 100) }));
+  Array.from({ length: files }, (_, n) => ({
+    path: `many/${n % 500}/${n}.txt`,
+    type: 'file',
+    content: `${n}\n`.repeat(n % 100),
+  }));
 const sparseFile = (): PathToMake[] => [
   {
     path: 'holes',
@@ -69,7 +73,10 @@ const cases: LargeCase[] = [
   { what: `${Math.round(1_024 * scale)} MB of rows`, statements: [makeRows], growthMaxMb: 100 },
   {
     what: '1,600 columns',
-    statements: [`create table wide (${columns.join(', ')})`, `insert into wide select ${columns.map((_, n) => n).join(', ')}`],
+    statements: [
+      `create table wide (${columns.join(', ')})`,
+      `insert into wide select ${columns.map((_, n) => n).join(', ')}`,
+    ],
     growthMaxMb: 100,
   },
   { what: `${tables} tables`, statements: [makeTables], growthMaxMb: 300 },
@@ -124,7 +131,10 @@ function* descendants(): Generator<{ program: string; peakMb: number }> {
   const found = new Map<number, { program: string; peakMb: number }>();
   for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
     try {
-      const [status, command] = [readFileSync(`/proc/${pid}/status`, 'utf8'), readFileSync(`/proc/${pid}/cmdline`, 'utf8')];
+      const [status, command] = [
+        readFileSync(`/proc/${pid}/status`, 'utf8'),
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8'),
+      ];
       const field = (name: string): number => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(status)?.[1] ?? 0);
       parents.set(pid, field('PPid'));
       const script = command.split('\0').find((argument) => /\.[cm]?[jt]s$/.test(argument));

@@ -13,7 +13,11 @@ export const listBackupSkipped = (context: HandlerContext) =>
     read: async (request) => {
       const { caller, query, now, params } = request;
       const { pager, database } = context;
-      const binding = { list: listSiteBackupSkipped.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.backupId}` };
+      const binding = {
+        list: listSiteBackupSkipped.id,
+        keyId: caller.keyId,
+        filter: `${caller.orgId}:${caller.mode}:${params.backupId}`,
+      };
       const page = pager.read(query, binding, now);
       const site = await readSite(context, request);
       const backup = await findBackup(database.pool, site, params.backupId);

@@ -25,7 +25,9 @@ export const preflightRestore = (context: HandlerContext) =>
       const refusal = refuseRestore({ site, unfinished }, backup, now);
       const [hosted, isStored] = await Promise.all([
         describeSite(siteHosts, site).catch(() => null),
-        backup === null || backup.archive === null ? false : backupStorage.has(backup.archive.storageKey).catch(() => false),
+        backup === null || backup.archive === null
+          ? false
+          : backupStorage.has(backup.archive.storageKey).catch(() => false),
       ]);
       const archive = backup?.archive ?? null;
       const isMissing = archive !== null && !isStored;
@@ -38,6 +40,9 @@ export const preflightRestore = (context: HandlerContext) =>
         isMissing,
         ...(backup !== null && { skipped: backup.skipped, answer: backup.answer }),
       };
-      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+      return {
+        status: 200,
+        body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

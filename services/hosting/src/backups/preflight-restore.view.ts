@@ -65,7 +65,11 @@ function findingsOf(
       code: 'old_backup',
       detail: `Everything written since ${point?.createdAt.toISOString()} is replaced.`,
     },
-    freeBytes === null && { level: 'WARNING', code: 'host_unreachable', detail: "The site's host does not answer; its space is unknown." },
+    freeBytes === null && {
+      level: 'WARNING',
+      code: 'host_unreachable',
+      detail: "The site's host does not answer; its space is unknown.",
+    },
     needed !== null &&
       freeBytes !== null &&
       !hasSpace(needed, freeBytes) && {
@@ -74,7 +78,11 @@ function findingsOf(
         detail: `${needed} bytes are needed and ${freeBytes} are free.`,
       },
     ...(skipped === undefined ? [] : findingsOfSkipped(skipped)),
-    isMissing && { level: 'ERROR', code: 'backup_data_missing', detail: "The backup's data was not found in the storage." },
+    isMissing && {
+      level: 'ERROR',
+      code: 'backup_data_missing',
+      detail: "The backup's data was not found in the storage.",
+    },
     ...(answer === undefined ? [] : findingsOfRecord(answer)),
     point !== null && findingOfContents(contents, 'stays as it is'),
     site.status === 'suspended' && { level: 'INFO', code: 'site_suspended', detail: 'The site stays suspended.' },

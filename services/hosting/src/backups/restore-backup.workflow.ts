@@ -40,7 +40,8 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
     weight: 0.2,
     run: async (step, context) => {
       const { recheck } = step.outputs;
-      if (!(await isRestored(context, step, step.input.platform, recheck.oldRelease))) await assertFetchable(context, step, recheck);
+      if (!(await isRestored(context, step, step.input.platform, recheck.oldRelease)))
+        await assertFetchable(context, step, recheck);
     },
   })
   .step('verify', {
@@ -106,5 +107,10 @@ async function assertFetchable(context: WorkContext, step: Step, { archive }: Re
     context.backupStorage.has(archive.storageKey),
     assertRoom(context, step, step.input.platform, archive.rawBytes),
   ]);
-  if (!isStored) throw archiveFailure('missing', 'site_backup', new ArchiveError('missing', `nothing lies at ${archive.storageKey}`));
+  if (!isStored)
+    throw archiveFailure(
+      'missing',
+      'site_backup',
+      new ArchiveError('missing', `nothing lies at ${archive.storageKey}`),
+    );
 }

@@ -15,11 +15,17 @@ import { hasSpace, neededBytes } from './space.rules';
 type Step = StepContext<unknown, unknown>;
 
 /** Permanent failure `storage_full` if the site's host has no room for a release of `rawBytes` beside the live one. */
-export async function assertRoom(context: WorkContext, step: Step, platform: SitePlatform, rawBytes: number): Promise<void> {
+export async function assertRoom(
+  context: WorkContext,
+  step: Step,
+  platform: SitePlatform,
+  rawBytes: number,
+): Promise<void> {
   const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), step.signal);
   const needed = neededBytes({ rawBytes });
   const freeBytes = hosted?.freeBytes ?? 0;
-  if (!hasSpace(needed, freeBytes)) throw fail('storage_full', { internal: `${needed} bytes needed, ${freeBytes} free` });
+  if (!hasSpace(needed, freeBytes))
+    throw fail('storage_full', { internal: `${needed} bytes needed, ${freeBytes} free` });
 }
 
 /**
@@ -47,13 +53,21 @@ export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId
  * If there is no other release, or several, returns the live one. It is the restore's own, which says that no old
  * release is known.
  */
-export function replacedBy(step: Step, { currentRelease, releases }: Pick<HostedSite, 'currentRelease' | 'releases'>): string {
+export function replacedBy(
+  step: Step,
+  { currentRelease, releases }: Pick<HostedSite, 'currentRelease' | 'releases'>,
+): string {
   if (!isOwnRelease(step, currentRelease)) return currentRelease;
   const others = releases.filter((id) => !isOwnRelease(step, id));
   return others.length === 1 ? (others[0] ?? currentRelease) : currentRelease;
 }
 
-export async function standingOf(context: WorkContext, step: Step, platform: SitePlatform, oldRelease: string): Promise<Standing> {
+export async function standingOf(
+  context: WorkContext,
+  step: Step,
+  platform: SitePlatform,
+  oldRelease: string,
+): Promise<Standing> {
   const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), step.signal);
   if (hosted === null) return { is: 'gone' };
   const { currentRelease: releaseId, releases } = hosted;
@@ -63,12 +77,19 @@ export async function standingOf(context: WorkContext, step: Step, platform: Sit
 
 /** Permanent failure `superseded`: the site stays as it is. */
 export function superseded(standing: Exclude<Standing, { is: 'restored' }>): Error {
-  const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[standing.is];
+  const found = { before: 'it was switched back', changed: 'another release is served', gone: 'the site is not there' }[
+    standing.is
+  ];
   return fail('superseded', { internal: `${found}: the record of this restore is older than the site` });
 }
 
 /** True if the restored release is live already; the steps before the switch then have nothing to do. */
-export async function isRestored(context: WorkContext, step: Step, platform: SitePlatform, oldRelease: string): Promise<boolean> {
+export async function isRestored(
+  context: WorkContext,
+  step: Step,
+  platform: SitePlatform,
+  oldRelease: string,
+): Promise<boolean> {
   const standing = await standingOf(context, step, platform, oldRelease);
   if (standing.is === 'changed' || standing.is === 'gone') throw superseded(standing);
   return standing.is === 'restored';
@@ -97,7 +118,9 @@ export async function stageRelease(
   if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
   const releaseId = releaseOf(step);
   const call = { ...fencedCall(step), progress: step.progress };
-  const { lost, database } = await definitely(hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call));
+  const { lost, database } = await definitely(
+    hostOf(context.siteHosts, platform).stage(refOf(step), releaseId, toStage, call),
+  );
   const alone = toStage.contents === 'files' ? [filesAlone] : [];
   return { releaseId, findings: [...alone, ...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
@@ -106,14 +129,17 @@ export async function stageRelease(
 const filesAlone: Finding = {
   level: 'WARNING',
   code: 'files_only',
-  detail: 'Only the files are restored. The database is the one that the site had before; for a deleted site it is empty.',
+  detail:
+    'Only the files are restored. The database is the one that the site had before; for a deleted site it is empty.',
 };
 
 /** Removes the releases that this workflow has staged and not made live, and no others. */
 export async function discardStaged(context: WorkContext, step: Step, platform: SitePlatform): Promise<void> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
-  const staged = (hosted?.releases ?? []).filter((id) => id.startsWith(`${step.workflowId}-`) && id !== hosted?.currentRelease);
+  const staged = (hosted?.releases ?? []).filter(
+    (id) => id.startsWith(`${step.workflowId}-`) && id !== hosted?.currentRelease,
+  );
   for (const id of staged) await host.retire(refOf(step), id, fencedCall(step));
 }
 
@@ -127,7 +153,12 @@ interface Expected {
  * Probes the restored site while its visitors still wait. Permanent failure `restore_probe_failed` if it answers worse
  * than the record allows: then everything is switched back.
  */
-export async function assertServes(context: WorkContext, step: Step, platform: SitePlatform, expected: Expected): Promise<void> {
+export async function assertServes(
+  context: WorkContext,
+  step: Step,
+  platform: SitePlatform,
+  expected: Expected,
+): Promise<void> {
   const probe = await probeRestored(context, step, platform, expected);
   const failed = failedOf(probe, expected.answer);
   if (failed.length > 0) throw probeFailed(probe, failed, expected.answer);

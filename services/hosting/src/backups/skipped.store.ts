@@ -43,7 +43,11 @@ export interface SkippedRow extends SkippedPath {
 }
 
 /** Skipped paths in order, from behind `after`. The caller has checked that the backup is its own. */
-export function listSkipped(tx: Reader, backupId: string, { after, take }: { after: number; take: number }): Promise<SkippedRow[]> {
+export function listSkipped(
+  tx: Reader,
+  backupId: string,
+  { after, take }: { after: number; take: number },
+): Promise<SkippedRow[]> {
   return tx.$queryRaw<SkippedRow[]>`
     SELECT position, path, reason FROM backup_skipped_paths
     WHERE backup_id = ${backupId}::uuid AND position > ${after} ORDER BY position LIMIT ${take}`;

@@ -1,11 +1,21 @@
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
 import { type RestoreContents, restoreContentsSchema } from '@drydock/contracts/hosting/backups';
-import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
+import {
+  type SitePlatform,
+  type SiteStatus,
+  sitePlatformSchema,
+  siteStatusSchema,
+} from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { problems } from '@drydock/contracts/platform/problems';
 import { timeOfId } from '@drydock/contracts/platform/values';
-import { type EndHooks, fencedCall, type StepContext, type WorkflowBuilder } from '@drydock/workflow/definition/definition';
+import {
+  type EndHooks,
+  fencedCall,
+  type StepContext,
+  type WorkflowBuilder,
+} from '@drydock/workflow/definition/definition';
 import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
@@ -14,7 +24,15 @@ import { TransferFailure } from '../providers/transfer-failure';
 import { noAnswer, type RecordedAnswer, recordOf, withDatabaseOf } from '../sites/probe.rules';
 import { changeStatus } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
-import { findWritten, freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
+import {
+  findWritten,
+  freezeTtlMs,
+  frozenLimits,
+  movingLimits,
+  type PackedBackup,
+  packBackup,
+  verifyWritten,
+} from './archive.steps';
 import { expiryOf } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
 import type { KeptBackup } from './backup.types';
@@ -69,7 +87,9 @@ export function switchOver<Input extends SwitchOverInput, Outputs extends Staged
   return keepReplaced(live);
 }
 
-function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>) {
+function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
+  staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
+) {
   return staged
     .step('prove_safety_copy', {
       // A restore that has passed this place under an earlier version skips the trial. If the replaced state cannot be
@@ -103,7 +123,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
       run: async (step, context) => {
         const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
         if (await isRestored(context, step, step.input.platform, move.from)) return;
-        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
+        await definitely(
+          hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)),
+        );
       },
       undo: async (step, context) => {
         const { oldRelease: to } = step.outputs.recheck;
@@ -111,7 +133,9 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
         // A release of later work must stay, and a release that is gone cannot be restored.
         if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
         const move = { from: standing.releaseId, to };
-        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
+        await definitely(
+          hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)),
+        );
       },
     })
     .step('probe', {
@@ -238,7 +262,11 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
  * the release is kept instead and the restore ends: nobody can repair content that is no longer served, and the site
  * need not wait for it.
  */
-async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: string): Promise<PackedBackup | KeptRelease> {
+async function packSafetyCopy(
+  context: WorkContext,
+  step: CopyStep,
+  releaseId: string,
+): Promise<PackedBackup | KeptRelease> {
   const { safetyCopyId: backupId, platform } = step.input;
   if (!(await isReplacedThere(context, step, releaseId))) {
     const written = await findWritten(context, step, backupId);
@@ -269,13 +297,24 @@ async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: 
 
 /** The safety copy that cannot be made any more, because the replaced state is gone. The site need not wait for it. */
 function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
-  step.log.error({ release_id: releaseId, alarm: 'safety_copy_failed' }, 'a replaced release is gone, and no safety copy of it is found');
+  step.log.error(
+    { release_id: releaseId, alarm: 'safety_copy_failed' },
+    'a replaced release is gone, and no safety copy of it is found',
+  );
   const detail = 'What was replaced is not on the host any more, and no safety copy of it was found.';
-  return { refused: { code: 'superseded', detail }, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
+  return {
+    refused: { code: 'superseded', detail },
+    findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }],
+  };
 }
 
 /** Verifies the safety copy. If it is gone, and its release too, it is recorded as failed: it cannot be taken again. */
-async function verifyCopy(context: WorkContext, step: CopyStep, releaseId: string, archive: PackedBackup): Promise<KeptBackup | null> {
+async function verifyCopy(
+  context: WorkContext,
+  step: CopyStep,
+  releaseId: string,
+  archive: PackedBackup,
+): Promise<KeptBackup | null> {
   try {
     return await verifyWritten(context, step, step.input.safetyCopyId, archive);
   } catch (error) {
@@ -300,7 +339,8 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
     return code === contentCode ? { code, detail } : null;
   }
   // Content whose reading fails every time counts as refused.
-  const isAboutContent = error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
+  const isAboutContent =
+    error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
   if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
   return { code: contentCode, detail: problems[contentCode].title };
 }

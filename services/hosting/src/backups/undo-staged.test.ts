@@ -15,7 +15,8 @@ async function undone(
   const retired: string[] = [];
   const host = {
     describe: async () => hosted,
-    retire: async (_site: object, releaseId: string, call: { fence: string }) => void retired.push(`${releaseId} under ${call.fence}`),
+    retire: async (_site: object, releaseId: string, call: { fence: string }) =>
+      void retired.push(`${releaseId} under ${call.fence}`),
   };
   const run = { workflowId, orgId: uuidv7(), mode: 'live', subject: { type: 'site', id: uuidv7() } };
   const input = { platform: 'local', backupId: uuidv7(), copyId: uuidv7() };
@@ -32,10 +33,14 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])('a $kind that is 
 
   it('retires what each of its attempts has staged, and nobody else’s', async () => {
     const releases = ['first', older, `${uuidv7()}-3`, newer];
-    expect(await undone(workflow, { currentRelease: 'first', releases })).toEqual([older, newer].map((id) => `${id} under ${fence}`));
+    expect(await undone(workflow, { currentRelease: 'first', releases })).toEqual(
+      [older, newer].map((id) => `${id} under ${fence}`),
+    );
   });
 
   it('leaves what is served alone', async () => {
-    expect(await undone(workflow, { currentRelease: newer, releases: [older, newer] })).toEqual([`${older} under ${fence}`]);
+    expect(await undone(workflow, { currentRelease: newer, releases: [older, newer] })).toEqual([
+      `${older} under ${fence}`,
+    ]);
   });
 });

@@ -16,7 +16,11 @@ const checkSeconds = 120;
  * A site that was broken when it was deleted comes back broken, with all its content, and suspended. This makes it
  * active once its owner has repaired it.
  */
-export const checkServingWorkflow = defineWorkflow({ kind: 'check_serving', input: z.strictObject({}), isRoutine: true })
+export const checkServingWorkflow = defineWorkflow({
+  kind: 'check_serving',
+  input: z.strictObject({}),
+  isRoutine: true,
+})
   .step('check', {
     timeoutSeconds: checkSeconds,
     run: async (step, context) => {

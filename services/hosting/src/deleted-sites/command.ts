@@ -12,7 +12,10 @@ const usage = `usage: command.js hold ID      only staff can bring it back from 
        command.js purge ID     its data is removed now, by a worker`;
 
 async function main(): Promise<number> {
-  const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+  const { positionals, values } = parseArgs({
+    options: { help: { type: 'boolean', short: 'h' } },
+    allowPositionals: true,
+  });
   if (values.help) {
     console.log(usage);
     return 0;

@@ -86,7 +86,8 @@ describe('every step of bringing a site back, and of its purge, survives its cra
             if (found === '404 false false') return 'old';
             if (found !== 'active true true') throw new Error(found);
             const [now, before] = [await stateOf(world, siteId), states.get(siteId)];
-            if (now.page !== before?.page || now.tree !== before.tree || now.database !== before.database) throw new Error('another site');
+            if (now.page !== before?.page || now.tree !== before.tree || now.database !== before.database)
+              throw new Error('another site');
             return 'new';
           },
         },

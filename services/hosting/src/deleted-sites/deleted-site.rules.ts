@@ -20,10 +20,14 @@ export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetent
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);
 
 /** A closed window counts as purged, whether or not the purge has run. */
-export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean => record.purgedAt !== null || purgeDueAt(record) <= now;
+export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean =>
+  record.purgedAt !== null || purgeDueAt(record) <= now;
 
 /** The reason why it cannot be restored, in this order; '' if it can. `restorable` shows it, and the guard asks it. */
-export function reasonNotRestorable({ record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld, now: Date): DeletedSiteReason {
+export function reasonNotRestorable(
+  { record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld,
+  now: Date,
+): DeletedSiteReason {
   if (record.restoredAt !== null) return 'already_restored';
   if (isPurged(record, now)) return 'purged';
   if (record.reason === 'abuse' && !isStaff) return 'abuse_hold';

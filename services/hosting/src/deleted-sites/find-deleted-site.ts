@@ -11,7 +11,10 @@ interface AboutDeletedSite {
 }
 
 /** The caller's record. Throws the same 404 in every other case. */
-export async function readDeletedSite(context: HandlerContext, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
+export async function readDeletedSite(
+  context: HandlerContext,
+  { caller, params }: AboutDeletedSite,
+): Promise<DeletedSite> {
   return present(await findDeletedSite(context.database.pool, ownerOf(caller), params.deletedSiteId));
 }
 

@@ -28,11 +28,16 @@ export async function lookForObject(
   record: DeletedSite,
   { caller, now }: Asking,
 ): Promise<LastBackup> {
-  if (record.backupId === null || !needsObject({ record, isStaff: isStaff(caller) }, now)) return { backup: null, hasObject: false };
+  if (record.backupId === null || !needsObject({ record, isStaff: isStaff(caller) }, now))
+    return { backup: null, hasObject: false };
   const backup = await findBackup(database.pool, { ...record, id: record.siteId }, record.backupId);
   if (backup?.archive == null || backup.status !== 'completed') return { backup, hasObject: false };
   const hasObject = await backupStorage.has(backup.archive.storageKey).catch((error: unknown) => {
-    throw problem('dependency_unavailable', { extra: { dependency: 'backup-storage' }, retryAfterSeconds: 5, cause: error });
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'backup-storage' },
+      retryAfterSeconds: 5,
+      cause: error,
+    });
   });
   return { backup, hasObject };
 }

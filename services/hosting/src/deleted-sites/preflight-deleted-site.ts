@@ -48,7 +48,13 @@ export const preflightDeletedSite = (context: HandlerContext) =>
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: [
           ...(isSoon
-            ? [{ level: 'WARNING' as const, code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }]
+            ? [
+                {
+                  level: 'WARNING' as const,
+                  code: 'purge_due_soon',
+                  detail: `Its backup is purged at ${dueAt.toISOString()}.`,
+                },
+              ]
             : []),
           ...(backup === null
             ? []

@@ -31,7 +31,9 @@ export const purgeDeletedSitesWorkflow = defineWorkflow({
       if (deletedSiteId !== null) return { ids: [deletedSiteId], closedAt: context.now().toISOString() };
       const ids: string[] = [];
       for await (const page of pagesOf((after) => listUnpurged(pool, step.mode, after))) {
-        ids.push(...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id));
+        ids.push(
+          ...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id),
+        );
       }
       return { ids, closedAt: context.now().toISOString() };
     },

@@ -87,8 +87,16 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const live = await findLive(context, asSite(step), platform);
       if (live !== null) return { releaseId: live, findings: [], isLive: true };
       await assertRoom(context, asSite(step), platform, archive.rawBytes);
-      const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac, contents };
-      return { ...(await stageRelease(context, asSite(step), { platform, slowsOnPurpose, oldRelease }, toStage)), isLive: false };
+      const toStage = {
+        source: context.backupStorage.source(archive.storageKey),
+        archiveId,
+        manifestMac: archive.manifestMac,
+        contents,
+      };
+      return {
+        ...(await stageRelease(context, asSite(step), { platform, slowsOnPurpose, oldRelease }, toStage)),
+        isLive: false,
+      };
     },
   })
   .step('switch', {
@@ -119,7 +127,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   .step('thaw', {
     ...frozenLimits,
     weight: 0.2,
-    run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
+    run: (step, context) =>
+      hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
       const { siteId } = step.input;
       await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
@@ -133,7 +142,9 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const site = asSite(step);
       const { emptyRelease } = step.outputs.provision;
-      await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, fencedCall(site)));
+      await definitely(
+        hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, fencedCall(site)),
+      );
     },
   })
   .onEnd({
@@ -144,7 +155,11 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   .build();
 
 /** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
-async function findLive(context: WorkContext, step: StepContext<RevivalInput, unknown>, platform: SitePlatform): Promise<string | null> {
+async function findLive(
+  context: WorkContext,
+  step: StepContext<RevivalInput, unknown>,
+  platform: SitePlatform,
+): Promise<string | null> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
   return hosted === null || hosted.currentRelease === host.firstRelease ? null : hosted.currentRelease;
@@ -165,11 +180,20 @@ async function recheckRevival(
   const archive = backup?.archive ?? null;
   const hasObject = archive !== null && (await backupStorage.has(archive.storageKey));
   const before = { ...record, restoredAt: null };
-  const reason = reasonNotRestorable({ record: before, hasObject, isDomainHeld: false, isStaff: true }, record.restoredAt);
+  const reason = reasonNotRestorable(
+    { record: before, hasObject, isDomainHeld: false, isStaff: true },
+    record.restoredAt,
+  );
   if (reason !== '' || archive === null) {
     const code = reason === '' ? 'no_backup' : reason;
     throw fail(code, { extra: { reason_code: code } });
   }
   const { fails, slows } = sandboxBehaviour(record, 'fail_restore');
-  return { archive, answer: backup?.answer ?? noAnswer, database: record.database, failsOnPurpose: fails, slowsOnPurpose: slows };
+  return {
+    archive,
+    answer: backup?.answer ?? noAnswer,
+    database: record.database,
+    failsOnPurpose: fails,
+    slowsOnPurpose: slows,
+  };
 }

@@ -32,8 +32,14 @@ export async function admitServing(
   now: Date,
 ): Promise<void> {
   const waits = { status: 'suspended', serveCheckAt: { not: null } } as const;
-  await tx.site.updateMany({ where: { id: { in: [...serving] }, ...waits }, data: { status: 'active', serveCheckAt: null } });
-  const rows = await tx.site.findMany({ where: { id: { in: [...asked] }, ...waits }, select: { id: true, createdAt: true } });
+  await tx.site.updateMany({
+    where: { id: { in: [...serving] }, ...waits },
+    data: { status: 'active', serveCheckAt: null },
+  });
+  const rows = await tx.site.findMany({
+    where: { id: { in: [...asked] }, ...waits },
+    select: { id: true, createdAt: true },
+  });
   for (const { id, createdAt } of rows) {
     await tx.site.updateMany({ where: { id, ...waits }, data: { serveCheckAt: nextServeCheck(now, createdAt) } });
   }

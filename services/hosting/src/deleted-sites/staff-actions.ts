@@ -18,7 +18,12 @@ export interface StaffActions {
 }
 
 export function staffActions(database: HostingDatabase): StaffActions {
-  const entryOf = ({ orgId, mode, id }: DeletedSite) => ({ orgId, mode, actorKeyId: null, target: deletedSitePath(id) });
+  const entryOf = ({ orgId, mode, id }: DeletedSite) => ({
+    orgId,
+    mode,
+    actorKeyId: null,
+    target: deletedSitePath(id),
+  });
   const change = (id: string, reason: DeletedSite['reason'], action: EventType): Promise<void> =>
     database.transaction(async (tx) => {
       const record = await setReason(tx, id, reason);

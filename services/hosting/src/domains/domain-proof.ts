@@ -46,7 +46,11 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   if (nameServers.length > 0) resolver.setServers(nameServers);
   const proofBy = (key: Buffer, { orgId, domain }: DomainClaim): DomainProof => {
-    const mac = createHmac('sha256', key).update(`${orgId}\n${domain}`).digest().subarray(0, valueBytes).toString('base64url');
+    const mac = createHmac('sha256', key)
+      .update(`${orgId}\n${domain}`)
+      .digest()
+      .subarray(0, valueBytes)
+      .toString('base64url');
     const value = `drydock-verification=${mac}`;
     return {
       dns: { type: 'TXT', name: `_drydock.${domain}`, value },
@@ -58,7 +62,9 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
     return records.some((parts) => values.has(parts.join('')));
   };
   const isInFile = async ({ url }: DomainProof['http'], values: ReadonlySet<string>): Promise<boolean> => {
-    const asked = [url, url.replace(/^http:/, 'https:')].map((address) => readFirstBytes(address, guard).catch(() => ''));
+    const asked = [url, url.replace(/^http:/, 'https:')].map((address) =>
+      readFirstBytes(address, guard).catch(() => ''),
+    );
     return (await Promise.all(asked)).some((text) => values.has(text.trim()));
   };
   return {
@@ -82,7 +88,11 @@ async function readFirstBytes(
   { allowed = new Set<string>(), resolve }: Pick<DomainProofOptions, 'allowed' | 'resolve'>,
 ): Promise<string> {
   const { origin, protocol } = new URL(address);
-  const { httpAgent, httpsAgent } = createGuardedAgents({ origin, allowed, ...(resolve === undefined ? {} : { resolve }) });
+  const { httpAgent, httpsAgent } = createGuardedAgents({
+    origin,
+    allowed,
+    ...(resolve === undefined ? {} : { resolve }),
+  });
   const signal = AbortSignal.timeout(answerMs);
   try {
     return await new Promise<string>((done, fail) => {

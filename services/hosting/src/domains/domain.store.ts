@@ -4,12 +4,19 @@ import type { Owner } from '../sites/site.types';
 
 /** The time since which the site's organisation is known to control its domain; null: it has only claimed it. */
 export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
-  const { domainProvenAt } = await tx.site.findUniqueOrThrow({ where: { id: siteId }, select: { domainProvenAt: true } });
+  const { domainProvenAt } = await tx.site.findUniqueOrThrow({
+    where: { id: siteId },
+    select: { domainProvenAt: true },
+  });
   return domainProvenAt;
 }
 
 /** The site that has proven the domain, whoever owns it. */
-export const findProvenHolder = (tx: Reader, mode: Mode, domain: string): Promise<{ id: string; orgId: string } | null> =>
+export const findProvenHolder = (
+  tx: Reader,
+  mode: Mode,
+  domain: string,
+): Promise<{ id: string; orgId: string } | null> =>
   tx.site.findFirst({
     where: { mode, primaryDomain: domain, holdsDomain: true, domainProvenAt: { not: null } },
     select: { id: true, orgId: true },
@@ -43,9 +50,18 @@ export interface HeldDomains {
   proven: ReadonlySet<string>;
 }
 
-export async function listHeldDomains(tx: Reader, { orgId, mode }: Owner, domains: readonly string[]): Promise<HeldDomains> {
+export async function listHeldDomains(
+  tx: Reader,
+  { orgId, mode }: Owner,
+  domains: readonly string[],
+): Promise<HeldDomains> {
   const rows = await tx.site.findMany({
-    where: { mode, holdsDomain: true, primaryDomain: { in: [...domains] }, OR: [{ orgId }, { domainProvenAt: { not: null } }] },
+    where: {
+      mode,
+      holdsDomain: true,
+      primaryDomain: { in: [...domains] },
+      OR: [{ orgId }, { domainProvenAt: { not: null } }],
+    },
     select: { primaryDomain: true, orgId: true, domainProvenAt: true },
   });
   return {
@@ -58,5 +74,7 @@ export async function listHeldDomains(tx: Reader, { orgId, mode }: Owner, domain
  * Whether a site cannot have its domain back. A domain that others have proven counts only against a site that had
  * proven it too: an organisation that merely claimed a domain must not learn who else is a customer here.
  */
-export const isHeld = ({ own, proven }: HeldDomains, site: { primaryDomain: string; domainProvenAt: Date | null }): boolean =>
-  own.has(site.primaryDomain) || (site.domainProvenAt !== null && proven.has(site.primaryDomain));
+export const isHeld = (
+  { own, proven }: HeldDomains,
+  site: { primaryDomain: string; domainProvenAt: Date | null },
+): boolean => own.has(site.primaryDomain) || (site.domainProvenAt !== null && proven.has(site.primaryDomain));

@@ -27,15 +27,18 @@ export const proveSiteDomain = (context: HandlerContext) =>
       if ((await readProvenAt(database.pool, id)) !== null) return { isProven: true, formerSiteId: null };
       if (!(await domainProofs.isShown({ orgId, domain }))) throw problem('domain_not_proven');
       const former = await findProvenHolder(database.pool, mode, domain);
-      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain }))) throw problem('domain_in_use');
+      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain })))
+        throw problem('domain_in_use');
       return { isProven: false, formerSiteId: former?.id ?? null };
     },
     execute: async (tx: Tx, request, { isProven, formerSiteId }) => {
       const { caller, now } = request;
       const site = await holdSite(tx, request);
       const { id: siteId, mode, primaryDomain: domain } = site;
-      if (isProven) return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
-      if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId }))) throw problem('domain_in_use');
+      if (isProven)
+        return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
+      if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId })))
+        throw problem('domain_in_use');
       const { orgId, keyId: actorKeyId } = caller;
       await audit(context.database.sql(tx), {
         orgId,

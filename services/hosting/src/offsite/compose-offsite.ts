@@ -14,7 +14,8 @@ type Settings = Pick<ServerConfig, 'SERVICE_SECRET' | 'DRYDOCK_OFFSITE_ALLOW'>;
 const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-export const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) => deriveKeys(SERVICE_SECRET, 'offsite-credentials');
+export const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) =>
+  deriveKeys(SERVICE_SECRET, 'offsite-credentials');
 
 /** Opens a destination with the credentials that are sealed in it. */
 function openerOf(settings: Settings) {
@@ -33,14 +34,17 @@ export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const [key] = credentialKeysOf(settings);
   return {
     // The sandbox may use emulators only, which are the endpoints that are allowed by name.
-    allows: (endpoint, mode) => (mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint))),
+    allows: (endpoint, mode) =>
+      mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint)),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
     open: openerOf(settings),
   };
 }
 
 /** The part for workflow steps. */
-export function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
+export function composeOffsiteDrivers(
+  settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>,
+): OffsiteDrivers {
   return {
     open: openerOf(settings),
     encryptionKeyId: Buffer.from(

@@ -29,7 +29,14 @@ interface Accepted {
 export const configureOffsite = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request): Promise<Accepted> => {
-      const { endpoint: origin, region, bucket, prefix, access_key_id: accessKeyId, secret_access_key: secretAccessKey } = request.body;
+      const {
+        endpoint: origin,
+        region,
+        bucket,
+        prefix,
+        access_key_id: accessKeyId,
+        secret_access_key: secretAccessKey,
+      } = request.body;
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       await assertFree(sql, siteResourceKey(site.id));
@@ -55,7 +62,10 @@ export const configureOffsite = (context: HandlerContext) =>
       const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, onFailed });
       assertConfigured(waited);
       const site = await readSite(context, request);
-      return { status: 200, body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)) };
+      return {
+        status: 200,
+        body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)),
+      };
     },
   }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;
 

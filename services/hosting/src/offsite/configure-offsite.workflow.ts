@@ -11,7 +11,10 @@ import { onStorage } from './storage-problem';
 const attemptsMax = 1;
 
 /** Probes a customer's bucket. The transaction that records the success makes it the site's place for copies. */
-export const configureOffsiteWorkflow = defineWorkflow({ kind: 'configure_offsite', input: z.strictObject({ destinationId: z.uuid() }) })
+export const configureOffsiteWorkflow = defineWorkflow({
+  kind: 'configure_offsite',
+  input: z.strictObject({ destinationId: z.uuid() }),
+})
   .step('probe', {
     timeoutSeconds: 2 * probeSeconds,
     attemptsMax,

@@ -25,7 +25,12 @@ import { offsiteLimits, readsAtOnce } from './offsite-limits';
 import { requireDestination, withStorage } from './open-destination';
 import { onStorage } from './storage-problem';
 
-const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), kind: offsiteCopyKindSchema, platform: sitePlatformSchema });
+const input = z.strictObject({
+  copyId: z.uuid(),
+  destinationId: z.uuid(),
+  kind: offsiteCopyKindSchema,
+  platform: sitePlatformSchema,
+});
 
 type CopyInput = z.infer<typeof input>;
 
@@ -51,7 +56,8 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   .step('pack', {
     ...offsiteLimits,
     weight: 8,
-    run: (step, context) => onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
+    run: (step, context) =>
+      onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
     undo: (step, context) => discardCopy(context, step),
   })
   .step('verify', {
@@ -119,7 +125,11 @@ function packCopy(
     if (copy === null) throw new Error(`copy ${copyId} has no row`);
     const objectKey = attemptKey(copyFolder(site.siteId, copyId), step.fence);
     const chain = parents.map(
-      ({ id, archive }): ArchiveAtHand => ({ source: storage.source(archive.objectKey), archiveId: id, manifestMac: archive.manifestMac }),
+      ({ id, archive }): ArchiveAtHand => ({
+        source: storage.source(archive.objectKey),
+        archiveId: id,
+        manifestMac: archive.manifestMac,
+      }),
     );
     const archive = {
       sink: storage.sink(objectKey),

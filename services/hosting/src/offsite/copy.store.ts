@@ -8,7 +8,19 @@ import { nextBackupSequence } from '../sites/site.store';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
 
 function toCopy(row: CopyRow): Copy {
-  const { id, destinationId, kind, status, parentId, sequence, skipped, createdAt, completedAt, verifiedAt, missingAt } = row;
+  const {
+    id,
+    destinationId,
+    kind,
+    status,
+    parentId,
+    sequence,
+    skipped,
+    createdAt,
+    completedAt,
+    verifiedAt,
+    missingAt,
+  } = row;
   return {
     id,
     destinationId,
@@ -28,13 +40,17 @@ function toCopy(row: CopyRow): Copy {
 
 /** A check constraint makes the five columns all present or all absent. */
 function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac }: CopyRow): CopyArchive | null {
-  if (objectKey === null || sizeBytes === null || rawBytes === null || manifestSha256 === null || manifestMac === null) return null;
+  if (objectKey === null || sizeBytes === null || rawBytes === null || manifestSha256 === null || manifestMac === null)
+    return null;
   return { objectKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), manifestSha256, manifestMac };
 }
 
 /** All copies at a destination, newest first. */
 export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
-  const rows = await tx.offsiteCopy.findMany({ where: { destinationId: id, siteId, orgId, mode }, orderBy: { id: 'desc' } });
+  const rows = await tx.offsiteCopy.findMany({
+    where: { destinationId: id, siteId, orgId, mode },
+    orderBy: { id: 'desc' },
+  });
   return rows.map(toCopy);
 }
 
@@ -55,7 +71,11 @@ export interface NewCopy {
 /**
  * Inserts a copy under way, with the next sequence number of its site. A second call with the same id changes nothing.
  */
-export async function insertCopy(tx: Tx, { id: destinationId, siteId, orgId, mode }: Destination, copy: NewCopy): Promise<void> {
+export async function insertCopy(
+  tx: Tx,
+  { id: destinationId, siteId, orgId, mode }: Destination,
+  copy: NewCopy,
+): Promise<void> {
   const sequence = await nextBackupSequence(tx, siteId);
   await tx.offsiteCopy.createMany({
     data: [{ ...copy, destinationId, siteId, orgId, mode, sequence, status: 'running' }],
@@ -82,7 +102,10 @@ export async function markCopied(
     completedAt: at,
     verifiedAt: at,
   };
-  const { count } = await tx.offsiteCopy.updateMany({ where: { id: copyId, status: { in: ['running', 'completed'] } }, data });
+  const { count } = await tx.offsiteCopy.updateMany({
+    where: { id: copyId, status: { in: ['running', 'completed'] } },
+    data,
+  });
   if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
 }
 
@@ -93,11 +116,24 @@ export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string):
 
 /** Records that every byte of them was read and every HMAC compared. */
 export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
-  await tx.offsiteCopy.updateMany({ where: { id: { in: [...copyIds] }, status: 'completed' }, data: { verifiedAt, missingAt: null } });
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...copyIds] }, status: 'completed' },
+    data: { verifiedAt, missingAt: null },
+  });
 }
 
 /** Records which copies' manifests were found in the storage. */
-export async function recordPresence(tx: Tx, seen: { present: readonly string[]; missing: readonly string[] }, at: Date): Promise<void> {
-  await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.missing] }, missingAt: null }, data: { missingAt: at } });
-  await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.present] }, missingAt: { not: null } }, data: { missingAt: null } });
+export async function recordPresence(
+  tx: Tx,
+  seen: { present: readonly string[]; missing: readonly string[] },
+  at: Date,
+): Promise<void> {
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...seen.missing] }, missingAt: null },
+    data: { missingAt: at },
+  });
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...seen.present] }, missingAt: { not: null } },
+    data: { missingAt: null },
+  });
 }

@@ -25,11 +25,15 @@ export async function findUsable(tx: Reader, site: OwnedSite, destinationId: str
   return row === null ? null : toDestination(row);
 }
 
-export type NewDestination = Omit<Destination, 'encryptionKeyId' | 'lastErrorCode' | 'sealedCredentials'> & { sealedCredentials: Buffer };
+export type NewDestination = Omit<Destination, 'encryptionKeyId' | 'lastErrorCode' | 'sealedCredentials'> & {
+  sealedCredentials: Buffer;
+};
 
 /** Inserts a destination that has not been probed yet. */
 export async function insertPending(tx: Tx, { sealedCredentials, ...destination }: NewDestination): Promise<void> {
-  await tx.offsiteDestination.create({ data: { ...destination, state: 'pending', credentials: new Uint8Array(sealedCredentials) } });
+  await tx.offsiteDestination.create({
+    data: { ...destination, state: 'pending', credentials: new Uint8Array(sealedCredentials) },
+  });
 }
 
 /**
@@ -40,7 +44,10 @@ export async function activate(tx: Tx, destinationId: string, encryptionKeyId: s
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });
   if (pending === null || pending.state !== 'pending') return;
   const { siteId, endpoint, bucket, prefix, region, credentials } = pending;
-  await tx.offsiteDestination.updateMany({ where: { siteId, state: 'active' }, data: { state: 'removed', credentials: null } });
+  await tx.offsiteDestination.updateMany({
+    where: { siteId, state: 'active' },
+    data: { state: 'removed', credentials: null },
+  });
   const known = await tx.offsiteDestination.findFirst({
     where: { siteId, endpoint, bucket, prefix, state: 'removed' },
     orderBy: { id: 'desc' },

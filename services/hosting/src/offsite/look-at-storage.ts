@@ -11,14 +11,20 @@ import { readOffsiteWorld } from './offsite-state';
 import { storageUnavailable } from './storage-problem';
 
 /** Ids are ours and UUIDs; any other text names no copy. */
-export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) => copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
+export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
+  copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
 
 /**
  * Checks the chain of the named copy in the customer's storage. Null if every manifest is as it was written.
  * Null too, without asking the storage, if the request is refused for another reason. Missing copies are recorded in
  * our rows.
  */
-export async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
+export async function lookAtStorage(
+  context: HandlerContext,
+  site: Site,
+  copyId: string,
+  now: Date,
+): Promise<Refusal | null> {
   const { database } = context;
   const known = await readOffsiteWorld(context, database.pool, site);
   const world = { ...known, copies: presumably(known.copies) };
@@ -40,5 +46,7 @@ export async function lookAtStorage(context: HandlerContext, site: Site, copyId:
 
 function refusalOf(error: unknown): Refusal {
   const failure = error instanceof OffsiteError ? archiveFailure(error.refusal, 'site_copy', error) : undefined;
-  return failure === undefined ? { code: 'dependency_unavailable', ...storageUnavailable } : { code: failure.problem.code };
+  return failure === undefined
+    ? { code: 'dependency_unavailable', ...storageUnavailable }
+    : { code: failure.problem.code };
 }

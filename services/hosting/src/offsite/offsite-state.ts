@@ -16,7 +16,11 @@ import { findLastRestore } from './restore.store';
 export const copyList = getSiteOffsite.id;
 
 /** The facts that the rules of offsite copies need, as `tx` sees them. */
-export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Reader, site: Site): Promise<OffsiteWorld> {
+export async function readOffsiteWorld(
+  { database }: Pick<HandlerContext, 'database'>,
+  tx: Reader,
+  site: Site,
+): Promise<OffsiteWorld> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };

@@ -27,7 +27,8 @@ export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
   return chain;
 }
 
-const isStored = (copy: Copy): copy is StoredCopy => copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
+const isStored = (copy: Copy): copy is StoredCopy =>
+  copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
 
 /** The chain that a restore of `copy` reads, full one first; null if a part of it is missing. */
 export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy[] | null {
@@ -83,4 +84,5 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
 }
 
 /** The most bytes that a restore can write: the sum of the chain's archives. */
-export const rawBytesOf = (chain: readonly StoredCopy[]): number => chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
+export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
+  chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);

@@ -1,7 +1,13 @@
 import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { SkippedSummary } from '../backups/skipped.view';
-import type { OffsiteCredentials, OffsitePlace, OffsiteReader, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
+import type {
+  OffsiteCredentials,
+  OffsitePlace,
+  OffsiteReader,
+  OffsiteStorage,
+  OpenOptions,
+} from '../providers/offsite-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 
 /** A customer's place for copies of one site. */

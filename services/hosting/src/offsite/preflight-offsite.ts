@@ -36,6 +36,9 @@ export const preflightOffsite = (context: HandlerContext) =>
         isMissing: false,
         ...(copy !== null && { skipped: copy.skipped, answer: copy.answer }),
       };
-      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+      return {
+        status: 200,
+        body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -17,7 +17,14 @@ export const removeOffsite = (context: HandlerContext) =>
       await assertFree(sql, siteResourceKey(site.id));
       if (await removeActive(tx, site.id)) {
         const { orgId, mode, keyId: actorKeyId } = request.caller;
-        await audit(sql, { orgId, mode, actorKeyId, action: 'offsite.remove', target: sitePath(site.id), workflowId: null });
+        await audit(sql, {
+          orgId,
+          mode,
+          actorKeyId,
+          action: 'offsite.remove',
+          target: sitePath(site.id),
+          workflowId: null,
+        });
       }
       return { status: 204 };
     },

@@ -20,7 +20,8 @@ import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
  */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
-    preload: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
+    preload: async (request) =>
+      lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
     execute: async (tx: Tx, request, storageRefusal) => {
       const site = await holdSite(tx, request);
       const world = await readOffsiteWorld(context, tx, site);
@@ -42,7 +43,16 @@ export const restoreOffsite = (context: HandlerContext) =>
         action: 'offsite.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, { ...request, query: {} }));
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { workflow_id: workflowId, state } };
+      const state = await readOffsiteState(
+        context,
+        tx,
+        site,
+        readListPage(context, copyList, { ...request, query: {} }),
+      );
+      return {
+        status: 202,
+        headers: followHeaders(sitePath(site.id), workflowId),
+        body: { workflow_id: workflowId, state },
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, Refusal | null>;

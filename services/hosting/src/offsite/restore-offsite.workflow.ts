@@ -50,7 +50,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
       const { chain, rawBytes, oldRelease } = step.outputs.recheck;
       if (await isRestored(context, step, step.input.platform, oldRelease)) return;
       await assertRoom(context, step, step.input.platform, rawBytes);
-      await onStorage(step, attemptsMax, () => withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)));
+      await onStorage(step, attemptsMax, () =>
+        withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)),
+      );
     },
     undo: (step, context) => clearFetched(context, step),
   })
@@ -114,7 +116,10 @@ export const restoreOffsiteWorkflow = switchOver(staged)
   .build();
 
 /** Asks the request's rule again, for the status that the site had before this workflow. */
-async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<OffsitePlan> {
+async function recheckOffsite(
+  context: WorkContext,
+  step: StepContext<z.infer<typeof input>, unknown>,
+): Promise<OffsitePlan> {
   const { copyId, platform, statusBefore } = step.input;
   const { pool } = context.database;
   const site = await findSite(pool, step, step.subject.id);
@@ -122,7 +127,9 @@ async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<ty
   const destination = await requireDestination(context, step);
   const copies = presumably(await listCopies(pool, destination));
   const copy = copies.find(({ id }) => id === copyId) ?? null;
-  assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy));
+  assertStillAllowed(
+    refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy),
+  );
   const chain = copy === null ? null : restorableChain(copies, copy);
   if (chain === null) throw fail('copy_chain_incomplete');
   const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), step.signal);

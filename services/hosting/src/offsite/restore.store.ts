@@ -3,9 +3,18 @@ import type { Owner } from '../sites/site.types';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /** The site's newest restore from a copy, and the copy; null if there was none. */
-export async function findLastRestore(tx: Reader, site: Owner & { id: string }): Promise<{ workflowId: string; copyId: string } | null> {
+export async function findLastRestore(
+  tx: Reader,
+  site: Owner & { id: string },
+): Promise<{ workflowId: string; copyId: string } | null> {
   const row = await tx.workflow.findFirst({
-    where: { kind: restoreOffsiteWorkflow.kind, subjectType: 'site', subjectId: site.id, orgId: site.orgId, mode: site.mode },
+    where: {
+      kind: restoreOffsiteWorkflow.kind,
+      subjectType: 'site',
+      subjectId: site.id,
+      orgId: site.orgId,
+      mode: site.mode,
+    },
     orderBy: { id: 'desc' },
     select: { id: true, input: true },
   });

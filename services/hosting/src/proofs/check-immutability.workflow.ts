@@ -47,13 +47,16 @@ export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutabil
   .step('positive_control', {
     run: async (step, context) => {
       const planted = step.outputs.read_back;
-      return planted.reason === '' ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal) : planted;
+      return planted.reason === ''
+        ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal)
+        : planted;
     },
   })
   .step('attack', {
     run: async (step, context) => {
       const planted = step.outputs.positive_control;
-      const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
+      const reason =
+        planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
       if (brokenPromises.has(reason))
         step.log.error({ alarm: 'immutability_lost', reason }, 'the storage does not keep backups as it promised');
       return { reason, finishedAt: context.now().toISOString() };
@@ -78,7 +81,10 @@ function canaryOf({ backupStorage }: WorkContext, mode: Mode): CanaryStorage {
   return canary;
 }
 
-async function plant(context: WorkContext, step: { mode: Mode; workflowId: string; fence: string }): Promise<Finding<Planted>> {
+async function plant(
+  context: WorkContext,
+  step: { mode: Mode; workflowId: string; fence: string },
+): Promise<Finding<Planted>> {
   const storage = context.backupStorage.canary(step.mode);
   try {
     if (storage === null || !(await storage.hasLock())) return failed('no_rule');
@@ -114,7 +120,9 @@ async function deleteControl(
   const isGone = !(await storage.exists(planted.control));
   // It is gone already: an earlier attempt of this step has deleted it.
   const answer = isGone ? 'deleted' : await storage.delete(planted.control);
-  return answer === 'deleted' && !(await storage.exists(planted.control)) ? found(planted) : failed('positive_control_failed');
+  return answer === 'deleted' && !(await storage.exists(planted.control))
+    ? found(planted)
+    : failed('positive_control_failed');
 }
 
 async function attack(storage: CanaryStorage, canary: Canary): Promise<ImmutabilityReason> {

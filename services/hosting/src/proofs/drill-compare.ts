@@ -21,7 +21,8 @@ export async function compareRestored(
     if ((await drillProbe.hashServed(site, path, step.signal)) !== sha256) return differs(step, { path });
   }
   for (const { rows, ...table } of tables) {
-    if ((await drillProbe.countRows(site, table, fencedCall(step))) !== rows) return differs(step, { table: table.name });
+    if ((await drillProbe.countRows(site, table, fencedCall(step))) !== rows)
+      return differs(step, { table: table.name });
   }
   return '';
 }

@@ -55,7 +55,9 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
 
 /** A lost claim says nothing about the backup. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof ArchiveError ? error.reason !== 'source_unreadable' : error instanceof SiteHostError && error.refusal !== 'stale_fence';
+  error instanceof ArchiveError
+    ? error.reason !== 'source_unreadable'
+    : error instanceof SiteHostError && error.refusal !== 'stale_fence';
 
 /** Also when it was never made. */
 export async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {

@@ -15,9 +15,17 @@ export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
 }
 
 /** The proofs that hold for backups at `place`. */
-export async function readProofs(tx: Reader, mode: Mode, place: string): Promise<Omit<BackupProofs, 'isOffsiteEnabled'>> {
+export async function readProofs(
+  tx: Reader,
+  mode: Mode,
+  place: string,
+): Promise<Omit<BackupProofs, 'isOffsiteEnabled'>> {
   const newest = (where: { kind: 'immutability' | 'restore_drill'; place?: string; reason?: string }) =>
-    tx.proof.findFirst({ where: { mode, ...where }, orderBy: { finishedAt: 'desc' }, select: { reason: true, finishedAt: true } });
+    tx.proof.findFirst({
+      where: { mode, ...where },
+      orderBy: { finishedAt: 'desc' },
+      select: { reason: true, finishedAt: true },
+    });
   const [checked, refused, drilled] = await Promise.all([
     newest({ kind: 'immutability', place }),
     newest({ kind: 'immutability', place, reason: '' }),

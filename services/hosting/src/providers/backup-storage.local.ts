@@ -33,7 +33,8 @@ export function localBackupStorage(root: string): BackupStorage {
     has,
     listFinished: async (prefix) => {
       const finished: string[] = [];
-      for (const name of await listNames(prefix)) if (await has(`${prefix}/${name}`)) finished.push(`${prefix}/${name}`);
+      for (const name of await listNames(prefix))
+        if (await has(`${prefix}/${name}`)) finished.push(`${prefix}/${name}`);
       return finished;
     },
     removeAll: async (prefix, keep) => {

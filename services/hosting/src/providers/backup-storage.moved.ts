@@ -29,7 +29,9 @@ export function movedStorage(current: BackupStorage, former: BackupStorage): Bac
       };
     },
     ...movedReader(current, former),
-    listFinished: async (prefix) => [...new Set([...(await current.listFinished(prefix)), ...(await former.listFinished(prefix))])],
+    listFinished: async (prefix) => [
+      ...new Set([...(await current.listFinished(prefix)), ...(await former.listFinished(prefix))]),
+    ],
     removeAll: async (prefix, keep) => {
       await former.removeAll(prefix, keep);
       return current.removeAll(prefix, keep);

@@ -88,8 +88,11 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
     lock: async (key, until) => {
       const folder = folderOf(key);
       if (!(await hasObjectLock(client, bucket))) return null;
-      const versions = (await versionsBelow(folder)).filter(({ isLatest, isDeleteMarker }) => isLatest && !isDeleteMarker);
-      if (!versions.some((version) => version.key === `${folder}/${manifestName}`)) throw new Error(`there is no archive at ${key}`);
+      const versions = (await versionsBelow(folder)).filter(
+        ({ isLatest, isDeleteMarker }) => isLatest && !isDeleteMarker,
+      );
+      if (!versions.some((version) => version.key === `${folder}/${manifestName}`))
+        throw new Error(`there is no archive at ${key}`);
       await lockVersions(client, bucket, versions, until);
       return until;
     },
@@ -102,7 +105,8 @@ async function writeObject(client: S3Client, Bucket: string, Key: string, Body: 
   const params = { Bucket, Key, Body };
   if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
   // A failed upload is aborted: its parts would cost money and nobody would see them.
-  else await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
+  else
+    await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
 }
 
 async function readObject(client: S3Client, Bucket: string, Key: string): Promise<Buffer> {

@@ -43,8 +43,17 @@ export interface BackupStorage extends BackupReader {
 }
 
 /** Folder of all attempts at one backup. */
-export const backupPrefix = ({ mode, orgId, siteId, id }: { mode: string; orgId: string; siteId: string; id: string }): string =>
-  `${mode}/${orgId}/${siteId}/${id}`;
+export const backupPrefix = ({
+  mode,
+  orgId,
+  siteId,
+  id,
+}: {
+  mode: string;
+  orgId: string;
+  siteId: string;
+  id: string;
+}): string => `${mode}/${orgId}/${siteId}/${id}`;
 
 /** The key of one attempt: it ends with its fence, which no other attempt ever has. */
 export const attemptKey = (prefix: string, fence: string): string => `${prefix}/${fence}`;
@@ -56,8 +65,13 @@ export const prefixOfKey = (storageKey: string): string => storageKey.slice(0, s
  * The folder of a backup's archives. A failed backup may have leftovers of any attempt, so it is the folder of all of
  * them.
  */
-export const backupFolder = (backup: { storageKey: string | null; mode: string; orgId: string; siteId: string; id: string }): string =>
-  backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey);
+export const backupFolder = (backup: {
+  storageKey: string | null;
+  mode: string;
+  orgId: string;
+  siteId: string;
+  id: string;
+}): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
 /** Backups that were taken before organisations were part of keys have one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;

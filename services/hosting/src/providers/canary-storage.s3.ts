@@ -12,7 +12,12 @@ import { hasObjectLock } from './s3-lock';
 import { keyAt, type S3Place } from './s3-place';
 import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
 
-const credentialNames: readonly string[] = ['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'ExpiredToken', 'InvalidToken'];
+const credentialNames: readonly string[] = [
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'ExpiredToken',
+  'InvalidToken',
+];
 
 /** Below the prefix of the backups, where the same rights and rules hold. */
 export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
@@ -23,7 +28,9 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
     write: async (name, until) => {
       const key = keyAt(place, `canary/${name}`);
       const lock = { ObjectLockMode: 'COMPLIANCE', ObjectLockRetainUntilDate: until } as const;
-      const { VersionId } = await client.send(new PutObjectCommand({ Bucket, Key: key, Body: 'tweet', ...lock })).catch(asCanaryError);
+      const { VersionId } = await client
+        .send(new PutObjectCommand({ Bucket, Key: key, Body: 'tweet', ...lock }))
+        .catch(asCanaryError);
       if (VersionId === undefined) throw new CanaryError('canary_write_failed', 'the storage keeps no versions');
       return { key, versionId: VersionId };
     },
@@ -37,7 +44,8 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
         throw error;
       }
     },
-    delete: (canary) => client.send(new DeleteObjectCommand(inputOf(canary))).then((): DeleteAnswer => 'deleted', classify),
+    delete: (canary) =>
+      client.send(new DeleteObjectCommand(inputOf(canary))).then((): DeleteAnswer => 'deleted', classify),
     exists: async (canary) => {
       try {
         await client.send(new HeadObjectCommand(inputOf(canary)));

@@ -28,7 +28,10 @@ export function capAnswers(client: S3Client): void {
         const isRefusal = response.statusCode >= 300;
         // The content of an object has a limit of its own, where it is read.
         if (commandName === 'GetObjectCommand' && !isRefusal) return answered;
-        response.body = capped(response.body, commandName === 'ListObjectsV2Command' && !isRefusal ? listingBytesMax : answerBytesMax);
+        response.body = capped(
+          response.body,
+          commandName === 'ListObjectsV2Command' && !isRefusal ? listingBytesMax : answerBytesMax,
+        );
         return answered;
       },
     { step: 'deserialize', priority: 'low', name: 'capAnswers' },

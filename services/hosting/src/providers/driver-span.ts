@@ -6,7 +6,11 @@ const tracer = trace.getTracer('@drydock/hosting');
  * Traces one phase of a driver's work as a span of its step. Attributes are names and counts only: no path, no URL, no
  * text of a customer's.
  */
-export function withSpan<T>(name: string, attributes: Record<string, string | number>, work: () => Promise<T>): Promise<T> {
+export function withSpan<T>(
+  name: string,
+  attributes: Record<string, string | number>,
+  work: () => Promise<T>,
+): Promise<T> {
   return tracer.startActiveSpan(name, { attributes }, async (span) => {
     try {
       return await work();

@@ -11,7 +11,8 @@ export async function forEachAtOnce<Item>(
   let hasFailed = false;
   const run = async (): Promise<void> => {
     try {
-      for (let next = await queue.next(); next.done !== true && !hasFailed; next = await queue.next()) await work(next.value);
+      for (let next = await queue.next(); next.done !== true && !hasFailed; next = await queue.next())
+        await work(next.value);
     } catch (error) {
       hasFailed = true;
       throw error;

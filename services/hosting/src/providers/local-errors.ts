@@ -16,7 +16,11 @@ const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   database_not_offered: 'database_not_offered',
 };
 
-const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = { no_space: 'no_space', superseded: 'stale_fence', ...refusalOfControl };
+const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = {
+  no_space: 'no_space',
+  superseded: 'stale_fence',
+  ...refusalOfControl,
+};
 
 /** The direction in which a site's content was moving. */
 type Direction = 'pack' | 'stage';
@@ -25,14 +29,16 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   if (error instanceof ControlError) return refusalOfControl[error.code];
   if (error instanceof JobProblem) return refusalOfJob[error.code];
   if (isDiskFull(error)) return 'no_space';
-  if (contentOf(error, direction) !== undefined) return direction === 'pack' ? 'content_not_packed' : 'content_not_loaded';
+  if (contentOf(error, direction) !== undefined)
+    return direction === 'pack' ? 'content_not_packed' : 'content_not_loaded';
   if (!(error instanceof ArchiveError)) return undefined;
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
 /** The content that is refused every time; undefined if something else has failed, or if it may pass. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
-  if (error instanceof TransferFailure) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
+  if (error instanceof TransferFailure)
+    return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
   if (!(error instanceof ArchiveError)) return undefined;
   const isContent = direction === 'pack' && error.reason === 'limit_exceeded';
   return isContent ? { object: null, reason: reasonOf(error) } : undefined;
@@ -72,4 +78,5 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /** Whether the agent is too old to know the call. */
-export const isUnknownCall = (error: unknown): boolean => error instanceof ControlError && error.code === 'unknown_route';
+export const isUnknownCall = (error: unknown): boolean =>
+  error instanceof ControlError && error.code === 'unknown_route';

@@ -3,7 +3,13 @@ import type { SiteHostClient } from '@drydock/agent/site/client';
 import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { deriveKeys, encodeKeys, type RootKey, saltBytes } from '@drydock/archive/format/archive-keys';
 import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
-import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from './site-host';
+import {
+  type ArchiveToWrite,
+  type FencedCallWithProgress,
+  linksOf,
+  type PackedArchive,
+  type SiteRef,
+} from './site-host';
 
 export interface LocalTools {
   client: SiteHostClient;
@@ -36,7 +42,10 @@ export async function packRelease(
     expected_raw_bytes: expectedRawBytes,
   };
   const archives = { sources: links.map(({ source }) => source), sink };
-  const packed = await client.pack(site.siteId, spec, archives, { claim: { fence, workflowId, signal }, onProgress: progress });
+  const packed = await client.pack(site.siteId, spec, archives, {
+    claim: { fence, workflowId, signal },
+    onProgress: progress,
+  });
   return {
     manifestMac: packed.manifest_mac,
     checksumSha256: packed.manifest_sha256,

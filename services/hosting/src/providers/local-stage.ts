@@ -1,5 +1,11 @@
 import { describeArchive, type LocalTools } from './local-pack';
-import { type ArchiveToStage, type FencedCallWithProgress, linksOf, type SiteRef, type StagedRelease } from './site-host';
+import {
+  type ArchiveToStage,
+  type FencedCallWithProgress,
+  linksOf,
+  type SiteRef,
+  type StagedRelease,
+} from './site-host';
 
 /** Lets the host stage in the site's box; the objects that it asks for come from the storage. */
 export async function stageArchive(

@@ -59,7 +59,9 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
     const kind = kindOf(error, isRead);
     const what = `${wordOf(error.name)}, HTTP ${error.$metadata.httpStatusCode ?? 'without an answer'}`;
     if (kind === 'missing') return new ArchiveError('missing', `an object is missing: ${what}`);
-    return kind === 'may_pass' ? new Error(`the storage failed: ${what}`, { cause: error }) : new OffsiteError(kind, what);
+    return kind === 'may_pass'
+      ? new Error(`the storage failed: ${what}`, { cause: error })
+      : new OffsiteError(kind, what);
   }
   // An untrusted certificate does not pass by itself; the customer has to repair it.
   const code = systemErrorCode(error);

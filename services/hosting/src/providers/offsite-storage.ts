@@ -65,7 +65,11 @@ export interface OpenOptions {
   deadlines?: OffsiteDeadlines;
 }
 
-export type OpenOffsite = (place: OffsitePlace, credentials: OffsiteCredentials, options?: OpenOptions) => OffsiteStorage;
+export type OpenOffsite = (
+  place: OffsitePlace,
+  credentials: OffsiteCredentials,
+  options?: OpenOptions,
+) => OffsiteStorage;
 
 /** Folder of all attempts at one copy, below the destination's prefix. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;

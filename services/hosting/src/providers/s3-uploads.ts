@@ -1,4 +1,9 @@
-import { AbortMultipartUploadCommand, ListMultipartUploadsCommand, type S3Client, S3ServiceException } from '@aws-sdk/client-s3';
+import {
+  AbortMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  type S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
 import { forEachAtOnce } from './for-each-at-once';
 
 const abortsAtOnce = 4;
@@ -8,7 +13,12 @@ const abortsAtOnce = 4;
  * and are listed nowhere else. If the storage does not know the call, or the key may not make it, they are left to the
  * bucket's own rules.
  */
-export async function abortUploads(client: S3Client, bucket: string, prefix: string, isKept: (key: string) => boolean): Promise<void> {
+export async function abortUploads(
+  client: S3Client,
+  bucket: string,
+  prefix: string,
+  isKept: (key: string) => boolean,
+): Promise<void> {
   try {
     for await (const page of listUploads(client, bucket, prefix)) {
       const unwanted = page.filter(({ Key }) => !isKept(Key));
@@ -30,7 +40,9 @@ async function* listUploads(client: S3Client, Bucket: string, Prefix: string): A
   let marker: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | null = {};
   while (marker !== null) {
     const page: Awaited<ReturnType<typeof readPage>> = await readPage(client, { Bucket, Prefix, ...marker });
-    yield (page.Uploads ?? []).flatMap(({ Key, UploadId }) => (Key === undefined || UploadId === undefined ? [] : [{ Key, UploadId }]));
+    yield (page.Uploads ?? []).flatMap(({ Key, UploadId }) =>
+      Key === undefined || UploadId === undefined ? [] : [{ Key, UploadId }],
+    );
     const { IsTruncated, NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
     marker = IsTruncated === true && KeyMarker !== undefined ? { KeyMarker, UploadIdMarker } : null;
   }

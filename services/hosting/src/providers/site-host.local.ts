@@ -17,7 +17,12 @@ const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflo
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site whose creation was interrupted: it has no live release yet. */
-function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
+function toHosted({
+  url,
+  current_release: currentRelease,
+  releases,
+  free_bytes: freeBytes,
+}: SiteDescription): HostedSite | null {
   return currentRelease === null ? null : { url, currentRelease, releases, freeBytes };
 }
 
@@ -39,7 +44,9 @@ export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReade
   };
 }
 
-function localDescriptions(client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>): Pick<SiteHostReader, 'describe' | 'describeApp'> {
+function localDescriptions(
+  client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>,
+): Pick<SiteHostReader, 'describe' | 'describeApp'> {
   return {
     describe: async ({ siteId }, signal) => {
       const description = await unknownAsNull(client.readSite(siteId, signal));
@@ -68,7 +75,9 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
     },
     destroy: ({ siteId }, call) => translated(client.destroySite(siteId, claimOf(call))),
     pack: (site, releaseId, archive, call) =>
-      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, call), 'pack')),
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () =>
+        translated(packRelease(tools, site, releaseId, archive, call), 'pack'),
+      ),
     stage: (site, releaseId, archive, call) =>
       withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
         translated(stageArchive(tools, site, releaseId, archive, call), 'stage'),

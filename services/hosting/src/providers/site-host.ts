@@ -143,7 +143,12 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    * resolves; what is served does not change. It always begins from empty. SiteHostError `archive_refused`,
    * `content_not_loaded`, `no_space`.
    */
-  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, call: FencedCallWithProgress): Promise<StagedRelease>;
+  stage(
+    site: SiteRef,
+    releaseId: string,
+    archive: ArchiveToStage,
+    call: FencedCallWithProgress,
+  ): Promise<StagedRelease>;
   /** Makes new requests and database sessions wait and ends running ones. The freeze ends by itself after `ttlMs`. */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
@@ -168,8 +173,14 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
 }
 
 /** The chain in the form of packages/archive: every archive of it must be of this site. */
-export const linksOf = ({ siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>, archives: readonly ArchiveAtHand[]): ArchiveLink[] =>
-  archives.map(({ source, archiveId, manifestMac }) => ({ source, expected: { archiveId, siteId, orgId, manifestMac } }));
+export const linksOf = (
+  { siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>,
+  archives: readonly ArchiveAtHand[],
+): ArchiveLink[] =>
+  archives.map(({ source, archiveId, manifestMac }) => ({
+    source,
+    expected: { archiveId, siteId, orgId, manifestMac },
+  }));
 
 export type SiteHostRefusal =
   | 'archive_refused'
@@ -199,7 +210,11 @@ export class SiteHostError extends Error {
   /** The refused content; only `content_not_packed` and `content_not_loaded` have it. */
   readonly content: RefusedContent | null;
 
-  constructor(refusal: SiteHostRefusal, message: string, { content, ...options }: ErrorOptions & { content?: RefusedContent } = {}) {
+  constructor(
+    refusal: SiteHostRefusal,
+    message: string,
+    { content, ...options }: ErrorOptions & { content?: RefusedContent } = {},
+  ) {
     super(`${refusal}: ${message}`, options);
     this.name = 'SiteHostError';
     this.refusal = refusal;

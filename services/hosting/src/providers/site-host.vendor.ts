@@ -8,7 +8,9 @@ const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
 };
 
 const unsupported = (what: string): Promise<never> =>
-  Promise.reject(new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`));
+  Promise.reject(
+    new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
+  );
 
 /** There is no host to ask: handlers read a vendor's site from its timelines. */
 export const vendorSiteHostReader: SiteHostReader = {
@@ -22,7 +24,8 @@ export const vendorSiteHostReader: SiteHostReader = {
  * vendor's own.
  */
 export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
-  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) => timelineOf(timelines, mode).findPackage(siteId, signal);
+  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) =>
+    timelineOf(timelines, mode).findPackage(siteId, signal);
   return {
     ...vendorSiteHostReader,
     firstRelease: '',

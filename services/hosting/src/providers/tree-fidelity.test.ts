@@ -82,7 +82,8 @@ suite(`the site host %s${missing}`, (name, open) => {
     const skipped = packed.skipped.paths.map((skippedPath) => skippedPath.path).sort();
     const special = isRoot ? ['special/device', 'special/socket'] : ['special/socket'];
     expect(skipped).toEqual(['links/absolute-inside', ...special]);
-    const fields = (tree: Tree): Set<string> => new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
+    const fields = (tree: Tree): Set<string> =>
+      new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
     // As root, tar gives devices and owners back: that is not the site's to have.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
@@ -93,7 +94,14 @@ suite(`the site host %s${missing}`, (name, open) => {
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [
-      { path: 'closed', type: 'file', content: 'text', mode: 0o444, attributes: [['user.note', Buffer.from('x')]], accessList: row },
+      {
+        path: 'closed',
+        type: 'file',
+        content: 'text',
+        mode: 0o444,
+        attributes: [['user.note', Buffer.from('x')]],
+        accessList: row,
+      },
       { path: 'open', type: 'file', content: 'text', attributes: [['user.note', Buffer.from('x')]] },
     ];
     const { before, after, staged, packed, account } = await throughHost(rig, storage, (directory, owner) =>
@@ -109,7 +117,9 @@ suite(`the site host %s${missing}`, (name, open) => {
   if (realTrees.length === 0) skipTests('brings back the files of Debian’s packages', missingTree);
   else
     it.each(realTrees)('brings back the files of Debian’s package %s', async (tree) => {
-      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) => copyTree(tree, directory, owner));
+      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
+        copyTree(tree, directory, owner),
+      );
       expect(before.size).toBeGreaterThan(100);
       expect(differences(kept(before, account, name), after)).toEqual([]);
       expect(packed.skipped.count).toBe(0);
@@ -118,7 +128,9 @@ suite(`the site host %s${missing}`, (name, open) => {
   it(`brings back any tree (${count} of DRYDOCK_SEED=${seed})`, async () => {
     await fc.assert(
       fc.asyncProperty(generatedTrees(perSite), async (paths) => {
-        const { before, after, account } = await throughHost(rig, storage, (directory, owner) => buildTree(directory, paths, owner));
+        const { before, after, account } = await throughHost(rig, storage, (directory, owner) =>
+          buildTree(directory, paths, owner),
+        );
         expect(differences(kept(before, account, name), after)).toEqual([]);
       }),
       { seed, numRuns: Math.ceil(count / perSite) },

@@ -2,9 +2,25 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
-import { readCapped } from './read-capped';
 import { retryAfterSecondsOf } from './retry-after';
 import { VendorError } from './vendor-timeline';
+
+/** More than any answer of an API that we ask. */
+const answerBytesMax = 1024 * 1024;
+
+/** A body as text. Rejects when it is larger than any honest answer, so that one can neither fill the memory nor never end. */
+async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    if (!Buffer.isBuffer(piece)) throw new Error('the body is not made of bytes');
+    bytes += piece.length;
+    // Leaving the loop destroys the body and its connection.
+    if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
 
 export interface VendorCall<Answer> {
   method: 'GET' | 'POST';
@@ -56,7 +72,11 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
         } catch (error) {
           const isLast = wanted.method !== 'GET' || attempt >= readsMax || !mayPass(error);
           if (isLast) throw error;
-          await wait(100 * 2 ** attempt * (0.5 + Math.random()), undefined, wanted.signal === undefined ? {} : { signal: wanted.signal });
+          await wait(
+            100 * 2 ** attempt * (0.5 + Math.random()),
+            undefined,
+            wanted.signal === undefined ? {} : { signal: wanted.signal },
+          );
         }
       }
     },
@@ -74,7 +94,8 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
   };
 }
 
-const mayPass = (error: unknown): boolean => error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
+const mayPass = (error: unknown): boolean =>
+  error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
 
 const deadline = (method: 'GET' | 'POST', signal?: AbortSignal): AbortSignal =>
   AbortSignal.any([AbortSignal.timeout(deadlineMs[method]), ...(signal === undefined ? [] : [signal])]);
@@ -105,7 +126,9 @@ async function exchange<Answer>(
     signal?.throwIfAborted();
     // Without a connection nothing was begun. Later than that nobody knows what the vendor has read.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
-    throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, { cause: error });
+    throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -143,4 +166,5 @@ const connectCodes: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-const isConnectFailure = (error: unknown): boolean => error instanceof Error && 'code' in error && connectCodes.has(error.code);
+const isConnectFailure = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && connectCodes.has(error.code);

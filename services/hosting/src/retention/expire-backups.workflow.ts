@@ -30,7 +30,12 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
     run: async (step, context) => {
       for (const list of [listExpired, listFailed]) {
         for (let place: Place | null = beginning; place !== null; ) {
-          const page: Awaited<ReturnType<typeof list>> = await list(context.database.pool, step.mode, context.now(), place);
+          const page: Awaited<ReturnType<typeof list>> = await list(
+            context.database.pool,
+            step.mode,
+            context.now(),
+            place,
+          );
           await removePage(context, step, page.rows);
           place = page.next;
         }
@@ -40,7 +45,11 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   .build();
 
 /** Records removals page by page. A run that dies is completed by the next, which may ask for one page again. */
-async function removePage(context: WorkContext, step: StepContext<unknown, unknown>, page: readonly Leftover[]): Promise<void> {
+async function removePage(
+  context: WorkContext,
+  step: StepContext<unknown, unknown>,
+  page: readonly Leftover[],
+): Promise<void> {
   const removed: string[] = [];
   await forEachAtOnce(removalsAtOnce, page, async (backup) => {
     step.signal.throwIfAborted();
@@ -53,10 +62,15 @@ async function removePage(context: WorkContext, step: StepContext<unknown, unkno
  * Whether the backup's data is gone. Data that the storage does not release yet is tried again in the next run, and
  * does not keep other backups from being removed.
  */
-async function removeBackup({ backupStorage }: WorkContext, step: StepContext<unknown, unknown>, backup: Leftover): Promise<boolean> {
+async function removeBackup(
+  { backupStorage }: WorkContext,
+  step: StepContext<unknown, unknown>,
+  backup: Leftover,
+): Promise<boolean> {
   try {
     const { lockedObjects } = await backupStorage.removeAll(backupFolder(backup));
-    if (lockedObjects > 0) step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
+    if (lockedObjects > 0)
+      step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
     return lockedObjects === 0;
   } catch (error) {
     step.log.warn({ err: error, backup_id: backup.id }, 'the data of a backup that is over could not be removed');

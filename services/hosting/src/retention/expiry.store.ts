@@ -61,7 +61,8 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
     past.filter(({ id }) => !needed.has(id)),
   );
   const ids = spent.map(({ id }) => id);
-  if (ids.length > 0) await tx.backup.updateMany({ where: { id: { in: ids }, status: 'completed' }, data: { status: 'expired' } });
+  if (ids.length > 0)
+    await tx.backup.updateMany({ where: { id: { in: ids }, status: 'completed' }, data: { status: 'expired' } });
   return pageOf(past, past).next;
 }
 

@@ -46,7 +46,10 @@ export interface NightlyDecision {
   nextLookAt: Date;
 }
 
-export function decideNightly({ id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight, now: Date): NightlyDecision {
+export function decideNightly(
+  { id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight,
+  now: Date,
+): NightlyDecision {
   const turn = lastTurn(id, now);
   const nextTurn = new Date(turn.getTime() + dayMs);
   const since = scheduled.filter((backup) => backup.createdAt >= turn);

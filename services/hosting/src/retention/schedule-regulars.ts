@@ -41,7 +41,16 @@ export async function scheduleRegulars(sql: Sql): Promise<void> {
     for (const { kind, input = {}, ...when } of regulars(new Date())) {
       const name = `${kind}:${mode}`;
       const resourceKey = platformResourceKey(kind, mode);
-      await saveSchedule(sql, { name, kind, resourceKey, subject: platformSubject, orgId: platformOrgId, mode, input, ...when });
+      await saveSchedule(sql, {
+        name,
+        kind,
+        resourceKey,
+        subject: platformSubject,
+        orgId: platformOrgId,
+        mode,
+        input,
+        ...when,
+      });
     }
   }
 }

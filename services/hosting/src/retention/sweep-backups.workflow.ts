@@ -40,7 +40,12 @@ export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', inpu
  * Begins the backups of some sites and sets the time when each is looked at next, in one transaction: a sweep that dies
  * leaves each site either due or begun.
  */
-async function startPage(context: WorkContext, tx: Tx, step: Step, until: Date): Promise<{ looked: number; started: number }> {
+async function startPage(
+  context: WorkContext,
+  tx: Tx,
+  step: Step,
+  until: Date,
+): Promise<{ looked: number; started: number }> {
   const sites = await takeNightlySites(tx, step.mode, until);
   const looks: Array<{ siteId: string; at: Date }> = [];
   let started = 0;
@@ -64,12 +69,29 @@ async function startBackup(
   const backupId = uuidv7();
   const sql = context.database.sql(tx);
   const { kind } = takeBackupWorkflow;
-  const work = { kind, definition: takeBackupWorkflow, resourceKey: siteResourceKey(siteId), subject: siteSubject(siteId) };
+  const work = {
+    kind,
+    definition: takeBackupWorkflow,
+    resourceKey: siteResourceKey(siteId),
+    subject: siteSubject(siteId),
+  };
   const input = { backupId, platform };
   const audit = { action: 'backup.take', target: sitePath(siteId) };
-  const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId, audit });
+  const { started, workflowId } = await startWorkflow(sql, {
+    ...work,
+    orgId,
+    mode,
+    input,
+    actorKeyId: null,
+    requestId,
+    audit,
+  });
   if (!started) return false;
   const location = context.backupStorage.locationIn(mode);
-  await insertBackup(tx, { orgId, mode }, { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now(), location });
+  await insertBackup(
+    tx,
+    { orgId, mode },
+    { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now(), location },
+  );
   return true;
 }

@@ -47,7 +47,10 @@ export async function askSite(
 ): Promise<Probe> {
   const probe = await hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
   if ((isAnswered(probe) && !isForTheMoment(probe, recorded)) || step.attempt >= triesMax) return probe;
-  step.log.warn({ internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax }, 'the site does not serve yet');
+  step.log.warn(
+    { internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax },
+    'the site does not serve yet',
+  );
   throw retryLater({ seconds: Math.min(step.attempt, pauseSecondsMax) });
 }
 

@@ -48,6 +48,10 @@ export const createSite = (context: HandlerContext) =>
       const input = { domain: primaryDomain, platform, ...(database === 'mysql' && { database }) };
       const acceptance = { ...onSite(site.id), definition: createSiteWorkflow, input, action: 'site.create' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { ...viewSite(site), workflow_id: workflowId } };
+      return {
+        status: 202,
+        headers: followHeaders(sitePath(site.id), workflowId),
+        body: { ...viewSite(site), workflow_id: workflowId },
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { isProven: boolean }>;

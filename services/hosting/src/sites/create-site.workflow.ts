@@ -37,7 +37,10 @@ export const createSiteWorkflow = defineWorkflow({
       const probe = await askSite(context, step, step.input.platform, patient);
       if (serves(probe)) return;
       const outcome = outcomeOf(probe);
-      throw fail('step_failed', { detail: `The new site does not serve. ${outcome}.`, internal: `${outcome}: ${probe.detail}` });
+      throw fail('step_failed', {
+        detail: `The new site does not serve. ${outcome}.`,
+        internal: `${outcome}: ${probe.detail}`,
+      });
     },
   })
   .onEnd({

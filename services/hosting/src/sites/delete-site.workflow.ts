@@ -62,14 +62,21 @@ export const deleteSiteWorkflow = defineWorkflow({
         const answer = await askForRecord(context, step, step.input.platform);
         return { releaseId: hosted.currentRelease, keptBackupId: null, answer };
       }
-      if ((await findWritten(context, step, step.input.backupId)) !== null) return { releaseId: null, isDestroyed: true };
+      if ((await findWritten(context, step, step.input.backupId)) !== null)
+        return { releaseId: null, isDestroyed: true };
       return { releaseId: null, keptBackupId: await newest() };
     },
     commit: async (tx, step, inspected, context) => {
       const { input, subject, workflowId } = step;
       if (!takesLast(inspected)) return;
       const location = context.backupStorage.locationIn(step.mode);
-      const last = { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() } as const;
+      const last = {
+        id: input.backupId,
+        siteId: subject.id,
+        kind: 'scheduled',
+        workflowId,
+        createdAt: context.now(),
+      } as const;
       await insertBackup(tx, step, { ...last, location });
     },
   })
@@ -99,7 +106,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
       // The backup has no expiry: the deleted site's purge decides how long it is kept.
-      if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
+      if (pack !== null && kept !== null)
+        await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');
     },
   })

@@ -28,7 +28,8 @@ export const preflightDeletion = (context: HandlerContext) =>
       const site = await readSite(context, request);
       const refusal = refusalByWorkflow(await findUnfinished(context.database.sql(), siteResourceKey(site.id)));
       const left = await lookForLeft(context, site, request.query.last_backup === 'required', request.now);
-      const rest = left.kind === 'nothing' ? 'It cannot come back' : 'It can come back until the record of its deletion is purged';
+      const rest =
+        left.kind === 'nothing' ? 'It cannot come back' : 'It can come back until the record of its deletion is purged';
       const body = {
         would: `Remove ${site.primaryDomain} with its files and its database from its host. ${rest}`,
         resource: sitePath(site.id),
@@ -42,18 +43,25 @@ export const preflightDeletion = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-async function lookForLeft({ database, siteHosts }: HandlerContext, site: Site, takesBackup: boolean, now: Date): Promise<Left> {
+async function lookForLeft(
+  { database, siteHosts }: HandlerContext,
+  site: Site,
+  takesBackup: boolean,
+  now: Date,
+): Promise<Left> {
   // A platform without backups leaves nothing to restore from.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };
-  if (hosted !== null) return hosted.currentRelease === null ? { kind: 'nothing' } : { kind: 'last', isHostSilent: false };
+  if (hosted !== null)
+    return hosted.currentRelease === null ? { kind: 'nothing' } : { kind: 'last', isHostSilent: false };
   const id = await findNewestBackup(database.pool, site.id, now);
   return id === null ? { kind: 'nothing' } : { kind: 'newest', id };
 }
 
 function findingsOf(left: Left): Finding[] {
-  if (left.kind === 'nothing') return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to restore the site from.' }];
+  if (left.kind === 'nothing')
+    return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to restore the site from.' }];
   if (left.kind === 'newest')
     return [
       {
@@ -63,6 +71,12 @@ function findingsOf(left: Left): Finding[] {
       },
     ];
   return left.isHostSilent
-    ? [{ level: 'WARNING', code: 'host_unreachable', detail: "The site's host does not answer; the deletion waits for it." }]
+    ? [
+        {
+          level: 'WARNING',
+          code: 'host_unreachable',
+          detail: "The site's host does not answer; the deletion waits for it.",
+        },
+      ]
     : [];
 }

@@ -40,7 +40,8 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
  * A 503 may pass, because a busy site host answers it too. For a site that failed when it was backed up it may be
  * permanent.
  */
-export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean => httpStatus === 503 && !failedHttp(recorded);
+export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
+  httpStatus === 503 && !failedHttp(recorded);
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
@@ -65,7 +66,8 @@ export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
  */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];
-  const http = httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');
+  const http =
+    httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');
   const sql = recorded.isSqlOk === false ? 'SQL may be refused again' : 'SQL must work';
   const level = failedHttp(recorded) || recorded.isSqlOk === false ? 'WARNING' : 'INFO';
   const detail = `How the site answered when this was taken: ${textOfRecord(recorded)}. After the restore ${http} and ${sql}.`;

@@ -19,7 +19,14 @@ export function assertTransition(from: SiteStatus, to: SiteStatus): void {
 /** The statuses from which `to` can be reached. */
 export const statusesBefore = (to: SiteStatus): SiteStatus[] => statuses.filter((from) => reaches(from, to));
 
-const statuses = ['provisioning', 'active', 'suspended', 'restoring', 'failed', 'deleting'] as const satisfies readonly SiteStatus[];
+const statuses = [
+  'provisioning',
+  'active',
+  'suspended',
+  'restoring',
+  'failed',
+  'deleting',
+] as const satisfies readonly SiteStatus[];
 
 function reaches(from: SiteStatus, to: SiteStatus): boolean {
   const reachable: readonly SiteStatus[] = siteTransitions[from];

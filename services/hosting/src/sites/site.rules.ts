@@ -1,4 +1,9 @@
-import { retentionDaysMax, type SiteDatabase, type SitePlatform, type SiteStatus } from '@drydock/contracts/hosting/sites';
+import {
+  retentionDaysMax,
+  type SiteDatabase,
+  type SitePlatform,
+  type SiteStatus,
+} from '@drydock/contracts/hosting/sites';
 
 const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 
@@ -11,9 +16,16 @@ export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_b
 }
 
 /** The requested page of a site's list, and a function that makes it from rows. */
-export function databaseOf({ platform, database }: { platform: SitePlatform; database: SiteDatabase | null }): SiteDatabase | null {
+export function databaseOf({
+  platform,
+  database,
+}: {
+  platform: SitePlatform;
+  database: SiteDatabase | null;
+}): SiteDatabase | null {
   return platform === 'local' ? (database ?? 'postgres') : null;
 }
 
 /** Makes the page from up to `asked.limit + 1` rows behind `asked.after`. */
-export const retentionDaysOf = (site: { backupRetentionDays: number }): number => Math.min(site.backupRetentionDays, retentionDaysMax);
+export const retentionDaysOf = (site: { backupRetentionDays: number }): number =>
+  Math.min(site.backupRetentionDays, retentionDaysMax);

@@ -41,7 +41,11 @@ export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Si
 }
 
 /** Sets the name and the metadata. The caller holds the row's lock. */
-export async function describeSite(tx: Tx, siteId: string, change: { name: string; metadata: Metadata }): Promise<Site> {
+export async function describeSite(
+  tx: Tx,
+  siteId: string,
+  change: { name: string; metadata: Metadata },
+): Promise<Site> {
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
@@ -69,7 +73,10 @@ export async function listSites(
 
 /** Throws if the site's status cannot change to `to`. */
 export async function changeStatus(tx: Tx, siteId: string, to: SiteStatus): Promise<void> {
-  const { count } = await tx.site.updateMany({ where: { id: siteId, status: { in: statusesBefore(to) } }, data: { status: to } });
+  const { count } = await tx.site.updateMany({
+    where: { id: siteId, status: { in: statusesBefore(to) } },
+    data: { status: to },
+  });
   if (count !== 1) throw new Error(`site ${siteId} cannot become ${to}`);
 }
 

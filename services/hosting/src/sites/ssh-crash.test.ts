@@ -44,7 +44,12 @@ onHost('a site over ssh survives the crash of its worker', () => {
   const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
     const definition = definitionOf(workflows, kind);
     const scope = crashScope({ delicate: ['switch', 'stage'], onlyInCi });
-    const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => rig.ledger(), ...fixture }, scope);
+    const { cases } = await crashEveryStepInWorld(
+      world,
+      definition,
+      { look, ledger: async () => rig.ledger(), ...fixture },
+      scope,
+    );
     expect(cases.length).toBeGreaterThan(0);
   };
 
@@ -65,7 +70,8 @@ onHost('a site over ssh survives the crash of its worker', () => {
         judge: async (run) => {
           const site = refOf(run.siteId);
           const [state, hosted] = [await rig.stateOf(site), await rig.driver.describe(site)];
-          if ((await look(run)).status !== 'needs_attention') expect(hosted?.releases).toEqual([hosted?.currentRelease]);
+          if ((await look(run)).status !== 'needs_attention')
+            expect(hosted?.releases).toEqual([hosted?.currentRelease]);
           return oldOrNew(state, states.get(run.siteId));
         },
       });
@@ -79,7 +85,9 @@ onHost('a site over ssh survives the crash of its worker', () => {
       crash('take_backup', {
         start: async () => accept(await makeSshSite(), 'backups', {}),
         judge: async ({ siteId }) => {
-          const [row] = await world.api.rows<{ status: string }>('SELECT status FROM backups WHERE site_id = $1', [siteId]);
+          const [row] = await world.api.rows<{ status: string }>('SELECT status FROM backups WHERE site_id = $1', [
+            siteId,
+          ]);
           if (row?.status === 'completed') return 'new';
           if (row?.status === 'failed') return 'old';
           throw new Error(String(row?.status));

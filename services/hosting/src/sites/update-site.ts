@@ -17,9 +17,19 @@ export const updateSite = ({ database }: HandlerContext) =>
       const held = await holdSite(tx, request);
       const { id, name, metadata } = held;
       await request.assertMatch(() => viewSite(held));
-      const site = await describeSite(tx, id, { name: body.name ?? name, metadata: changeMetadata(metadata, body.metadata) });
+      const site = await describeSite(tx, id, {
+        name: body.name ?? name,
+        metadata: changeMetadata(metadata, body.metadata),
+      });
       const { orgId, mode, keyId: actorKeyId } = caller;
-      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'site.update', target: sitePath(id), workflowId: null });
+      await audit(database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'site.update',
+        target: sitePath(id),
+        workflowId: null,
+      });
       return { status: 200, body: viewSite(site) };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

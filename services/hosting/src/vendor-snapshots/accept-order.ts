@@ -28,6 +28,12 @@ export async function acceptOrder(
 ): Promise<AcceptedOrder> {
   const startBy = await readStartBy(context.database.sql(tx));
   const input = { packageId, scope, itemId, sendBy: startBy.toISOString(), ...more };
-  const workflowId = await acceptWorkflow(context, tx, request, { ...onSite(site.id), definition, input, action: null, startBy });
+  const workflowId = await acceptWorkflow(context, tx, request, {
+    ...onSite(site.id),
+    definition,
+    input,
+    action: null,
+    startBy,
+  });
   return { workflowId, surface: viewVendorSurface(listing, null) };
 }

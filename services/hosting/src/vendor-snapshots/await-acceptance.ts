@@ -36,7 +36,8 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
     const isTold = problems[code].status === 422 || problems[code].status === 404;
     throw isTold ? problem(code, extra === undefined ? {} : { extra }) : vendorUnavailable();
   }
-  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId)))) throw vendorUnavailable();
+  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId))))
+    throw vendorUnavailable();
   return {
     status: 202 as const,
     headers: followHeaders(sitePath(site.id), workflowId),
@@ -44,7 +45,11 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
   };
 }
 
-async function currentSurface(context: HandlerContext, site: Site, before: VendorSnapshotSurface): Promise<VendorSnapshotSurface> {
+async function currentSurface(
+  context: HandlerContext,
+  site: Site,
+  before: VendorSnapshotSurface,
+): Promise<VendorSnapshotSurface> {
   const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
   return readTimelines(context, site, AbortSignal.timeout(lookMs.after)).then(
     ({ listing }) => viewVendorSurface(listing, unfinished),

@@ -14,7 +14,11 @@ export interface Timelines {
 const retryAfterSeconds = 30;
 
 export const vendorUnavailable = (cause?: unknown): Problem =>
-  problem('dependency_unavailable', { extra: { dependency: 'vendor' }, retryAfterSeconds, ...(cause === undefined ? {} : { cause }) });
+  problem('dependency_unavailable', {
+    extra: { dependency: 'vendor' },
+    retryAfterSeconds,
+    ...(cause === undefined ? {} : { cause }),
+  });
 
 /**
  * Limits for reading the listing before an order is accepted, and once more for its answer. Together with the wait for

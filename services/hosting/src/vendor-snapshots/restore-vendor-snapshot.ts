@@ -17,12 +17,14 @@ import { refuseVendorRestore } from './vendor-snapshot.rules';
  */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
-    preload: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    preload: async (request) =>
+      readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
     execute: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);
       const asked = { scope, itemId, handle, isBeside };
-      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseVendorRestore({ listing: timelines.listing, unfinished }, asked);
+      const refuse = (unfinished: UnfinishedWorkflow | null) =>
+        refuseVendorRestore({ listing: timelines.listing, unfinished }, asked);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
       const order = { definition: vendorRestoreWorkflow, scope, itemId, more: { handle, isBeside } };
       return acceptOrder(context, tx, request, site, timelines, order);

@@ -53,7 +53,12 @@ export async function recheckOrder(
   assertStillAllowed(rule(listing));
   const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal);
   const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
-  return { name: nameBeside(listing, itemId), jobsBefore: jobs.map(({ id }) => id), failsOnPurpose: fails, slowsOnPurpose: slows };
+  return {
+    name: nameBeside(listing, itemId),
+    jobsBefore: jobs.map(({ id }) => id),
+    failsOnPurpose: fails,
+    slowsOnPurpose: slows,
+  };
 }
 
 export interface OrderToSend {
@@ -73,7 +78,9 @@ type Step = StepContext<OrderInput, unknown>;
  * before the note, while the vendor remembers the order.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
-  const note = await context.database.transaction((tx) => noteSending(tx, step.workflowId, new Date(step.input.sendBy)));
+  const note = await context.database.transaction((tx) =>
+    noteSending(tx, step.workflowId, new Date(step.input.sendBy)),
+  );
   const sentBefore = note === 'sent' ? undefined : await lookForJob(step, order);
   if (sentBefore !== undefined) return { jobId: sentBefore.id };
   if (note === 'late') throw conclude('start_by_passed', { internal: 'the request no longer waits: nothing is sent' });
@@ -104,7 +111,8 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
     step.log.warn({ err: error }, "the vendor's answer to an order was lost; its jobs are looked at");
     return;
   }
-  if (error.fault === 'refused' || error.fault === 'not_found') throw conclude(await order.explain(), { internal: error.message });
+  if (error.fault === 'refused' || error.fault === 'not_found')
+    throw conclude(await order.explain(), { internal: error.message });
   // Nothing was begun, and there may be time to try again. `sendBy` limits the attempts.
   await context.database.transaction((tx) => takeBackNote(tx, step.workflowId));
   step.log.warn({ err: error }, 'the vendor takes no order now');
@@ -116,7 +124,11 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
  * Looks until the job appears. If it never does, the vendor did not take the order. If the vendor cannot be asked,
  * another attempt has to find out.
  */
-async function watchForJob({ vendorWatchMs, vendorPollMs }: WorkContext, step: Step, { findJob }: OrderToSend): Promise<VendorJob> {
+async function watchForJob(
+  { vendorWatchMs, vendorPollMs }: WorkContext,
+  step: Step,
+  { findJob }: OrderToSend,
+): Promise<VendorJob> {
   const endsAt = performance.now() + vendorWatchMs;
   let trouble: unknown;
   do {

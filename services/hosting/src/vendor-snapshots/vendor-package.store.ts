@@ -13,7 +13,11 @@ export async function findVendorPackageId(tx: Reader, site: Owner & { id: string
 /** Records the vendor's package of the site. The same call again changes nothing. */
 export async function recordVendorPackage(tx: Tx, site: Owner & { siteId: string }, packageId: string): Promise<void> {
   const { siteId, orgId, mode } = site;
-  await tx.vendorPackage.upsert({ where: { siteId }, create: { siteId, orgId, mode, packageId }, update: { packageId } });
+  await tx.vendorPackage.upsert({
+    where: { siteId },
+    create: { siteId, orgId, mode, packageId },
+    update: { packageId },
+  });
 }
 
 export async function forgetVendorPackage(tx: Tx, siteId: string): Promise<void> {

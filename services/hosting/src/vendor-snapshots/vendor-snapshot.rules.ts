@@ -25,8 +25,10 @@ export function itemsOf(listing: VendorListing, scope: VendorScope): readonly Ve
 }
 
 /** The named timeline; the website needs no name. */
-export const findItem = (listing: VendorListing, { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>): VendorItem | undefined =>
-  itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
+export const findItem = (
+  listing: VendorListing,
+  { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>,
+): VendorItem | undefined => itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
 
 /**
  * The mailbox's own name, or a variant for which no mailbox `temp-…` exists yet, so that the mailbox beside the
@@ -65,11 +67,17 @@ function refuseUnlisted(listing: VendorListing, wish: VendorWish): Refusal | nul
 /** Refuses a point by the listing alone: it is gone, or its timeline cannot be restored. */
 export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Refusal | null {
   const item = findItem(listing, wish);
-  return refuseUnlisted(listing, wish) ?? (item?.isRestorable === true && !item.isDead ? null : { code: 'scope_not_restorable' });
+  return (
+    refuseUnlisted(listing, wish) ??
+    (item?.isRestorable === true && !item.isDead ? null : { code: 'scope_not_restorable' })
+  );
 }
 
 /** Whether a snapshot may be taken. `can_back_up` is the vendor's own flag. */
-export function refuseVendorSnapshot({ listing, unfinished }: VendorWorld, wish: Pick<VendorWish, 'scope' | 'itemId'>): Refusal | null {
+export function refuseVendorSnapshot(
+  { listing, unfinished }: VendorWorld,
+  wish: Pick<VendorWish, 'scope' | 'itemId'>,
+): Refusal | null {
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };

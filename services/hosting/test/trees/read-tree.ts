@@ -33,7 +33,8 @@ const run = (program: string, args: readonly string[], cwd: string, input: strin
     maxBuffer: 2 ** 30,
     env: { ...process.env, LC_ALL: 'C' },
   });
-  if (error !== undefined || status !== 0) throw new Error(`${program}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
+  if (error !== undefined || status !== 0)
+    throw new Error(`${program}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
   return stdout.toString('latin1');
 };
 
@@ -42,9 +43,12 @@ const run = (program: string, args: readonly string[], cwd: string, input: strin
  * @throws where CI is `true`: it declares them
  */
 export function missingForTrees(): string {
-  const missing = ['getfattr', 'getfacl', 'setfattr', 'setfacl'].filter((name) => spawnSync(name, ['--version']).error !== undefined);
+  const missing = ['getfattr', 'getfacl', 'setfattr', 'setfacl'].filter(
+    (name) => spawnSync(name, ['--version']).error !== undefined,
+  );
   if (missing.length === 0) return '';
-  if (process.env['CI'] === 'true') throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares acl and attr: run .ci/install`);
+  if (process.env['CI'] === 'true')
+    throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares acl and attr: run .ci/install`);
   return ` (needs ${missing.join(', ')})`;
 }
 
@@ -76,15 +80,28 @@ export function readTree(directory: string): Tree {
     const isShared = type !== 'd' && names !== '1';
     const sameAs = isShared ? (places.get(inode) ?? path) : '';
     if (isShared && !places.has(inode)) places.set(inode, path);
-    const facts = { type, mode: type === 'l' ? '' : mode, owner, mtime, target, sameAs, content: '', attributes: '', accessList: '' };
+    const facts = {
+      type,
+      mode: type === 'l' ? '' : mode,
+      owner,
+      mtime,
+      target,
+      sameAs,
+      content: '',
+      attributes: '',
+      accessList: '',
+    };
     tree.set(path === '' ? '.' : path, facts);
     if (type !== 'f') continue;
     sizes.set(path, Number(blocks) * 512 + 65_536 < Number(size) ? `${size} with holes` : size);
   }
-  for (const [path, sum] of checksumsOf(directory, [...sizes.keys()])) factsOf(tree, path).content = `${sizes.get(path)} ${sum}`;
+  for (const [path, sum] of checksumsOf(directory, [...sizes.keys()]))
+    factsOf(tree, path).content = `${sizes.get(path)} ${sum}`;
   const listed = [...tree].filter(([path, { type }]) => type !== 'l' && path.length < callBytesMax);
   const list = namesOf(listed.map(([path]) => path));
-  for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfattr', '-d', '-m', '^user\\.', '-e', 'hex', '--'], directory, list))) {
+  for (const [path, text] of stanzasOf(
+    run('xargs', ['-0', 'getfattr', '-d', '-m', '^user\\.', '-e', 'hex', '--'], directory, list),
+  )) {
     factsOf(tree, path).attributes = text;
   }
   // Its owner and group are told above.
@@ -95,7 +112,8 @@ export function readTree(directory: string): Tree {
   return tree;
 }
 
-const namesOf = (paths: readonly string[]): Buffer => Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
+const namesOf = (paths: readonly string[]): Buffer =>
+  Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
 
 function factsOf(tree: Tree, path: string): TreeFacts {
   const facts = tree.get(path);
@@ -146,7 +164,8 @@ export function differences(before: Tree, after: Tree): string[] {
     if (is === undefined) lines.push(`${readable(path)}: gone, was ${was.type}`);
     else {
       for (const field of Object.keys(was) as (keyof TreeFacts)[]) {
-        if (is[field] !== was[field]) lines.push(`${readable(path)}: ${field} is ${readable(is[field])}, was ${readable(was[field])}`);
+        if (is[field] !== was[field])
+          lines.push(`${readable(path)}: ${field} is ${readable(is[field])}, was ${readable(was[field])}`);
       }
     }
   }

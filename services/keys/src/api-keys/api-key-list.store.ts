@@ -40,7 +40,12 @@ export const listSubtree = (tx: Reader, scope: KeyScope, page: ListPage): Promis
   tx.$queryRaw<ApiKeyRecord[]>(subtreeQuery(scope, page));
 
 /** Keys of the one organisation, newest first; null if it is neither the caller's nor below it, or does not exist. */
-export async function listOneOrg(tx: Reader, scope: KeyScope, orgId: string, page: ListPage): Promise<ApiKeyRecord[] | null> {
+export async function listOneOrg(
+  tx: Reader,
+  scope: KeyScope,
+  orgId: string,
+  page: ListPage,
+): Promise<ApiKeyRecord[] | null> {
   const rows = await tx.$queryRaw<Array<ApiKeyRecord | { id: null }>>(oneOrgQuery(scope, orgId, page));
   return rows.length === 0 ? null : rows.filter((row) => row.id !== null);
 }

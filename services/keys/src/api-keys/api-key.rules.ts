@@ -9,10 +9,18 @@ export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permissio
   scopes.filter(isPermission).filter((scope) => allowedByEach.every((allowed) => allowed.includes(scope)));
 
 /** In the order of the registry, each once, in whatever order they were given. */
-export const normaliseScopes = (scopes: readonly string[]): Permission[] => permissions.filter((permission) => scopes.includes(permission));
+export const normaliseScopes = (scopes: readonly string[]): Permission[] =>
+  permissions.filter((permission) => scopes.includes(permission));
 
-const fields = (scopes: readonly string[], isRefused: (scope: string) => boolean, code: string, detail: string): ProblemField[] =>
-  scopes.flatMap((scope, index) => (isRefused(scope) ? [{ pointer: `/scopes/${index}`, code, detail: `${scope}: ${detail}` }] : []));
+const fields = (
+  scopes: readonly string[],
+  isRefused: (scope: string) => boolean,
+  code: string,
+  detail: string,
+): ProblemField[] =>
+  scopes.flatMap((scope, index) =>
+    isRefused(scope) ? [{ pointer: `/scopes/${index}`, code, detail: `${scope}: ${detail}` }] : [],
+  );
 
 export interface MintRequest {
   callerMode: Mode;
@@ -67,7 +75,8 @@ export function refuseRevocation(
   key: KeyRights & Pick<ApiKeyRecord, 'id' | 'createdBy'>,
   caller: { keyId: string; scopes: readonly string[] },
 ): Problem | null {
-  if (caller.keyId === key.id || caller.keyId === key.createdBy || caller.scopes.includes('platform.staff')) return null;
+  if (caller.keyId === key.id || caller.keyId === key.createdBy || caller.scopes.includes('platform.staff'))
+    return null;
   return refuseRotation(effectiveScopes(key), caller.scopes);
 }
 
@@ -77,7 +86,9 @@ export function refuseRevocation(
  */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:
-    [old.expiresAt, caller.expiresAt].filter((end) => end !== null).sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
+    [old.expiresAt, caller.expiresAt]
+      .filter((end) => end !== null)
+      .sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
   allowedIps: old.allowedIps.length > 0 ? old.allowedIps : caller.allowedIps,
 });
 
@@ -89,7 +100,8 @@ export interface KeyChange {
 
 /** Whether a change gives a key a longer life or more addresses. */
 export function isLifted(old: KeyLimits, { expiresAt, allowedIps }: KeyChange): boolean {
-  const hasMoreTime = expiresAt !== undefined && old.expiresAt !== null && (expiresAt === null || expiresAt > old.expiresAt);
+  const hasMoreTime =
+    expiresAt !== undefined && old.expiresAt !== null && (expiresAt === null || expiresAt > old.expiresAt);
   const isWider =
     allowedIps !== undefined &&
     old.allowedIps.length > 0 &&

@@ -1,6 +1,13 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { base62Alphabet } from '@drydock/contracts/platform/base62';
-import { type CurrentFirst, deriveKey, deriveKeys, nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
+import {
+  type CurrentFirst,
+  deriveKey,
+  deriveKeys,
+  nameOfSecret,
+  secretNamed,
+  secretsIn,
+} from '@drydock/service/process/secrets';
 
 const prefixLength = 12;
 const secretLength = 43;
@@ -57,7 +64,8 @@ export type Peppers = Readonly<Record<string, string>>;
 /** @param serviceSecrets as SERVICE_SECRET has them; never stored beside the hashes, so that a stolen database opens nothing */
 export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers = {}): KeySecrets {
   const peppers = new Map<number, CurrentFirst<Buffer>>([[1, deriveKeys(serviceSecrets, 'pepper:1')]]);
-  for (const [version, secretHex] of Object.entries(givenPeppers)) peppers.set(Number(version), [deriveKey(secretHex, 'pepper')]);
+  for (const [version, secretHex] of Object.entries(givenPeppers))
+    peppers.set(Number(version), [deriveKey(secretHex, 'pepper')]);
   const pepperVersion = Math.max(...peppers.keys());
   const currentSecret = secretsIn(serviceSecrets)[0];
   const madeWith = nameOfSecret(currentSecret);
@@ -68,7 +76,10 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
   const most = Math.max(...[...peppers.values()].map(({ length }) => length));
   const nobodysPeppers = Array.from({ length: most }, () => randomBytes(32));
   const peppersOf = (version: number): Buffer[] => [...(peppers.get(version) ?? []), ...nobodysPeppers].slice(0, most);
-  const hash = (secret: string): HashedSecret => ({ secretHash: new Uint8Array(hashWith(currentPepper, secret)), pepperVersion });
+  const hash = (secret: string): HashedSecret => ({
+    secretHash: new Uint8Array(hashWith(currentPepper, secret)),
+    pepperVersion,
+  });
   const derived = (serviceSecret: string, { callerKeyId, rawIdempotencyKey, recordId }: SecretOrigin): string => {
     const derivationKey = deriveKey(serviceSecret, 'minted-secret');
     const info = JSON.stringify([callerKeyId, rawIdempotencyKey, recordId]);
@@ -82,12 +93,16 @@ export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers =
     hash,
     matches: (secret, stored) => {
       const expected = stored ?? nobody;
-      const equal = peppersOf(expected.pepperVersion).map((pepper) => timingSafeEqual(hashWith(pepper, secret), expected.secretHash));
+      const equal = peppersOf(expected.pepperVersion).map((pepper) =>
+        timingSafeEqual(hashWith(pepper, secret), expected.secretHash),
+      );
       return equal.includes(true) && stored !== null;
     },
     renew: (secret, stored) => {
       const current = hash(secret);
-      return stored.pepperVersion === pepperVersion && timingSafeEqual(current.secretHash, stored.secretHash) ? null : current;
+      return stored.pepperVersion === pepperVersion && timingSafeEqual(current.secretHash, stored.secretHash)
+        ? null
+        : current;
     },
   };
 }

@@ -45,7 +45,11 @@ export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promis
 }
 
 /** The key is held. */
-export async function changeApiKey(tx: Tx, keyId: string, change: Pick<ApiKeyRecord, 'name' | 'scopes'> & KeyLimits): Promise<void> {
+export async function changeApiKey(
+  tx: Tx,
+  keyId: string,
+  change: Pick<ApiKeyRecord, 'name' | 'scopes'> & KeyLimits,
+): Promise<void> {
   await tx.apiKey.update({ where: { id: keyId }, data: change });
 }
 
@@ -61,7 +65,11 @@ export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & Ke
 }
 
 /** Resolves with the key's organisation, or with null if there was no such key to revoke. */
-export async function revokeApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<{ id: string; orgId: string } | null> {
+export async function revokeApiKey(
+  tx: Tx,
+  scope: KeyScope,
+  keyId: string,
+): Promise<{ id: string; orgId: string } | null> {
   const [row] = await tx.$queryRaw<Array<{ id: string; orgId: string }>>`
     WITH revoked AS (
       UPDATE api_keys k SET revoked_at = now() FROM api_key_listings l

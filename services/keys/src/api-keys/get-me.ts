@@ -16,6 +16,9 @@ export const getMe = ({ database }: HandlerContext) =>
       // It was revoked between the gateway's check and this read.
       if (key === null || org === null) throw problem('unauthenticated');
       const scopes = [...caller.scopes];
-      return { status: 200, body: { key: viewApiKey(key), org: { id: org.id, name: org.name }, scopes, mode: caller.mode } };
+      return {
+        status: 200,
+        body: { key: viewApiKey(key), org: { id: org.id, name: org.name }, scopes, mode: caller.mode },
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -25,7 +25,13 @@ export const rotateApiKey = (context: HandlerContext) =>
       const refusal = refuseRotation(scopes, held);
       if (refusal !== null) throw refusal;
       const { orgId, name, mode } = old;
-      const minted = await mintKey(tx, context.secrets, request, { orgId, name, scopes, mode, ...limitsOfRotation(old, own) });
+      const minted = await mintKey(tx, context.secrets, request, {
+        orgId,
+        name,
+        scopes,
+        mode,
+        ...limitsOfRotation(old, own),
+      });
       await expireApiKey(tx, old.id, body.grace_seconds);
       await recordAudit(tx, caller, { orgId, action: 'api_key.rotate', target: `/v1/api-keys/${old.id}`, at: now });
       return minted;

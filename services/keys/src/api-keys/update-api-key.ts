@@ -36,7 +36,12 @@ export const updateApiKey = (context: HandlerContext) =>
         allowedIps: body.allowed_ips === undefined ? old.allowedIps : [...new Set(body.allowed_ips)],
       };
       await changeApiKey(tx, old.id, changed);
-      await recordAudit(tx, caller, { orgId: old.orgId, action: 'api_key.update', target: `/v1/api-keys/${old.id}`, at: now });
+      await recordAudit(tx, caller, {
+        orgId: old.orgId,
+        action: 'api_key.update',
+        target: `/v1/api-keys/${old.id}`,
+        at: now,
+      });
       return { status: 200, body: viewDetail({ ...old, ...changed }) };
     },
     // A new name does not change its rights, so nothing waits for it.

@@ -38,7 +38,11 @@ export async function recordAudit(
  * Stores a delivery; existing entries stay as they are. A change that was made at once is an event too; workflows send
  * their own events.
  */
-export async function storeDelivery(tx: Tx, service: string, entries: readonly (AuditEntry & { mode: Mode })[]): Promise<void> {
+export async function storeDelivery(
+  tx: Tx,
+  service: string,
+  entries: readonly (AuditEntry & { mode: Mode })[],
+): Promise<void> {
   await tx.auditLogEntry.createMany({
     data: entries.map((entry) => ({
       id: entry.id,
@@ -87,7 +91,9 @@ export function listAudit(
     ...(from === undefined ? [] : [Prisma.sql`l.at >= ${from} AND l.id >= ${nearIdOf(from, -clockSlackMs)}::uuid`]),
     ...(to === undefined ? [] : [Prisma.sql`l.at < ${to} AND l.id < ${nearIdOf(to, clockSlackMs)}::uuid`]),
   ];
-  const orgs = scope.withChildren ? Prisma.sql`${scope.orgId}::uuid = ANY (o.path)` : Prisma.sql`o.id = ${scope.orgId}::uuid`;
+  const orgs = scope.withChildren
+    ? Prisma.sql`${scope.orgId}::uuid = ANY (o.path)`
+    : Prisma.sql`o.id = ${scope.orgId}::uuid`;
   return tx.$queryRaw<AuditRow[]>`
     SELECT e.* FROM orgs o CROSS JOIN LATERAL (
       SELECT l.id, l.org_id AS "orgId", l.actor_key_id AS "actorKeyId", l.action, l.target, l.workflow_id AS "workflowId", l.at

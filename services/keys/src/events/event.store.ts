@@ -49,11 +49,18 @@ export function listEvents(
   if (types === null) return sql.query(`SELECT ${columns} FROM (${select('true')}) event`, values);
   // Reads a range of the index for each type, so that a rare type does not cost a walk through all others.
   const ranges = `unnest($5::text[]) AS wanted (wanted_type), LATERAL (${select('type = wanted_type')}) event`;
-  return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [...values, types]);
+  return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [
+    ...values,
+    types,
+  ]);
 }
 
 /** Null for another organisation's or mode's event, and for one that does not exist (yet, or any more). */
-export async function findEvent(sql: Sql, { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>, id: string): Promise<PlacedEvent | null> {
+export async function findEvent(
+  sql: Sql,
+  { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>,
+  id: string,
+): Promise<PlacedEvent | null> {
   const text = `SELECT ${columns} FROM events WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode AND seq IS NOT NULL`;
   const [event] = await sql.query<PlacedEvent>(text, [orgId, mode, id]);
   return event ?? null;

@@ -12,7 +12,10 @@ import { type EventScope, findEvent, listEvents as listRows, type PlacedEvent } 
 
 const view = ({ seq: _seq, ...event }: PlacedEvent) => event;
 
-const scopeOf = ({ orgId, mode }: Caller, query: { type?: string | undefined; resource?: string | undefined }): EventScope => ({
+const scopeOf = (
+  { orgId, mode }: Caller,
+  query: { type?: string | undefined; resource?: string | undefined },
+): EventScope => ({
   orgId,
   mode,
   types: query.type === undefined ? null : typesMeant(query.type),
@@ -23,7 +26,12 @@ const scopeOf = ({ orgId, mode }: Caller, query: { type?: string | undefined; re
 const beforeAll = '00000000-0000-0000-0000-000000000000';
 
 /** The place of the event after which the caller continues. Throws `invalid_request` if there is no such event. */
-async function placeOf({ database }: HandlerContext, caller: Caller, eventId: string, pointer: string): Promise<string> {
+async function placeOf(
+  { database }: HandlerContext,
+  caller: Caller,
+  eventId: string,
+  pointer: string,
+): Promise<string> {
   if (eventId === beforeAll) return '0';
   const isId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(eventId);
   const event = isId ? await findEvent(database.sql(), caller, eventId) : null;

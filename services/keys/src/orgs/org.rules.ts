@@ -45,7 +45,11 @@ export function refusePermissionChange(
   if (errors.length > 0) return problem('scope_not_held', { errors });
   if (parentId !== null || taken.length === 0) return null;
   return problem('org_top_loses_permission', {
-    errors: taken.map((permission) => ({ pointer: '/permissions', code: 'org_top_loses_permission', detail: permission })),
+    errors: taken.map((permission) => ({
+      pointer: '/permissions',
+      code: 'org_top_loses_permission',
+      detail: permission,
+    })),
   });
 }
 

@@ -14,7 +14,11 @@ export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | nul
 export const findOrg = (tx: Reader, rootId: string, orgId: string): Promise<OrgRecord | null> =>
   tx.org.findFirst({ where: { id: orgId, path: { has: rootId } } });
 
-export const listOrgs = (tx: Reader, rootId: string, page: { after: string | null; take: number }): Promise<OrgRecord[]> =>
+export const listOrgs = (
+  tx: Reader,
+  rootId: string,
+  page: { after: string | null; take: number },
+): Promise<OrgRecord[]> =>
   tx.org.findMany({
     where: { path: { has: rootId }, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },
@@ -35,7 +39,11 @@ export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promis
 }
 
 /** The same for a change of the organisation itself: it is locked for writing, and those above it only for reading. */
-export async function lockForChange(tx: Tx, rootId: string, orgId: string): Promise<{ above: OrgRecord[]; org: OrgRecord } | null> {
+export async function lockForChange(
+  tx: Tx,
+  rootId: string,
+  orgId: string,
+): Promise<{ above: OrgRecord[]; org: OrgRecord } | null> {
   const above = await tx.$queryRaw<OrgRecord[]>`
     SELECT ${columns} FROM orgs o JOIN orgs a ON a.id = ANY (o.path) AND a.id <> o.id
     WHERE o.id = ${orgId}::uuid AND ${rootId}::uuid = ANY (o.path)
@@ -45,7 +53,11 @@ export async function lockForChange(tx: Tx, rootId: string, orgId: string): Prom
   return org === undefined ? null : { above, org };
 }
 
-export const updateOrg = (tx: Tx, orgId: string, change: { name?: string; permissions?: string[] }): Promise<OrgRecord> =>
-  tx.org.update({ where: { id: orgId }, data: change });
+export const updateOrg = (
+  tx: Tx,
+  orgId: string,
+  change: { name?: string; permissions?: string[] },
+): Promise<OrgRecord> => tx.org.update({ where: { id: orgId }, data: change });
 
-export const findRoot = (tx: Tx, name: string): Promise<OrgRecord | null> => tx.org.findFirst({ where: { parentId: null, name } });
+export const findRoot = (tx: Tx, name: string): Promise<OrgRecord | null> =>
+  tx.org.findFirst({ where: { parentId: null, name } });

@@ -21,7 +21,9 @@ export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
     if (uses.size === 0) return;
     const batch = uses;
     uses = new Map();
-    await noteUses(sql, batch).catch((error: unknown) => log.warn({ err: error, keys: batch.size }, 'last uses could not be noted'));
+    await noteUses(sql, batch).catch((error: unknown) =>
+      log.warn({ err: error, keys: batch.size }, 'last uses could not be noted'),
+    );
   };
   const turn = async (): Promise<void> => {
     writing = write();

@@ -19,7 +19,11 @@ const refused: Verification = { valid: false };
 /**
  * Finds out whether a token is good, and its present rights. Every refusal has the same answer and takes the same time.
  */
-export async function verifyToken({ database, secrets, lastUses }: VerifyContext, token: string, now: Date): Promise<Verification> {
+export async function verifyToken(
+  { database, secrets, lastUses }: VerifyContext,
+  token: string,
+  now: Date,
+): Promise<Verification> {
   const parsed = parseToken(token);
   if (parsed === null) return refused;
   const key = await findVerifiableKey(database.sql(), parsed.prefix);

@@ -49,7 +49,15 @@ export interface Claimed {
   url: string;
   generation: number;
   hasPrevious: boolean;
-  event: { id: string; type: string; at: string; resource: string; org_id: string; actor_key_id: string | null; workflow: unknown };
+  event: {
+    id: string;
+    type: string;
+    at: string;
+    resource: string;
+    org_id: string;
+    actor_key_id: string | null;
+    workflow: unknown;
+  };
 }
 
 export interface ClaimLimits {
@@ -68,7 +76,10 @@ export interface ClaimLimits {
  * `sending`. The organisations take turns, so that the next free place is another one's, however many deliveries some
  * of them have.
  */
-export function claimDeliveries(sql: Sql, { most, mostOfOrg, sending, leaseSeconds, afterOrg }: ClaimLimits): Promise<Claimed[]> {
+export function claimDeliveries(
+  sql: Sql,
+  { most, mostOfOrg, sending, leaseSeconds, afterOrg }: ClaimLimits,
+): Promise<Claimed[]> {
   return sql.query(claimSql, [most, mostOfOrg, JSON.stringify(sending), leaseSeconds, afterOrg]);
 }
 
@@ -125,7 +136,11 @@ export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
  * claim that another process has taken over. Resolves with the reason if this has switched the webhook off, otherwise
  * with null.
  */
-export const settleDeliveries = (database: KeysDatabase, webhookId: string, ended: readonly Ended[]): Promise<'failures' | 'gone' | null> =>
+export const settleDeliveries = (
+  database: KeysDatabase,
+  webhookId: string,
+  ended: readonly Ended[],
+): Promise<'failures' | 'gone' | null> =>
   database.transaction(async (tx) => {
     const sql = database.sql(tx);
     const [held] = await sql.query<{ is_off: boolean }>(lockSql, [webhookId]);
@@ -137,16 +152,23 @@ export const settleDeliveries = (database: KeysDatabase, webhookId: string, ende
     if (settled.length === 0) return null;
     // A webhook that accepted one of them is not failing.
     if (!isGone && settled.some(({ error }) => error === null)) {
-      await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [webhookId]);
+      await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [
+        webhookId,
+      ]);
       return null;
     }
-    const [webhook] = await sql.query<{ org_id: string; mode: Mode; disabled_reason: 'failures' | 'gone' | null }>(failingSql, [
-      webhookId,
-      isGone,
-    ]);
+    const [webhook] = await sql.query<{ org_id: string; mode: Mode; disabled_reason: 'failures' | 'gone' | null }>(
+      failingSql,
+      [webhookId, isGone],
+    );
     if (webhook === undefined || webhook.disabled_reason === null) return null;
     await holdDeliveries(sql, webhookId);
-    const entry = { orgId: webhook.org_id, action: 'webhook.disable', target: `/v1/webhooks/${webhookId}`, at: new Date() } as const;
+    const entry = {
+      orgId: webhook.org_id,
+      action: 'webhook.disable',
+      target: `/v1/webhooks/${webhookId}`,
+      at: new Date(),
+    } as const;
     await recordAudit(tx, { keyId: null, mode: webhook.mode }, entry);
     return webhook.disabled_reason;
   });
@@ -203,7 +225,11 @@ const columns = `delivery.id::text, event_id::text, event.type AS event_type, de
   CASE WHEN status = 'pending' AND due_at < 'infinity' THEN ${timestampSql('due_at')} END AS next_attempt_at, ${timestampSql('last_attempt_at')} AS last_attempt_at,
   last_status, last_error, ${timestampSql('created_at')} AS created_at, event_seq::text AS seq`;
 
-export const listDeliveries = (sql: Sql, webhookId: string, page: { after: string | null; take: number }): Promise<DeliveryRow[]> =>
+export const listDeliveries = (
+  sql: Sql,
+  webhookId: string,
+  page: { after: string | null; take: number },
+): Promise<DeliveryRow[]> =>
   sql.query(
     `SELECT ${columns} FROM webhook_deliveries delivery JOIN events event ON event.id = event_id
      WHERE webhook_id = $1::uuid AND event_seq < $2::bigint ORDER BY event_seq DESC LIMIT $3::int`,

@@ -41,7 +41,12 @@ export const testWebhook = () =>
     execute: async (tx, { caller, params, now }) => {
       const { id, disabledAt } = await holdWebhook(tx, caller, params.webhookId);
       if (disabledAt !== null) throw problem('webhook_disabled');
-      const event = await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.test', target: `/v1/webhooks/${id}`, at: now });
+      const event = await recordAudit(tx, caller, {
+        orgId: caller.orgId,
+        action: 'webhook.test',
+        target: `/v1/webhooks/${id}`,
+        at: now,
+      });
       return { status: 200, body: event };
     },
   }) satisfies ExecuteHandlers<typeof testEndpoint, Tx, void>;

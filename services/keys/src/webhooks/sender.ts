@@ -11,7 +11,9 @@ import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveri
 import type { WebhookSecrets } from './webhook.secret';
 
 const meter = metrics.getMeter('@drydock/keys');
-const attempts = meter.createCounter('webhook.attempts', { description: 'Attempts to deliver an event to a webhook, by their outcome' });
+const attempts = meter.createCounter('webhook.attempts', {
+  description: 'Attempts to deliver an event to a webhook, by their outcome',
+});
 
 /** Pauses after each attempt that failed, in seconds: three days in all. */
 export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000];
@@ -60,7 +62,10 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   const begin = (claimed: Claimed): void => {
     const work = deliver(options, claimed, settle)
       .catch((error: unknown) =>
-        log.warn({ err: error, delivery: claimed.id }, 'the end of an attempt to deliver could not be written; it is sent again'),
+        log.warn(
+          { err: error, delivery: claimed.id },
+          'the end of an attempt to deliver could not be written; it is sent again',
+        ),
       )
       .finally(() => underWay.delete(work));
     underWay.set(work, claimed.orgId);
@@ -78,7 +83,8 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     afterOrg = lastServed(claimed, afterOrg);
     return claimed.length;
   };
-  const pause = (ms: number): Promise<void> => wait(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+  const pause = (ms: number): Promise<void> =>
+    wait(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       const found = await look().catch((error: unknown) => {
@@ -131,7 +137,9 @@ function settlerOf({ database, log }: SenderOptions): Settle {
       return waiting.written;
     }
     const ended = [one];
-    const written = write(webhookId, ended, last.get(webhookId)).finally(() => last.get(webhookId) === written && last.delete(webhookId));
+    const written = write(webhookId, ended, last.get(webhookId)).finally(
+      () => last.get(webhookId) === written && last.delete(webhookId),
+    );
     next.set(webhookId, { ended, written });
     last.set(webhookId, written);
     return written;
@@ -161,7 +169,9 @@ async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, c
   };
   try {
     // The URL may contain a secret of the customer's, and spans have URLs.
-    const status = await context.with(suppressTracing(context.active()), () => post(new URL(url), { headers, body, allowed, answerMs }));
+    const status = await context.with(suppressTracing(context.active()), () =>
+      post(new URL(url), { headers, body, allowed, answerMs }),
+    );
     if (status >= 200 && status < 300) return { status, error: null, isGone: false };
     const why = status >= 300 && status < 400 ? 'It leads elsewhere, which is not followed.' : `It answered ${status}.`;
     return { status, error: why, isGone: status === 410 };
@@ -184,7 +194,9 @@ function reasonOf(error: unknown, answerMs: number): string {
   };
   const word = known[String(code)];
   if (word !== undefined) return word;
-  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(String(code)) ? 'Its certificate is not good.' : 'It could not be reached.';
+  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(String(code))
+    ? 'Its certificate is not good.'
+    : 'It could not be reached.';
 }
 
 interface Message {
@@ -196,7 +208,8 @@ interface Message {
 
 /** Resolves with the status of the answer, whose body is ignored. Follows no redirect. */
 async function post(url: URL, { headers, body, allowed, answerMs }: Message): Promise<number> {
-  if (!isEndpointAllowed(url.origin, allowed)) throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
+  if (!isEndpointAllowed(url.origin, allowed))
+    throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
   const { httpAgent, httpsAgent } = createGuardedAgents({ origin: url.origin, allowed });
   const isPlain = url.protocol === 'http:';
   const signal = AbortSignal.timeout(answerMs);

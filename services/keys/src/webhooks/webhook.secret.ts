@@ -32,7 +32,9 @@ export function createWebhookSecrets(secrets: string): WebhookSecrets {
     ofAgain: (webhookId, generation, madeWith) => secretOf(secretNamed(secrets, madeWith), webhookId, generation),
     madeWith: nameOfSecret(current),
     sign: ({ id, at, body }, { webhookId, generation, hasPrevious }) => {
-      const signing = (hasPrevious ? [generation, generation - 1] : [generation]).flatMap((each) => allOf(webhookId, each));
+      const signing = (hasPrevious ? [generation, generation - 1] : [generation]).flatMap((each) =>
+        allOf(webhookId, each),
+      );
       return {
         'webhook-id': id,
         'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),

@@ -33,7 +33,11 @@ export const findWebhook = (tx: Reader, { orgId, mode }: Owner, id: string): Pro
 export const lockWebhook = (tx: Tx, owner: Owner, id: string): Promise<WebhookRow | null> =>
   lockRow<WebhookRow>(tx, { name: 'webhooks', fields: Prisma.WebhookScalarFieldEnum }, owner, id);
 
-export const listWebhooks = (tx: Reader, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<WebhookRow[]> =>
+export const listWebhooks = (
+  tx: Reader,
+  { orgId, mode }: Owner,
+  page: { after: string | null; take: number },
+): Promise<WebhookRow[]> =>
   tx.webhook.findMany({
     where: { orgId, mode, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },

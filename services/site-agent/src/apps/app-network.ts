@@ -33,7 +33,10 @@ export class AppNetwork {
    * Serves the connections of one box. Connections that are open when the box ends are closed, whatever the other side
    * does.
    */
-  serve({ listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>, acceptDatabase: (client: Socket) => void): void {
+  serve(
+    { listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>,
+    acceptDatabase: (client: Socket) => void,
+  ): void {
     const clients = new Set<Socket>();
     const serveAt = (port: number, accept: (client: Socket) => void): Server | undefined =>
       listeners.get(port)?.on('connection', (client) => {

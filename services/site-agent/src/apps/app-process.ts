@@ -133,7 +133,12 @@ async function spawnApp({
   uid,
   network,
 }: AppSettings): Promise<{ child: GuardedChild; socketFile: string }> {
-  const common = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', PORT: '0', DATABASE_URL: database.url };
+  const common = {
+    PATH: '/usr/local/bin:/usr/bin:/bin',
+    NODE_ENV: 'production',
+    PORT: '0',
+    DATABASE_URL: database.url,
+  };
   const stdio: ['ignore', 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', 'pipe'];
   const args = ['--import', appPreloadUrl];
   if (isolation.kind === 'none') {

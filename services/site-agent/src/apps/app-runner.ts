@@ -105,7 +105,9 @@ export class AppRunner {
       const old = this.current;
       this.current = fresh;
       this.currentSeconds = seconds;
-      old?.retire().catch((error: unknown) => this.log.warn({ err: error }, 'an old process of an application did not end'));
+      old
+        ?.retire()
+        .catch((error: unknown) => this.log.warn({ err: error }, 'an old process of an application did not end'));
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();

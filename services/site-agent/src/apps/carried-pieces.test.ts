@@ -81,7 +81,10 @@ const server = createServer((socket) => {
     });
 });
 beforeAll(async () => {
-  host = await startHost({ ...(await hostConfig()), SITES_OUTGOING_ALLOW: `${outside}/32` }, new PagePlaces({ carried: turns }));
+  host = await startHost(
+    { ...(await hostConfig()), SITES_OUTGOING_ALLOW: `${outside}/32` },
+    new PagePlaces({ carried: turns }),
+  );
   site = await host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-1' }, claim(1));
   server.listen(0, outside);
   await once(server, 'listening');
@@ -101,7 +104,9 @@ test('an application that writes outside a byte at a time has one piece carried 
   };
   await say(1);
   await until(() => Promise.resolve(said() === 3), { what: 'all three ways' });
-  expect(heard.find((text) => text.startsWith('POST'))).toMatch(/^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is);
+  expect(heard.find((text) => text.startsWith('POST'))).toMatch(
+    /^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is,
+  );
   // The turn that each has is used up by this.
   turns.hold();
   await say(1);

@@ -44,7 +44,10 @@ export class OutgoingDialler {
       this.outgoing.join(client, upstream);
       return;
     }
-    const told = 'dial' in question ? this.dial(question.dial) : this.outgoing.lookup(question.lookup).then((addresses) => ({ addresses }));
+    const told =
+      'dial' in question
+        ? this.dial(question.dial)
+        : this.outgoing.lookup(question.lookup).then((addresses) => ({ addresses }));
     client.end(JSON.stringify(await told.catch((error: unknown) => ({ code: codeOf(error) }))));
   }
 

@@ -63,7 +63,8 @@ export class OutgoingPolicy {
     const found = asked.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     if (found.length === 0) throw new OutgoingError('ENOTFOUND', `${name} has no address`);
     const permitted = found.filter((address) => this.permits(address));
-    if (permitted.length === 0) throw new OutgoingError('EACCES', `${name} leads to no address that applications may reach`);
+    if (permitted.length === 0)
+      throw new OutgoingError('EACCES', `${name} leads to no address that applications may reach`);
     return permitted;
   }
 }
@@ -121,7 +122,8 @@ export class Outgoing {
       const addresses = isIP(host) === 0 ? await this.policy.resolve(host) : [host];
       let failure: unknown = new OutgoingError('EHOSTUNREACH', 'no address answers');
       for (const address of addresses.slice(0, addressesMax)) {
-        if (!this.policy.permits(address)) throw new OutgoingError('EACCES', `applications may not connect to ${address}`);
+        if (!this.policy.permits(address))
+          throw new OutgoingError('EACCES', `applications may not connect to ${address}`);
         try {
           const socket = await connectTo(address, port);
           this.open += 1;
@@ -138,7 +140,8 @@ export class Outgoing {
   }
 
   private async inPlace<T>(work: () => Promise<T>): Promise<T> {
-    if (this.open >= connectionsMax) throw new OutgoingError('EAGAIN', `the site has ${connectionsMax} connections already`);
+    if (this.open >= connectionsMax)
+      throw new OutgoingError('EAGAIN', `the site has ${connectionsMax} connections already`);
     this.open += 1;
     try {
       return await work();
@@ -155,7 +158,9 @@ export class Outgoing {
     const [line = '', ...headers] = head.split('\r\n');
     const [method = '', target = ''] = line.split(' ');
     try {
-      const { protocol, hostname, port, pathname, search } = new URL(method === 'CONNECT' ? `http://${target}` : target);
+      const { protocol, hostname, port, pathname, search } = new URL(
+        method === 'CONNECT' ? `http://${target}` : target,
+      );
       if (protocol !== 'http:') throw new OutgoingError('EPROTO', 'anything but plain HTTP is asked for by CONNECT');
       const upstream = await this.dial(plainHost(hostname), Number(port === '' ? 80 : port));
       if (client.destroyed) return void upstream.destroy();

@@ -38,7 +38,17 @@ export class SiteApp {
   /** A runner for one release: its folder, its database. */
   openRunner(filesDir: string, database: AppDatabase): AppRunner {
     const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
-    const settings = { filesDir, database, log: this.printed, uid, isolation, isRiskTaken, network, isDiskFull, onStart };
+    const settings = {
+      filesDir,
+      database,
+      log: this.printed,
+      uid,
+      isolation,
+      isRiskTaken,
+      network,
+      isDiskFull,
+      onStart,
+    };
     return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 
@@ -54,14 +64,16 @@ export class SiteApp {
    */
   async restart(release: Release | null): Promise<RestartAnswer> {
     if (release === null || !(await isPresent(release))) throw new SiteHostError('no_app', 'the site has no app.js');
-    if (this.refusal !== null) throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
+    if (this.refusal !== null)
+      throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
     const { folder } = this.settings;
     // No process is counted between the touch and the count: one that a visitor's request starts in between is fresh,
     // and must get a greater number.
     return this.record.run(async () => {
       const restarted_at = new Date().toISOString();
       const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));
-      if (seconds === null) throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be');
+      if (seconds === null)
+        throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be');
       const { generation } = await folder.readApp();
       await folder.writeApp({ generation, last_restart_at: restarted_at });
       return { restarted_at, generation };
@@ -84,4 +96,5 @@ export class SiteApp {
   }
 }
 
-const isPresent = async ({ app, content }: Release): Promise<boolean> => app.running !== null || (await content.hasApp());
+const isPresent = async ({ app, content }: Release): Promise<boolean> =>
+  app.running !== null || (await content.hasApp());

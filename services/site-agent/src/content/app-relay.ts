@@ -18,7 +18,10 @@ class HandedConnections extends Agent {
     this.connect = connect;
   }
 
-  override createConnection(options: VisitorsRequest, onConnected?: (error: Error | null, socket: Socket) => void): undefined {
+  override createConnection(
+    options: VisitorsRequest,
+    onConnected?: (error: Error | null, socket: Socket) => void,
+  ): undefined {
     this.connect(options.visitor ?? 0, onConnected as Connected);
   }
 }

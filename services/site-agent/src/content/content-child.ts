@@ -143,7 +143,8 @@ export class ContentChild {
   }
 
   ask(question: Question): Promise<Told> {
-    if (this.isEnding || this.asked.size >= askedMax) return Promise.reject(new ContentError('the process of the site is busy'));
+    if (this.isEnding || this.asked.size >= askedMax)
+      return Promise.reject(new ContentError('the process of the site is busy'));
     const id = this.begin();
     return new Promise((resolve, reject) => {
       this.asked.set(id, { resolve, reject });
@@ -261,7 +262,9 @@ export class ContentChild {
   }
 
   private endSessions(pids: number[]): void {
-    this.settings.endSessions(pids).catch((error: unknown) => this.settings.log.warn({ err: error }, 'sessions of a page did not end'));
+    this.settings
+      .endSessions(pids)
+      .catch((error: unknown) => this.settings.log.warn({ err: error }, 'sessions of a page did not end'));
   }
 }
 

@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ContentChild, type ContentChildSettings, ContentError, type Listener, type Talk, type Told } from './content-child';
+import {
+  ContentChild,
+  type ContentChildSettings,
+  ContentError,
+  type Listener,
+  type Talk,
+  type Told,
+} from './content-child';
 import { type PagePlaces, PagesBusy } from './page-places';
 import {
   chunkBytes,
@@ -74,7 +81,10 @@ export class Content {
   private async visitWith(question: VisitQuestion, place: (() => void) | null): Promise<Visited> {
     try {
       const child = await this.take();
-      const visited = visitedOf(child, await child.ask({ ask: 'visit', ...question, may_render: place !== null, forward: null }));
+      const visited = visitedOf(
+        child,
+        await child.ask({ ask: 'visit', ...question, may_render: place !== null, forward: null }),
+      );
       if (visited.visit.found.kind === 'page' && place !== null) return { ...visited, leave: place };
       place?.();
       return visited;
@@ -222,7 +232,12 @@ function visitedOf(child: ContentChild, told: Told): Visited {
   throwFailure(told);
   const visit = visitSchema.parse(told.value);
   const handle = visit.found.kind === 'file' ? visit.found.handle : null;
-  return { visit, body: told.body, rest: handle === null ? null : new RestOfFile(child, handle), leave: () => undefined };
+  return {
+    visit,
+    body: told.body,
+    rest: handle === null ? null : new RestOfFile(child, handle),
+    leave: () => undefined,
+  };
 }
 
 /** The rest of a file that is longer than one answer. */
@@ -239,7 +254,12 @@ export class RestOfFile {
   /** The bytes from `start` to `end`, inclusive. Throws if the file has become shorter. */
   async *read(start: number, end: number): AsyncGenerator<Buffer> {
     const ask = (at: number): Promise<Told> => {
-      const asked = this.child.ask({ ask: 'bytes', handle: this.handle, start: at, length: Math.min(chunkBytes, end - at + 1) });
+      const asked = this.child.ask({
+        ask: 'bytes',
+        handle: this.handle,
+        start: at,
+        length: Math.min(chunkBytes, end - at + 1),
+      });
       asked.catch(() => undefined); // the error is reported when its turn comes, if anybody still reads
       return asked;
     };

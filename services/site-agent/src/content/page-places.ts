@@ -125,7 +125,10 @@ export class PagePlaces {
 async function waitFor(places: FairPlaces, organisation: string): Promise<() => void> {
   if (places.waitingOf(organisation) >= waitingMax) throw new PagesBusy('too many pages of its organisation wait');
   const caller = new AbortController();
-  const timer = setTimeout(() => caller.abort(new PagesBusy('pages of its organisation have had all of its places')), waitMs);
+  const timer = setTimeout(
+    () => caller.abort(new PagesBusy('pages of its organisation have had all of its places')),
+    waitMs,
+  );
   try {
     return await places.take(organisation, caller.signal);
   } finally {

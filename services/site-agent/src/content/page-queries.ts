@@ -86,7 +86,10 @@ class PageQueries implements Submittable {
 }
 
 /** Runs the queries of a page. Afterwards the session is as new; after an error it must be closed. */
-export async function runPageQueries(client: { query(queries: Submittable): unknown }, queries: readonly string[]): Promise<QueryRows[]> {
+export async function runPageQueries(
+  client: { query(queries: Submittable): unknown },
+  queries: readonly string[],
+): Promise<QueryRows[]> {
   const results = queries.map((): QueryRows => ({ columns: new Map(), rows: [] }));
   const own = (sql: string): Step => ({ sql, rows: null });
   const asked = queries.flatMap((sql, place): Step[] => [own(limit), { sql, rows: results[place] ?? null }]);

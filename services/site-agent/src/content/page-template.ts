@@ -66,7 +66,12 @@ export function parsePage(page: string): PagePart[] {
       else throw new PageError(`<?${name}?> without <?each?>`);
     } else if (name === 'none' && open.row === null) open.row = before;
     else if (name === 'end') {
-      parts.push({ kind: 'each', sql: open.sql, row: parseRow(open.row ?? before), none: open.row === null ? '' : before });
+      parts.push({
+        kind: 'each',
+        sql: open.sql,
+        row: parseRow(open.row ?? before),
+        none: open.row === null ? '' : before,
+      });
       open = null;
     } else throw new PageError(`<?${name}?> within <?each?>`);
   }
@@ -76,4 +81,5 @@ export function parsePage(page: string): PagePart[] {
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character);
+export const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => escapes[character] ?? character);

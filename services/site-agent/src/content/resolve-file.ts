@@ -1,4 +1,13 @@
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import path from 'node:path';
 import { errorCodeOf } from '@drydock/process/error-code';
 

@@ -20,7 +20,8 @@ export function readRestartSeconds(filesDir: string): number {
 }
 
 /** Passenger's other file: while it exists, each request gets a fresh process. */
-export const restartsAlways = (filesDir: string): boolean => existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
+export const restartsAlways = (filesDir: string): boolean =>
+  existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
 
 /**
  * O_NONBLOCK does not wait for a FIFO's reader, which may never come and would block everybody who needs this process.

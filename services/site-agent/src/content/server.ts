@@ -82,7 +82,9 @@ class ContentServer {
 
   private async visit(id: number, asked: Extract<Question, { ask: 'visit' }>): Promise<Answer | null> {
     const isApp = asked.app_runs || this.hasApp();
-    const app = isApp ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) } : null;
+    const app = isApp
+      ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
+      : null;
     // Files in public/ are sent as they are. Everything else of an application, above all its code, only the
     // application may answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
@@ -94,7 +96,8 @@ class ContentServer {
         return null;
       }
     }
-    const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked) : { found: resolved, body: undefined };
+    const { found, body } =
+      resolved.kind === 'file' ? await this.present(resolved, asked) : { found: resolved, body: undefined };
     const visit: Visit = { app, found };
     return body === undefined ? { value: visit } : { value: visit, body };
   }
@@ -115,7 +118,13 @@ class ContentServer {
       }
       const body = isWhole && size > 0 ? readAt(fd, 0, Math.min(size, firstBytes)) : Buffer.alloc(0);
       isKept = body.length < size;
-      const found = { kind: 'file' as const, handle: isKept ? this.keep(fd) : null, size, mtime: stats.mtimeNs.toString(36), extension };
+      const found = {
+        kind: 'file' as const,
+        handle: isKept ? this.keep(fd) : null,
+        size,
+        mtime: stats.mtimeNs.toString(36),
+        extension,
+      };
       return { found, body };
     } finally {
       if (!isKept) closeSync(fd);
@@ -146,7 +155,10 @@ function main(root: string, databaseUrl: string): void {
   const tell = (backendPid: number, isOverrun: boolean): void => {
     host.write(encodeFrame(0, { backend_pid: backendPid, is_overrun: isOverrun }));
   };
-  const pages = new PageRenderer(databaseUrl, { onOpen: (pid) => tell(pid, false), onOverrun: (pid) => tell(pid, true) });
+  const pages = new PageRenderer(databaseUrl, {
+    onOpen: (pid) => tell(pid, false),
+    onOverrun: (pid) => tell(pid, true),
+  });
   const apps = new AppRelay((id, says, body) => sendFrame(host, encodeFrame(id, says, body)));
   const server = new ContentServer(root, pages, apps);
   const hear = async ({ id, value, body }: Frame): Promise<void> => {

@@ -80,7 +80,10 @@ const loginOf = (site: FilledSite): Login => {
 
 test('an application finds no port of the sites’ cluster, for its own role, another’s or ours, and gets to its own database by its own address', async () => {
   const [own, other] = sites;
-  const rows = await runSql(cluster.adminUrl, `select datname as name from pg_database where datname like '${loginOf(own).user}%'`);
+  const rows = await runSql(
+    cluster.adminUrl,
+    `select datname as name from pg_database where datname like '${loginOf(own).user}%'`,
+  );
   const [{ name: database }] = z.tuple([z.object({ name: z.string() })]).parse(rows);
   const logins = {
     ownRoleAtThePort: { ...loginOf(own), port: cluster.port, database },

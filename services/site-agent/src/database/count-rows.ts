@@ -18,7 +18,11 @@ export async function countRows(url: string, table: CountRowsSpec): Promise<{ ro
 }
 
 async function countInPostgres(connectionString: string, { schema, name }: CountRowsSpec): Promise<number> {
-  const connection = new pg.Client({ connectionString, connectionTimeoutMillis: answerMs, statement_timeout: answerMs });
+  const connection = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: answerMs,
+    statement_timeout: answerMs,
+  });
   connection.on('error', () => undefined);
   await connection.connect();
   try {

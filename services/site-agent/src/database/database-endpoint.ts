@@ -104,9 +104,17 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
   }
 
-  private join(client: Socket, { protocol, parameters, rest }: Startup, database: ReleaseDatabase, settle: () => void): void {
+  private join(
+    client: Socket,
+    { protocol, parameters, rest }: Startup,
+    database: ReleaseDatabase,
+    settle: () => void,
+  ): void {
     const { siteId, inTurn } = this.options;
-    const startup = Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database.name]])), rest]);
+    const startup = Buffer.concat([
+      writeStartup(protocol, new Map([...parameters, ['database', database.name]])),
+      rest,
+    ]);
     // It is added before anything is awaited, so that a switch finds this session.
     const session = new EndpointSession(client, {
       database,

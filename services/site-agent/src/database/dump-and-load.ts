@@ -32,7 +32,9 @@ export function loadInto(
   entries: AsyncGenerator<OpenedEntry>,
   signal: AbortSignal,
 ): Promise<StageResult['database']> {
-  return database.engine === 'postgres' ? loadToPostgres(database, entries, signal) : loadToMariadb(database, entries, signal);
+  return database.engine === 'postgres'
+    ? loadToPostgres(database, entries, signal)
+    : loadToMariadb(database, entries, signal);
 }
 
 async function loadToPostgres(
@@ -71,7 +73,13 @@ async function loadToMariadb(
   } finally {
     await admin.close();
   }
-  const load = { admin: login, flavour: server.engine, sections: sectionsInTurn(entries), areAccountsLocked: true, signal };
+  const load = {
+    admin: login,
+    flavour: server.engine,
+    sections: sectionsInTurn(entries),
+    areAccountsLocked: true,
+    signal,
+  };
   const { findings } = await loadMariadb(load);
   return [...findingsOfMysql(findings)];
 }

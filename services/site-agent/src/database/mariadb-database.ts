@@ -149,14 +149,21 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   keepReadOnly(isOn: boolean): Promise<void> {
-    const change = isOn ? `REVOKE ${fillingRights} ON ${everything} FROM ${site}` : `GRANT ${fillingRights} ON ${everything} TO ${site}`;
+    const change = isOn
+      ? `REVOKE ${fillingRights} ON ${everything} FROM ${site}`
+      : `GRANT ${fillingRights} ON ${everything} TO ${site}`;
     return this.asAdmin((admin) => admin.run(change));
   }
 
   async probe(deadlineMs: number): Promise<SqlProbe> {
     try {
       await this.wake();
-      const login = { socketPath: this.running.socketPath, user: siteAccount, password: this.options.password, database: mariadbDatabase };
+      const login = {
+        socketPath: this.running.socketPath,
+        user: siteAccount,
+        password: this.options.password,
+        database: mariadbDatabase,
+      };
       const connection = await createConnection({ ...login, connectTimeout: deadlineMs });
       connection.on('error', () => undefined);
       try {
@@ -213,7 +220,10 @@ export class MariadbDatabase implements ReleaseDatabase {
   private async access(): Promise<JobAccess> {
     await this.wake();
     const { admin, engine, socketPath } = this.running;
-    return { database: { engine: 'mariadb', login: admin, release: engine.release }, socketFolder: path.dirname(socketPath) };
+    return {
+      database: { engine: 'mariadb', login: admin, release: engine.release },
+      socketFolder: path.dirname(socketPath),
+    };
   }
 
   private async start(): Promise<MysqlServer & RunningServer> {
@@ -251,7 +261,9 @@ export class MariadbDatabase implements ReleaseDatabase {
 
   private async open(admin: Admin): Promise<void> {
     const login = `IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(this.pagesPassword)}'`;
-    await admin.run(`CREATE OR REPLACE USER ${pages} ${login} WITH MAX_USER_CONNECTIONS 10 MAX_STATEMENT_TIME ${pageSeconds}`);
+    await admin.run(
+      `CREATE OR REPLACE USER ${pages} ${login} WITH MAX_USER_CONNECTIONS 10 MAX_STATEMENT_TIME ${pageSeconds}`,
+    );
     await admin.run(`GRANT SELECT, SHOW VIEW, EXECUTE ON ${everything} TO ${pages}`);
     await admin.run('SET GLOBAL event_scheduler = ON');
   }

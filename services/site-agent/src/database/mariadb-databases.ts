@@ -41,7 +41,8 @@ export class MariadbDatabases implements SiteDatabases {
 
   async choose(): Promise<Settled> {
     const engine = await this.newest();
-    if (engine === null) throw new SiteHostError('database_not_offered', 'there is no MariaDB: npm run engines -- mariadb@11.8');
+    if (engine === null)
+      throw new SiteHostError('database_not_offered', 'there is no MariaDB: npm run engines -- mariadb@11.8');
     return { version: engine.version, account: await this.options.accounts.allocate() };
   }
 

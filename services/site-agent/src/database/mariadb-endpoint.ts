@@ -39,7 +39,11 @@ export class MariadbEndpoint implements SiteEndpoint {
   constructor(options: EndpointOptions) {
     this.options = options;
     const judge = (): object => ({});
-    this.address = new DatabaseAddress(judge, (client, _greeting, settle) => void this.admit(client, settle), options.inTurn);
+    this.address = new DatabaseAddress(
+      judge,
+      (client, _greeting, settle) => void this.admit(client, settle),
+      options.inTurn,
+    );
   }
 
   get isInUse(): boolean {

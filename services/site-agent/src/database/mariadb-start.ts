@@ -36,7 +36,9 @@ export class MariadbStart implements SessionStart {
   /** The message that replaces the last packet that was read. */
   refuse(why: Refusal): Buffer {
     const [code, message, sqlState] = refusals[why];
-    return this.number === null ? writeMysqlError(code, message) : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
+    return this.number === null
+      ? writeMysqlError(code, message)
+      : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
   }
 
   /** The greeting is read whole; of later packets only the type. */
@@ -54,7 +56,8 @@ export class MariadbStart implements SessionStart {
     if (this.head.length < this.headBytes) return;
     this.sequence = this.head[3] ?? 0;
     const kind = this.head[packetHeadBytes];
-    if (this.number === null && kind === greetingProtocol) this.number = readSessionNumber(this.head.subarray(packetHeadBytes));
+    if (this.number === null && kind === greetingProtocol)
+      this.number = readSessionNumber(this.head.subarray(packetHeadBytes));
     else if (kind === okPacket) this.isAuthenticated = true;
     this.rest = Math.max(0, packetHeadBytes + this.lengthOfPacket - this.head.length);
     this.head = Buffer.alloc(0);

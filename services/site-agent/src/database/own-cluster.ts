@@ -59,7 +59,13 @@ export class OwnCluster {
       folder,
       major,
       log,
-      serverOptions: () => ({ port: socketNumber(account), account, isSocketOnly: true, sessionBytes: customerSessionBytes, settings }),
+      serverOptions: () => ({
+        port: socketNumber(account),
+        account,
+        isSocketOnly: true,
+        sessionBytes: customerSessionBytes,
+        settings,
+      }),
       onUp: async (server) => {
         this.server = server;
       },

@@ -157,7 +157,11 @@ class PostgresDatabase implements ReleaseDatabase {
 
 /** Probes with a session of its own. Never throws. */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs });
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: deadlineMs,
+    query_timeout: deadlineMs,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();

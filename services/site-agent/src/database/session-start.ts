@@ -35,7 +35,10 @@ export class PostgresStart implements SessionStart {
 
   push(chunk: Buffer): void {
     for (let at = 0; at < chunk.length && this.number === null; ) {
-      const taken = this.rest > 0 ? Math.min(this.rest, chunk.length - at) : Math.min(toldBytes - this.head.length, chunk.length - at);
+      const taken =
+        this.rest > 0
+          ? Math.min(this.rest, chunk.length - at)
+          : Math.min(toldBytes - this.head.length, chunk.length - at);
       if (this.rest > 0) this.rest -= taken;
       else this.readHead(chunk.subarray(at, at + taken));
       at += taken;

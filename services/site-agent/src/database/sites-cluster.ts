@@ -58,7 +58,12 @@ export class SitesCluster {
    * `name` is the host's own and the same at every start. With `socketFolder` every connection uses the socket there,
    * whatever host the URL names, because anybody could take the port of a server that is down. Null: the port is used.
    */
-  constructor(adminUrl: string, socketFolder: string | null, name: string, wake = (): Promise<void> => Promise.resolve()) {
+  constructor(
+    adminUrl: string,
+    socketFolder: string | null,
+    name: string,
+    wake = (): Promise<void> => Promise.resolve(),
+  ) {
     this.name = name;
     this.socketFolder = socketFolder;
     this.wake = wake;
@@ -134,7 +139,9 @@ export class SitesCluster {
   /** The address for the sessions of sites' roles. */
   get address(): ServerAddress {
     const port = Number(this.url.port || 5432);
-    return this.socketFolder === null ? { host: this.url.hostname, port } : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
+    return this.socketFolder === null
+      ? { host: this.url.hostname, port }
+      : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
   }
 
   /**
@@ -169,7 +176,9 @@ export class SitesCluster {
   /** A site's role may enter its own databases only, so the common ones are closed to everybody by default. */
   private async closeCommonDatabases(): Promise<void> {
     // Two hosts that start at once would conflict in the catalogue's rows ("tuple concurrently updated").
-    const revokes = ['postgres', 'template1'].map((name) => `revoke connect, temporary on database ${quoteName(name)} from public`);
+    const revokes = ['postgres', 'template1'].map(
+      (name) => `revoke connect, temporary on database ${quoteName(name)} from public`,
+    );
     await this.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
   }
 
@@ -206,18 +215,25 @@ export class SitesCluster {
 
   /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
   async endSessions(database: string): Promise<void> {
-    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [database]);
+    await this.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
+      [database],
+    );
   }
 
   /** Ends these sessions, if they are the role's own in that database. */
   async endSessionsOf(role: string, database: string, pids: number[]): Promise<void> {
-    const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
+    const sql =
+      'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
     await this.query(sql, [pids, role, database]);
   }
 
   /** Ends all sessions of the role in its database. Dumps and loads have roles of their own and go on. */
   async endAllSessionsOf(role: string, database: string): Promise<void> {
-    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [role, database]);
+    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [
+      role,
+      database,
+    ]);
   }
 
   async listDatabases(owner: string): Promise<string[]> {
@@ -230,7 +246,11 @@ export class SitesCluster {
    * gone.
    */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
-    const { rows } = await this.query(lookSql, [role, database, [`${readOnlyMark}=on`, 'default_transaction_read_only=on']]);
+    const { rows } = await this.query(lookSql, [
+      role,
+      database,
+      [`${readOnlyMark}=on`, 'default_transaction_read_only=on'],
+    ]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
   }
 

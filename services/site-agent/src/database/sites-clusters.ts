@@ -54,7 +54,8 @@ export class SitesClusters {
   async of(name: string | undefined): Promise<SitesCluster> {
     if (name !== undefined) return (await this.openOwn(name)).cluster;
     const { shared } = this.options;
-    if (shared === null) throw new SiteHostError('internal', 'the database is in a Postgres that SITES_DATABASE_URL does not name');
+    if (shared === null)
+      throw new SiteHostError('internal', 'the database is in a Postgres that SITES_DATABASE_URL does not name');
     return shared;
   }
 
@@ -106,7 +107,12 @@ export class SitesClusters {
     const { name: hostName, accounts, log } = this.options;
     const open = async (): Promise<OwnCluster> => {
       await this.removals.get(name)?.catch(() => undefined);
-      return OwnCluster.open({ folder: this.folderOf(name), name: hostName, accounts, log: log.child({ cluster: name }) });
+      return OwnCluster.open({
+        folder: this.folderOf(name),
+        name: hostName,
+        accounts,
+        log: log.child({ cluster: name }),
+      });
     };
     const opening = open();
     this.own.set(name, opening);

@@ -1,5 +1,10 @@
 import { Readable } from 'node:stream';
-import { archiveRoots, type PackResult, type PackSpec, type ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
+import {
+  archiveRoots,
+  type PackResult,
+  type PackSpec,
+  type ProgramDatabase,
+} from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { describeFolder } from '@drydock/archive/files/top-folder';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
@@ -52,10 +57,16 @@ export async function packRelease({
     ],
     sink,
     key,
-    identity: { archiveId: spec.archive_id, siteId: spec.origin.site_id, orgId: spec.origin.organisation_id, sequence: spec.sequence },
+    identity: {
+      archiveId: spec.archive_id,
+      siteId: spec.origin.site_id,
+      orgId: spec.origin.organisation_id,
+      sequence: spec.sequence,
+    },
     createdAt: new Date(spec.created_at),
     ...(parents.length > 0 && { parent: parents }),
-    onProgress: ({ rawBytes }) => progress(rawBytes / Math.max(spec.expected_raw_bytes ?? rawBytes + guessedBytes, rawBytes, 1)),
+    onProgress: ({ rawBytes }) =>
+      progress(rawBytes / Math.max(spec.expected_raw_bytes ?? rawBytes + guessedBytes, rawBytes, 1)),
     onSkip: skipped.add,
   });
   return {

@@ -52,8 +52,14 @@ export class ReleaseStore {
     const beside = `${this.folder.releaseDir(releaseId)}.next-${randomBytes(6).toString('hex')}`;
     this.unfinished.set(beside, place.database);
     try {
-      const database = await (kept === null ? this.databases.create(record, place) : this.databases.open(record, place));
-      return await this.prepareFolder(record, { release_id: releaseId, ...place }, { beside, database, isKept: kept !== null });
+      const database = await (kept === null
+        ? this.databases.create(record, place)
+        : this.databases.open(record, place));
+      return await this.prepareFolder(
+        record,
+        { release_id: releaseId, ...place },
+        { beside, database, isKept: kept !== null },
+      );
     } catch (error) {
       this.unfinished.delete(beside);
       throw error;
@@ -101,8 +107,10 @@ export class ReleaseStore {
    */
   async sweep(record: SiteRecord): Promise<void> {
     await closeToOthers(this.folder.root, record.uid);
-    for (const releaseId of await this.folder.listReleases()) await closeToOthers(this.folder.releaseDir(releaseId), record.uid);
-    for (const folder of await this.folder.clearLeftovers()) if (!this.unfinished.has(folder)) await this.removal.moveAside(folder);
+    for (const releaseId of await this.folder.listReleases())
+      await closeToOthers(this.folder.releaseDir(releaseId), record.uid);
+    for (const folder of await this.folder.clearLeftovers())
+      if (!this.unfinished.has(folder)) await this.removal.moveAside(folder);
     await this.dropOrphans(record);
   }
 
@@ -112,7 +120,9 @@ export class ReleaseStore {
   }
 
   private async dropOrphans(record: SiteRecord): Promise<void> {
-    const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
+    const releases = await Promise.all(
+      (await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)),
+    );
     // A release that does not name its database may own any of them.
     const named = releases.flatMap((release) => (release === null ? [] : [release.database]));
     if (named.length < releases.length) return;

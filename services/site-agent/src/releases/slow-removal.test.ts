@@ -29,7 +29,11 @@ const expectEmptyTrash = (): Promise<unknown> =>
 /** Runs a shell's lines in the site's files, as the site's account. */
 async function inFiles(script: string): Promise<void> {
   const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
-  const child = spawn('/bin/sh', ['-c', script], { ...account, cwd: site.files_dir, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn('/bin/sh', ['-c', script], {
+    ...account,
+    cwd: site.files_dir,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   await once(child, 'exit');
 }
 
@@ -80,7 +84,8 @@ async function folderThatStays(sitesDir: string, name: string): Promise<string> 
   await mkdir(path.join(files, 'closed'), { recursive: true });
   await mkdir(path.join(files, 'open', 'er'), { recursive: true });
   for (const file of ['closed/stays', 'open/er/goes', 'goes']) await writeFile(path.join(files, file), '');
-  if (isRoot) for (const place of ['', 'open', 'open/er', 'closed']) await chown(path.join(files, place), 200_777, 200_777);
+  if (isRoot)
+    for (const place of ['', 'open', 'open/er', 'closed']) await chown(path.join(files, place), 200_777, 200_777);
   await chmod(path.join(sitesDir, 'trash'), 0o711);
   await chmod(path.join(files, 'closed'), 0o500);
   return files;
@@ -123,11 +128,15 @@ test('the age of the oldest folder in the trash is a metric', async () => {
     removal.resume().then(() => process.stdout.write('ready'));
     setInterval(() => undefined, 1_000);`;
   const port = await findFreePort();
-  const child = spawn(process.execPath, ['--require', './packages/service/dist/telemetry/telemetry.js', '-e', program, folder], {
-    cwd: path.resolve(__dirname, '../../../..'),
-    env: { PATH: process.env['PATH'], OTEL_EXPORTER_PROMETHEUS_PORT: String(port) },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--require', './packages/service/dist/telemetry/telemetry.js', '-e', program, folder],
+    {
+      cwd: path.resolve(__dirname, '../../../..'),
+      env: { PATH: process.env['PATH'], OTEL_EXPORTER_PROMETHEUS_PORT: String(port) },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const gone = once(child, 'exit');
   try {
     await once(child.stdout, 'data');
@@ -214,5 +223,7 @@ test('a folder that becomes a link while it is removed leads the removal out of 
 
 const asRoot = isRoot ? test : test.skip;
 asRoot("nor does it lead the removal out that has root's rights (as root)", async () => {
-  expect(await leftAfterExchange(await detectIsolation(), { isFollowed: false, isOfRoot: true })).toBe(fileNames.length);
+  expect(await leftAfterExchange(await detectIsolation(), { isFollowed: false, isOfRoot: true })).toBe(
+    fileNames.length,
+  );
 });

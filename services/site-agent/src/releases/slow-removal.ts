@@ -121,7 +121,12 @@ export class SlowRemoval {
     if (this.stopping.signal.aborted) return;
     const pauseMs = this.againMs * 2 ** Math.min(attempt, doublingsMost);
     const isOld = Date.now() - (this.since.get(folder) ?? 0) > dayMs;
-    const told = { folder: path.basename(folder), ...why, again_in_seconds: pauseMs / 1_000, ...(isOld && { alarm: 'trash_not_removed' }) };
+    const told = {
+      folder: path.basename(folder),
+      ...why,
+      again_in_seconds: pauseMs / 1_000,
+      ...(isOld && { alarm: 'trash_not_removed' }),
+    };
     this.log[isOld || 'err' in why ? 'error' : 'warn'](told, 'old files could not be removed; they are tried again');
     const timer = setTimeout(() => {
       this.timers.delete(timer);
@@ -160,7 +165,13 @@ export class SlowRemoval {
     return runChildJob({
       start: (stdio) =>
         startSiteProgram(
-          { isolation, uid: account, rights, program: 'releases/empty-folder.program.js', files: { dir, writable: true } },
+          {
+            isolation,
+            uid: account,
+            rights,
+            program: 'releases/empty-folder.program.js',
+            files: { dir, writable: true },
+          },
           stdio,
         ),
       setup: { dir: filesPathIn(isolation, dir), ...this.pace },
@@ -181,7 +192,9 @@ async function movedAsideAt(folder: string): Promise<number> {
 /** The folders of customers' files in a folder of a site or of a release. All folders above them are ours. */
 async function filesFoldersIn(folder: string): Promise<string[]> {
   const releases = await namesIn(path.join(folder, 'releases'));
-  const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) => path.join(release, 'files'));
+  const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) =>
+    path.join(release, 'files'),
+  );
   const found = await Promise.all(candidates.map(async (files) => ((await isFolder(files)) ? [files] : [])));
   return found.flat();
 }

@@ -34,7 +34,14 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
       flush(rawBytes);
       progress(rawBytes / Math.max(rawBytesTotal, 1));
     };
-    const extracted = await extract({ chain, key, roots: { [archiveRoots.files]: filesDir }, signal, onProgress, onLost: lost.add });
+    const extracted = await extract({
+      chain,
+      key,
+      roots: { [archiveRoots.files]: filesDir },
+      signal,
+      onProgress,
+      onLost: lost.add,
+    });
     await giveFolder();
     await syncFileSystem(filesDir, signal);
     return extracted;
@@ -58,9 +65,14 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
 }
 
 /** Null for an archive from before folders were described. */
-async function describedFolder(chain: readonly ArchiveLink[], key: readonly DerivedKeys[], signal: AbortSignal): Promise<Buffer | null> {
+async function describedFolder(
+  chain: readonly ArchiveLink[],
+  key: readonly DerivedKeys[],
+  signal: AbortSignal,
+): Promise<Buffer | null> {
   try {
-    for await (const entry of openEntries({ chain, key, root: archiveRoots.folder, signal })) return await buffer(entry.content());
+    for await (const entry of openEntries({ chain, key, root: archiveRoots.folder, signal }))
+      return await buffer(entry.content());
   } catch (error) {
     if (!(error instanceof ArchiveError && error.reason === 'unknown_root')) throw error;
   }

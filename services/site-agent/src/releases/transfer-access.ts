@@ -43,7 +43,9 @@ export class TransferAccess {
 
   /** A role that reads everything in the database, and changes nothing. */
   async readerUrl(database: string): Promise<string> {
-    const login = await this.remember(this.readers, database, (admin) => makeReader({ admin, database, tag: this.tag }));
+    const login = await this.remember(this.readers, database, (admin) =>
+      makeReader({ admin, database, tag: this.tag }),
+    );
     // The owner may have revoked it since.
     await this.withAdmin((admin) => grantConnect(admin, login.role, database));
     return loginUrl(this.serverUrl, login, database);
@@ -51,7 +53,9 @@ export class TransferAccess {
 
   /** A role that acts as the owner, for one load: {@link dropLoader} ends it. */
   async openLoader(database: string, owner: string): Promise<LoaderAccess> {
-    const login = await this.remember(this.loaders, database, (admin) => makeLoader({ admin, database, owner, tag: this.tag }));
+    const login = await this.remember(this.loaders, database, (admin) =>
+      makeLoader({ admin, database, owner, tag: this.tag }),
+    );
     return { url: loginUrl(this.serverUrl, login, database), role: owner };
   }
 

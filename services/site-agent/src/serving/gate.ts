@@ -56,7 +56,8 @@ export class Gate {
     client.once('close', () => left.abort());
     return this.pass(left.signal).then(
       () => null,
-      (error: unknown) => (error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'),
+      (error: unknown) =>
+        error instanceof GateError ? `the site is being restored (${error.message})` : 'not available',
     );
   }
 

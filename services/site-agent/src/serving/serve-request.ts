@@ -17,8 +17,17 @@ export class PageUnavailable extends Error {
   override readonly name = 'PageUnavailable';
 }
 
-export function sendText(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': Buffer.byteLength(text), ...headers });
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, {
+    'content-type': 'text/plain; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  });
   response.end(text);
 }
 
@@ -36,7 +45,11 @@ function leaveWhenSent(response: ServerResponse, leave: () => void): void {
 }
 
 function sendHtml(response: ServerResponse, html: Buffer, isHead: boolean): void {
-  const headers = { 'content-type': 'text/html; charset=utf-8', 'content-length': html.length, 'cache-control': 'no-store' };
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': html.length,
+    'cache-control': 'no-store',
+  };
   response.writeHead(200, headers);
   response.end(isHead ? undefined : html);
 }
@@ -48,7 +61,12 @@ interface File {
   rest: RestOfFile | null;
 }
 
-async function sendFile(request: IncomingMessage, response: ServerResponse, release: Release, { found, body, rest }: File): Promise<void> {
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  release: Release,
+  { found, body, rest }: File,
+): Promise<void> {
   const { size } = found;
   const etag = `"${release.releaseId}-${found.mtime}-${size.toString(36)}"`;
   // A release may be replaced at any moment, so clients have to revalidate each use.
@@ -82,16 +100,29 @@ const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || met
 const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
 
 /** Answers one request from one release, whatever happens to the site's pointer meanwhile. */
-export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
-  const isWhole = request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
-  const question = { path: pathOf(request), is_read: isRead(request), is_whole: isWhole, app_runs: release.app.running !== null };
+export async function serveRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  release: Release,
+  isProbe: boolean,
+): Promise<void> {
+  const isWhole =
+    request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
+  const question = {
+    path: pathOf(request),
+    is_read: isRead(request),
+    is_whole: isWhole,
+    app_runs: release.app.running !== null,
+  };
   const { content } = release;
   // A probe is told the process before anything else is asked.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null
       ? await content.visit(question)
-      : await due.process.use(() => content.visitApp(question, new AppVisit(request, response, due.process), due.restart_seconds));
+      : await due.process.use(() =>
+          content.visitApp(question, new AppVisit(request, response, due.process), due.restart_seconds),
+        );
   if (visited === null) return;
   const { visit, body, rest, leave } = visited;
   const { app, found } = visit;

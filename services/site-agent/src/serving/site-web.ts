@@ -71,13 +71,21 @@ export class SiteWeb {
     // Once the head is sent, the status cannot be changed any more: the client must see that the body is cut off.
     if (response.headersSent) response.destroy();
     else if (error instanceof SandboxUnavailable) {
-      sendText(response, 503, 'This application is not started: nothing would keep it apart on this machine (sandbox_unavailable)\n');
-    } else if (error instanceof DiskFull) sendText(response, 503, 'This application is not started: its site has used up its disk space\n');
+      sendText(
+        response,
+        503,
+        'This application is not started: nothing would keep it apart on this machine (sandbox_unavailable)\n',
+      );
+    } else if (error instanceof DiskFull)
+      sendText(response, 503, 'This application is not started: its site has used up its disk space\n');
     else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
     else if (isHeld) sendText(response, 503, 'This site is being restored\n', { 'retry-after': '2' });
-    else if (error instanceof PageUnavailable) sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
-    else if (error instanceof PagesBusy) sendText(response, 503, 'Too many pages are being shown at once\n', { 'retry-after': '2' });
-    else if (error instanceof ContentError) sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
+    else if (error instanceof PageUnavailable)
+      sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
+    else if (error instanceof PagesBusy)
+      sendText(response, 503, 'Too many pages are being shown at once\n', { 'retry-after': '2' });
+    else if (error instanceof ContentError)
+      sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
     else sendText(response, 500, 'This page could not be shown\n');
   }
 

@@ -80,7 +80,11 @@ async function visitVictim(times: number): Promise<Measured> {
     statuses.add(response.status);
   }
   tookMs.sort((left, right) => left - right);
-  return { statuses, medianMs: tookMs[Math.floor(tookMs.length / 2)] ?? 0, highMs: tookMs[Math.floor(tookMs.length * 0.9)] ?? 0 };
+  return {
+    statuses,
+    medianMs: tookMs[Math.floor(tookMs.length / 2)] ?? 0,
+    highMs: tookMs[Math.floor(tookMs.length * 0.9)] ?? 0,
+  };
 }
 
 /** A program of the attacker's, with least priority: what it takes of the processor is not what this is about. */
@@ -139,14 +143,17 @@ test('while an application says one byte at a time by 64 connections outside and
   }
 });
 
-test.each([64, 300])('while an application answers %i visitors in chunks of one byte, other sites’ pages come as ever', async (count) => {
-  await writeFile(`${attacker.files_dir}/app.js`, endless);
-  await visitVictim(50);
-  const quiet = await visitVictim(200);
-  const visitors = await attack(visitorsSource, [new URL(attacker.url).port, String(count)]);
-  try {
-    await expectAsEver(quiet);
-  } finally {
-    await visitors.end();
-  }
-});
+test.each([64, 300])(
+  'while an application answers %i visitors in chunks of one byte, other sites’ pages come as ever',
+  async (count) => {
+    await writeFile(`${attacker.files_dir}/app.js`, endless);
+    await visitVictim(50);
+    const quiet = await visitVictim(200);
+    const visitors = await attack(visitorsSource, [new URL(attacker.url).port, String(count)]);
+    try {
+      await expectAsEver(quiet);
+    } finally {
+      await visitors.end();
+    }
+  },
+);

@@ -14,9 +14,10 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { DestroyedFences } from './destroyed-fences';
-import { Site, type SiteSurroundings } from './site';
+import { Site } from './site';
 import { newSiteRole, SiteFolder, type SiteRecord } from './site-folder';
 import { siteJobKinds } from './site-jobs';
+import type { SiteSurroundings } from './site-surroundings';
 
 /** The pause before a site is opened again, for example because its port is taken or its database cannot be reached. */
 const reopenMs = 5_000;
@@ -58,12 +59,14 @@ export class HostedSites {
     const folders: SiteFolder[] = [];
     for (const mode of modes) {
       await mkdir(path.join(this.sitesDir, mode), { recursive: true, mode: 0o711 });
-      for (const siteId of await readdir(path.join(this.sitesDir, mode))) folders.push(new SiteFolder(this.sitesDir, mode, siteId));
+      for (const siteId of await readdir(path.join(this.sitesDir, mode)))
+        folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
     const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
     // A folder without a record was never given out as a site.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
-    for (const { record } of known) for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
+    for (const { record } of known)
+      for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
     const opening = known.map(({ folder, record }) => {
       const site = new Site(folder, record, this.around);
       this.sites.set(record.site_id, site);
@@ -144,7 +147,10 @@ export class HostedSites {
   /** The site exists, so it must not be reported as lost or destroyed. */
   private assertReadable(siteId: string): void {
     if (this.unreadable.has(siteId))
-      throw new SiteHostError('internal', `the record of site ${siteId} cannot be read: mend it, and start the host again`);
+      throw new SiteHostError(
+        'internal',
+        `the record of site ${siteId} cannot be read: mend it, and start the host again`,
+      );
   }
 
   /**
@@ -156,7 +162,10 @@ export class HostedSites {
       return await folder.readRecord();
     } catch (error) {
       this.unreadable.add(path.basename(folder.root));
-      this.around.log.error({ err: error, folder: folder.root }, 'the record of a site could not be read; it is not served');
+      this.around.log.error(
+        { err: error, folder: folder.root },
+        'the record of a site could not be read; it is not served',
+      );
       return null;
     }
   }
@@ -189,7 +198,10 @@ export class HostedSites {
     return site.describe();
   }
 
-  private async newRecord(siteId: string, { domain, mode, organisation_id, database }: EnsureSite): Promise<SiteRecord> {
+  private async newRecord(
+    siteId: string,
+    { domain, mode, organisation_id, database }: EnsureSite,
+  ): Promise<SiteRecord> {
     return {
       site_id: siteId,
       mode,

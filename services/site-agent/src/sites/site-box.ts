@@ -27,7 +27,8 @@ export interface SiteProgram {
 }
 
 /** The path of the files for the program. */
-export const filesPathIn = (isolation: Isolation, dir: string): string => (isolation.kind === 'none' ? dir : filesInBox);
+export const filesPathIn = (isolation: Isolation, dir: string): string =>
+  isolation.kind === 'none' ? dir : filesInBox;
 
 /** The database for the program, by its socket if it has one. */
 export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {

@@ -38,7 +38,11 @@ export type SiteRecord = z.infer<typeof siteRecordSchema>;
  * release.json: the database that belongs to the files beside it, and its cluster. Absent: the shared cluster, or none
  * if the site's databases are servers.
  */
-const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string(), cluster: z.string().optional() });
+const releaseRecordSchema = z.strictObject({
+  release_id: z.string(),
+  database: z.string(),
+  cluster: z.string().optional(),
+});
 export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 
 /** app.json: counters that go on after a restart of the host. */

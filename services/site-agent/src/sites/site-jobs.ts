@@ -61,8 +61,18 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
   const database = databaseIn(isolation, reader);
   const { socketFolder } = reader;
   const releasesDir = await realpath(path.join(filesDir, '../..'));
-  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), releases_dir: releasesDir, database };
-  return runIn(site, { setup, files: { dir: filesDir, writable: false }, socketFolder, result: packResultSchema }, context);
+  const setup: ProgramSetup = {
+    work: 'pack',
+    spec,
+    files_dir: filesPathIn(isolation, filesDir),
+    releases_dir: releasesDir,
+    database,
+  };
+  return runIn(
+    site,
+    { setup, files: { dir: filesDir, writable: false }, socketFolder, result: packResultSchema },
+    context,
+  );
 }
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {

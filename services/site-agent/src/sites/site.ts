@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { CpuShares, WorkKind } from '@drydock/agent/host/cpu-shares';
+import type { WorkKind } from '@drydock/agent/host/cpu-shares';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
 import {
   type AppDescription,
@@ -15,23 +15,20 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { pointDurably } from '@drydock/process/durable-file';
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { GuardedChild } from '@drydock/process/guarded-child';
-import type { BoxNetwork, Isolation } from '@drydock/process/isolation';
+import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import { AppNetwork } from '../apps/app-network';
-import type { OutgoingPolicy } from '../apps/outgoing';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
-import type { PagePlaces } from '../content/page-places';
-import type { DatabasesByEngine } from '../database/databases-by-engine';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
 import { Release } from '../releases/release';
 import { closeToOthers, ReleaseStore } from '../releases/release-store';
-import type { SlowRemoval } from '../releases/slow-removal';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
 import { SiteDisk } from './site-disk';
 import type { SiteFolder, SiteRecord } from './site-folder';
+import type { SiteSurroundings } from './site-surroundings';
 
 /** Longer than a page's statement may take, shorter than visitors put up with. */
 const drainMs = 3_000;
@@ -41,28 +38,6 @@ const drainMs = 3_000;
  */
 const switchFreezeMs = 15_000;
 const portLimitMs = 10_000;
-
-export interface SiteSurroundings {
-  host: string;
-  databases: DatabasesByEngine;
-  removal: SlowRemoval;
-  cpu: CpuShares;
-  /** The organisations' shares of this host for pages. */
-  places: PagePlaces;
-  /** The limit for the live files of a site, and for its live database as well. */
-  diskBytes: number;
-  /** The means that keep a site's programs apart from everything else. */
-  isolation: Isolation;
-  /** Whether an application has a network of its own. */
-  network: BoxNetwork;
-  /** The policy for applications' connections from a network of their own. */
-  outgoing: OutgoingPolicy;
-  /** Whether applications run without isolation. */
-  isRiskTaken: boolean;
-  /** Runs one change of a site at a time: a job's changes of its releases take turns with its other changes. */
-  inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
-  log: Log;
-}
 
 /** A release that a job fills, and the access to its database for that. */
 export interface PreparedRelease {
@@ -110,7 +85,9 @@ export class Site {
       inTurn,
     });
     const network =
-      around.network.kind === 'machine' ? null : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
+      around.network.kind === 'machine'
+        ? null
+        : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
     this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
@@ -302,7 +279,13 @@ export class Site {
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
     if (this.current === null)
-      return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail: 'the site has no release yet' };
+      return {
+        http_status: null,
+        app_generation: null,
+        sql_ok: false,
+        sql_answered: true,
+        detail: 'the site has no release yet',
+      };
     const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
@@ -330,7 +313,11 @@ export class Site {
   }
 
   private async point(releaseId: string): Promise<void> {
-    await pointDurably(this.folder.currentLink, path.join('releases', releaseId), () => void faultpoint('site_host.switch.before_rename'));
+    await pointDurably(
+      this.folder.currentLink,
+      path.join('releases', releaseId),
+      () => void faultpoint('site_host.switch.before_rename'),
+    );
     faultpoint('site_host.switch.after_rename');
   }
 
@@ -350,7 +337,11 @@ export class Site {
   /** In its own network the application finds the same port at its loopback, whatever address this host has. */
   private appUrl(database: ReleaseDatabase): string {
     const place = this.endpointPlace;
-    return this.databases.urlOf(this.record, this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place, database);
+    return this.databases.urlOf(
+      this.record,
+      this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place,
+      database,
+    );
   }
 
   private async openRelease(releaseId: string): Promise<Release> {
@@ -361,7 +352,10 @@ export class Site {
       database,
       filesDir: this.folder.filesDir(releaseId),
       openApp: (filesDir) =>
-        this.app.openRunner(filesDir, { url: this.appUrl(database), accept: (client) => this.endpoint.accept(client, database) }),
+        this.app.openRunner(filesDir, {
+          url: this.appUrl(database),
+          accept: (client) => this.endpoint.accept(client, database),
+        }),
       openContent: (filesDir) => this.openContent(filesDir, database, door),
     });
     this.served.add(release);
@@ -375,7 +369,17 @@ export class Site {
     const organisation = (): string => this.organisation;
     const endSessions = (numbers: number[]): Promise<void> => database.endSessions(numbers);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    return new Content({ isolation, filesDir, uid: this.record.uid, pages, log, places, organisation, endSessions, onStart });
+    return new Content({
+      isolation,
+      filesDir,
+      uid: this.record.uid,
+      pages,
+      log,
+      places,
+      organisation,
+      endSessions,
+      onStart,
+    });
   }
 
   private async requireRelease(releaseId: string): Promise<ReleaseDatabase> {
@@ -385,6 +389,7 @@ export class Site {
   }
 
   private requireNotCurrent(releaseId: string): void {
-    if (releaseId === this.current?.releaseId) throw new SiteHostError('release_is_current', `${releaseId} is the live release`);
+    if (releaseId === this.current?.releaseId)
+      throw new SiteHostError('release_is_current', `${releaseId} is the live release`);
   }
 }

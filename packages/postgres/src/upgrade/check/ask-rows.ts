@@ -38,7 +38,13 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
  * questions are asked in one snapshot. The code runs as the owner of the object, in a transaction that cannot write,
  * and its session is ended when its time is over. Its answer only becomes a finding.
  */
-export function askRows({ url, databaseName, toMajor, signal, limits = defaultLimits }: RowsRequest): Promise<Finding[]> {
+export function askRows({
+  url,
+  databaseName,
+  toMajor,
+  signal,
+  limits = defaultLimits,
+}: RowsRequest): Promise<Finding[]> {
   const endMs = performance.now() + limits.totalMs;
   return withReader({ url, databaseName, signal, tag: tagOf(databaseName, toMajor) }, async ({ admin, reader }) => {
     await reader.query('begin isolation level repeatable read read only');
@@ -60,7 +66,9 @@ export function askRows({ url, databaseName, toMajor, signal, limits = defaultLi
       for (const question of questions) {
         const leftMs = Math.floor(endMs - performance.now());
         answers.push(
-          leftMs > 0 ? await asker.ask(question, Math.min(leftMs, limits.statementMs)) : unknown(question, 'there was no time left'),
+          leftMs > 0
+            ? await asker.ask(question, Math.min(leftMs, limits.statementMs))
+            : unknown(question, 'there was no time left'),
         );
       }
     } finally {
@@ -107,7 +115,8 @@ const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unk
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));
-  if (!(error instanceof pg.DatabaseError) || ['42501', '23514'].includes(state) || state.startsWith('25')) return false;
+  if (!(error instanceof pg.DatabaseError) || ['42501', '23514'].includes(state) || state.startsWith('25'))
+    return false;
   return error.where === undefined ? isPermanentForReader(state) : isPermanentSqlState(state);
 }
 const timeoutCode = '57014';
@@ -157,7 +166,11 @@ class Asker {
    * A question comes after the statement that fixes the snapshot. From then on no code can make the transaction one
    * that writes.
    */
-  private async run(question: RowQuestion, role: string, { ms, late }: { ms: number; late: AbortSignal }): Promise<Answer> {
+  private async run(
+    question: RowQuestion,
+    role: string,
+    { ms, late }: { ms: number; late: AbortSignal },
+  ): Promise<Answer> {
     const { url, databaseName, snapshot, signal } = this.around;
     const { client, close } = await openSession(loginUrl(url, await this.login(role), databaseName), {
       purpose: 'load',
@@ -204,7 +217,10 @@ async function answerOf({ object, sql, complain }: RowQuestion, client: pg.Clien
   } catch (error) {
     if (!isSure(error)) throw error;
     const said = reasonOf(error);
-    return { object, refused: `its functions as they are now fail for rows that are there: ${said}. ${remedyFor(said)}` };
+    return {
+      object,
+      refused: `its functions as they are now fail for rows that are there: ${said}. ${remedyFor(said)}`,
+    };
   }
 }
 
@@ -218,7 +234,9 @@ function reasonOf(error: unknown): string {
 
 /** Refusals one by one. What was not checked is listed by name, together where the reason is the same. */
 function findingsOf(answers: readonly Answer[]): Finding[] {
-  const refused = answers.flatMap(({ object, refused: why }) => (why === undefined ? [] : [`${object} cannot go over: ${why}`]));
+  const refused = answers.flatMap(({ object, refused: why }) =>
+    why === undefined ? [] : [`${object} cannot go over: ${why}`],
+  );
   const unchecked = new Map<string, string[]>();
   for (const { object, unknown: why } of answers) {
     if (why === undefined) continue;

@@ -39,9 +39,14 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
 export async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');
   const reader = await stage.reader('target');
-  const [roles, objects] = await Promise.all([readRows(server, foundSchema, rolesSql), readRows(reader, foundSchema, objectsSql)]);
+  const [roles, objects] = await Promise.all([
+    readRows(server, foundSchema, rolesSql),
+    readRows(reader, foundSchema, objectsSql),
+  ]);
   const found = [...roles, ...objects];
   if (found.length === 0) return;
   const names = found.slice(0, 10).map(({ what, name }) => `${what} ${name}`);
-  throw new UpgradeError('rights_differ', `the new instance has what no customer can have made: ${names.join(', ')}`, { object: names[0] });
+  throw new UpgradeError('rights_differ', `the new instance has what no customer can have made: ${names.join(', ')}`, {
+    object: names[0],
+  });
 }

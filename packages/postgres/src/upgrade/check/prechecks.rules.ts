@@ -66,19 +66,31 @@ function errorsOf(facts: Facts, neededBytes: number): Finding[] {
   const findings: Finding[] = [];
   if (facts.preparedTransactions > 0)
     findings.push(
-      error('prepared_transactions', `${facts.preparedTransactions} prepared transactions are open: commit them or roll them back.`),
+      error(
+        'prepared_transactions',
+        `${facts.preparedTransactions} prepared transactions are open: commit them or roll them back.`,
+      ),
     );
   if (missing.length > 0)
     findings.push(
-      error('extension_missing', `Version ${facts.toMajor} does not have the extensions ${namesOf(missing)}: drop them first.`),
+      error(
+        'extension_missing',
+        `Version ${facts.toMajor} does not have the extensions ${namesOf(missing)}: drop them first.`,
+      ),
     );
   if (facts.extensionTables.length > 0)
     findings.push(
-      error('extension_tables', `Tables of extensions hold rows that cannot be carried over: ${namesOf(facts.extensionTables)}.`),
+      error(
+        'extension_tables',
+        `Tables of extensions hold rows that cannot be carried over: ${namesOf(facts.extensionTables)}.`,
+      ),
     );
   if (facts.freeBytes < neededBytes)
     findings.push(
-      error('not_enough_space', `${megabytes(neededBytes)} are needed beside the database, ${megabytes(facts.freeBytes)} are free.`),
+      error(
+        'not_enough_space',
+        `${megabytes(neededBytes)} are needed beside the database, ${megabytes(facts.freeBytes)} are free.`,
+      ),
     );
   return findings;
 }
@@ -116,8 +128,11 @@ function warningsOf(facts: Facts): Finding[] {
   const warning = (code: string, detail: string): Finding => ({ level: 'WARNING', code, detail });
   const findings: Finding[] = [];
   if (facts.foreignSlots > 0)
-    findings.push(warning('replication_slots', `${facts.foreignSlots} logical replication slots are not carried over.`));
-  if (facts.subscriptions > 0) findings.push(warning('subscriptions', `${facts.subscriptions} subscriptions are not carried over.`));
+    findings.push(
+      warning('replication_slots', `${facts.foreignSlots} logical replication slots are not carried over.`),
+    );
+  if (facts.subscriptions > 0)
+    findings.push(warning('subscriptions', `${facts.subscriptions} subscriptions are not carried over.`));
   if (facts.oldestTransactionSeconds > longTransactionSeconds)
     findings.push(
       warning(
@@ -155,30 +170,46 @@ function warningsOf(facts: Facts): Finding[] {
     );
   if (facts.md5Passwords > 0)
     findings.push(
-      warning('md5_passwords', `${facts.md5Passwords} roles have an md5 password, which newer versions give up: set them again.`),
+      warning(
+        'md5_passwords',
+        `${facts.md5Passwords} roles have an md5 password, which newer versions give up: set them again.`,
+      ),
     );
   return findings;
 }
 
 function notesOf(facts: Facts): Finding[] {
-  const info = (count: number, code: string, detail: string): Finding[] => (count > 0 ? [{ level: 'INFO', code, detail }] : []);
+  const info = (count: number, code: string, detail: string): Finding[] =>
+    count > 0 ? [{ level: 'INFO', code, detail }] : [];
   const keyless = facts.keyless.map(({ table }) => table);
   return [
-    ...info(1, 'ddl_refused', 'While the upgrade runs, changes of the schema are refused; reading and writing rows goes on.'),
+    ...info(
+      1,
+      'ddl_refused',
+      'While the upgrade runs, changes of the schema are refused; reading and writing rows goes on.',
+    ),
     ...info(
       facts.sessions,
       'sessions_end',
       `${facts.sessions} sessions are open; those of the moment are ended at the cutover and reconnect at the same address.`,
     ),
     ...info(facts.roles, 'roles', `${facts.roles} roles go over with their passwords, memberships and settings.`),
-    ...info(facts.sequences, 'sequences', `${facts.sequences} sequences are set at the cutover and go on where they were.`),
+    ...info(
+      facts.sequences,
+      'sequences',
+      `${facts.sequences} sequences are set at the cutover and go on where they were.`,
+    ),
     ...info(
       facts.extensions.length,
       'extensions',
       `Extensions go over in the version that ${facts.toMajor} brings: ${namesOf(facts.extensions)}.`,
     ),
     ...info(facts.largeObjects.count, 'large_objects_copied', `${facts.largeObjects.count} large objects are copied.`),
-    ...info(facts.unlogged.count, 'unlogged_copied', `${facts.unlogged.count} unlogged tables are copied at the cutover.`),
+    ...info(
+      facts.unlogged.count,
+      'unlogged_copied',
+      `${facts.unlogged.count} unlogged tables are copied at the cutover.`,
+    ),
     ...info(
       facts.materializedViews,
       'materialized_views',

@@ -171,7 +171,8 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
   const [whole] = await readRows(server, serverSchema, serverSql, [request.databaseName]);
   const [counts] = await readRows(client, countsSchema, countsSql);
   const [unlogged] = await readRows(client, z.object({ count: number, bytes: number }), unloggedSql);
-  if (whole === undefined || counts === undefined || unlogged === undefined) throw new Error('the database does not answer its counts');
+  if (whole === undefined || counts === undefined || unlogged === undefined)
+    throw new Error('the database does not answer its counts');
   return {
     fromMajor: whole.from_major,
     toMajor: request.toMajor,
@@ -185,10 +186,12 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
     extensions: (await readRows(client, namedSchema, extensionsSql)).map(({ name }) => name),
     extensionsOfTarget: request.extensionsOfTarget,
     extensionTables: await tablesWithRows(client),
-    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(({ cannot_compare: cannotCompare, ...table }) => ({
-      ...table,
-      cannotCompare,
-    })),
+    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(
+      ({ cannot_compare: cannotCompare, ...table }) => ({
+        ...table,
+        cannotCompare,
+      }),
+    ),
     movingHashes: (await readRows(client, namedSchema, movingHashesSql)).map(({ name }) => name),
     unlogged,
     largeObjects: { count: counts.objects, bytes: counts.object_bytes },

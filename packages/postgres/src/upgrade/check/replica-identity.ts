@@ -2,7 +2,12 @@ import pg from 'pg';
 import { z } from 'zod';
 import { readRows, type Stage } from '../session';
 
-const changedSchema = z.object({ oid: z.number(), table: z.string(), identity: z.string(), index_name: z.string().nullable() });
+const changedSchema = z.object({
+  oid: z.number(),
+  table: z.string(),
+  identity: z.string(),
+  index_name: z.string().nullable(),
+});
 
 /**
  * Ordinary tables whose changed rows could not be named to a subscriber: there is no usable key, or none was chosen.

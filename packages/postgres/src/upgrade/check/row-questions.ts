@@ -24,7 +24,12 @@ const keySchema = z.object({
   is_equality: z.boolean(),
   is_overlap: z.boolean(),
 });
-const sourceSchema = z.object({ role: z.string().nullable(), pages: z.number(), relation: z.string(), source: z.string() });
+const sourceSchema = z.object({
+  role: z.string().nullable(),
+  pages: z.number(),
+  relation: z.string(),
+  source: z.string(),
+});
 const columnSchema = sourceSchema.extend({
   kind: z.literal('column'),
   name: z.string(),
@@ -60,7 +65,8 @@ const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relper
 const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end from pg_catalog.pg_roles s
     where s.oid = case when o.rolname = 'pg_database_owner' then (select datdba from pg_catalog.pg_database where datname = pg_catalog.current_database())
       else o.oid end)`;
-const collate = (oid: string): string => `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
+const collate = (oid: string): string =>
+  `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
 
 /**
  * A table as the upgrade fills it: generated columns are computed anew. Its alias is the table's name, which an
@@ -158,8 +164,11 @@ function askIndex(index: Index): RowQuestion {
     object: constraint === null ? `index ${index.index}` : `constraint ${constraint} of table ${relation}`,
     role,
     pages,
-    sql: index.is_unique ? collisionSql(index) : `${keysOf(index)} select from k where pg_catalog.num_nulls(${namesOf(index)}) < 0 limit 1`,
-    complain: () => `rows that are there collide by its functions as they are now. ${remedy}: REINDEX INDEX ${index.index};`,
+    sql: index.is_unique
+      ? collisionSql(index)
+      : `${keysOf(index)} select from k where pg_catalog.num_nulls(${namesOf(index)}) < 0 limit 1`,
+    complain: () =>
+      `rows that are there collide by its functions as they are now. ${remedy}: REINDEX INDEX ${index.index};`,
   };
 }
 
@@ -203,7 +212,9 @@ function askPartitions({ role, pages, relation, column, partitions }: z.infer<ty
     object: `table ${relation}`,
     role,
     pages,
-    sql: partitions.map(({ name, bounds }, n) => `(select ${n} as n from only ${name} where not (${bounds}) limit 1)`).join(' union all '),
+    sql: partitions
+      .map(({ name, bounds }, n) => `(select ${n} as n from only ${name} where not (${bounds}) limit 1)`)
+      .join(' union all '),
     complain: (found) => {
       const names = foundSchema.parse(found).flatMap(({ n }) => partitions[n]?.name ?? []);
       const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';

@@ -5,7 +5,14 @@ import { qualify } from '../../dump/list-tables';
 import { type CustomerTable, customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
 import { hashLargeObject, listLargeObjects } from './large-objects';
-import { emptyViews, holdTheSame, type Recomputed, recomputedColumns, recomputedViews, type WholeTable } from './recomputed';
+import {
+  emptyViews,
+  holdTheSame,
+  type Recomputed,
+  recomputedColumns,
+  recomputedViews,
+  type WholeTable,
+} from './recomputed';
 import { readPositions, sequenceNames } from './sequences';
 
 export interface Comparison {
@@ -25,7 +32,11 @@ export interface Comparison {
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
   return withStage(move, async (stage) => {
     const differing: string[] = [];
-    const [old, target, snapshot] = [await stage.reader('old'), await stage.reader('target'), await stage.reader('target', 1)];
+    const [old, target, snapshot] = [
+      await stage.reader('old'),
+      await stage.reader('target'),
+      await stage.reader('target', 1),
+    ];
     await old.query('begin isolation level repeatable read read only');
     await snapshot.query('begin isolation level repeatable read read only');
     if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${snapshot.escapeLiteral(snapshotId)}`);
@@ -46,7 +57,12 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
     const behind = await sequencesBehind(old, target);
     const isUndecided = snapshotId === null && behind.length === 0 && differing.length > 0;
     const names = [...differing, ...behind];
-    return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names, recomputed };
+    return {
+      outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different',
+      tables: tables.length,
+      names,
+      recomputed,
+    };
   });
 }
 
@@ -77,7 +93,9 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
  */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);
-  const after = new Map((await readPositions(target, await sequenceNames(target))).map((position) => [position.name, position]));
+  const after = new Map(
+    (await readPositions(target, await sequenceNames(target))).map((position) => [position.name, position]),
+  );
   const free = await readRows(
     old,
     z.object({ schema: z.string(), name: z.string() }),

@@ -6,7 +6,12 @@ import { readRows } from '../session';
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
-const objectSchema = z.object({ oid: z.number(), owner: z.string(), grants: z.array(grantSchema), comment: z.string().nullable() });
+const objectSchema = z.object({
+  oid: z.number(),
+  owner: z.string(),
+  grants: z.array(grantSchema),
+  comment: z.string().nullable(),
+});
 const oidSchema = z.object({ oid: z.number() });
 const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
@@ -27,7 +32,11 @@ const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
 const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1 and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
 const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
 
-async function copyObject(old: pg.ClientBase, target: pg.ClientBase, object: z.infer<typeof objectSchema>): Promise<void> {
+async function copyObject(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  object: z.infer<typeof objectSchema>,
+): Promise<void> {
   const { oid, owner, grants, comment } = object;
   const name = pg.escapeIdentifier;
   await target.query('begin');
@@ -52,7 +61,11 @@ async function copyObject(old: pg.ClientBase, target: pg.ClientBase, object: z.i
  * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their numbers, and removes those that have gone. `old` is a
  * reader, `target` the keeper. Returns the horizon for the next time: replication carries no large objects.
  */
-export async function copyLargeObjects(old: pg.ClientBase, target: pg.ClientBase, horizon: string | null): Promise<string> {
+export async function copyLargeObjects(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  horizon: string | null,
+): Promise<string> {
   const [next] = await readRows(old, horizonSchema, horizonSql);
   if (next === undefined) throw new Error('no snapshot');
   for (const object of await readRows(old, objectSchema, changedSql, [horizon])) await copyObject(old, target, object);

@@ -32,7 +32,10 @@ export interface OwnObjects {
 export function ownObjects(secret: string): OwnObjects {
   const derive = (label: string): string => createHmac('sha256', secret).update(label).digest('hex');
   const name = derive('name').slice(0, 24);
-  const login = (prefix: string): TransferLogin => ({ role: `${prefix}_${name}`, password: derive(`password ${prefix}`) });
+  const login = (prefix: string): TransferLogin => ({
+    role: `${prefix}_${name}`,
+    password: derive(`password ${prefix}`),
+  });
   return {
     digits: name,
     schema: `drydock_${name}`,

@@ -44,7 +44,9 @@ export async function ensureOldRoles(stage: Stage, owners: readonly string[]): P
   await ensureRole(server, publisher, `${rights} noreplication nobypassrls`);
   await grantAll(server, publisher.role, databaseName, owners, 'connect, create');
   await ensureRole(server, replicator, `${rights} replication bypassrls`);
-  await server.query(`grant pg_use_reserved_connections to ${name(publisher.role)}, ${name(replicator.role)} with inherit true, set false`);
+  await server.query(
+    `grant pg_use_reserved_connections to ${name(publisher.role)}, ${name(replicator.role)} with inherit true, set false`,
+  );
   await server.query(`grant pg_read_all_data to ${name(replicator.role)} with inherit true, set false`);
   await grantAll(server, replicator.role, databaseName, [], 'connect');
 }

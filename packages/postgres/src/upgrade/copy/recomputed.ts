@@ -49,7 +49,10 @@ export async function recomputedColumns(
   const recomputed: Recomputed[] = [];
   for (const column of columns) {
     if (await holdTheSame(old, target, { ...table, columns: [...table.columns, column] })) continue;
-    const dependents = await readRows(target, namedSchema.extend({ is_view: z.boolean() }), dependentsSql, [name, column]);
+    const dependents = await readRows(target, namedSchema.extend({ is_view: z.boolean() }), dependentsSql, [
+      name,
+      column,
+    ]);
     recomputed.push({
       object: `column ${name}.${quoteName(column)}`,
       statements: dependents.map(
@@ -77,7 +80,11 @@ export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase)
 export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const empty = (await readRows(old, namedSchema, viewsSql)).map(qualify).filter((name) => !filled.has(name));
-  return empty.map((name) => ({ object: `materialized view ${name}`, statements: [`REFRESH MATERIALIZED VIEW ${name};`], isEmpty: true }));
+  return empty.map((name) => ({
+    object: `materialized view ${name}`,
+    statements: [`REFRESH MATERIALIZED VIEW ${name};`],
+    isEmpty: true,
+  }));
 }
 
 /** By a hash over the rows. */

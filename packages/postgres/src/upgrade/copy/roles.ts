@@ -18,7 +18,12 @@ const roleSchema = z.object({
   comment: z.string().nullable(),
 });
 const membershipSchema = z.object({ role: z.string(), member: z.string(), grantor: z.string(), options: z.string() });
-const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean(), key: z.string(), value: z.string() });
+const settingSchema = z.object({
+  role: z.string().nullable(),
+  is_here: z.boolean(),
+  key: z.string(),
+  value: z.string(),
+});
 
 const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
     case when rolinherit then 'inherit' else 'noinherit' end, case when rolcreaterole then 'createrole' else 'nocreaterole' end,
@@ -81,7 +86,8 @@ function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
   const existing = new Map(there.map((role) => [role.rolname, role]));
   return wanted.flatMap((role) => {
     const found = existing.get(role.rolname);
-    if (found && found.options === role.options && found.password === role.password && found.until === role.until) return [];
+    if (found && found.options === role.options && found.password === role.password && found.until === role.until)
+      return [];
     // Nothing takes an end away again; one that never comes means the same.
     const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
     const verb = found ? 'alter' : 'create';
@@ -106,9 +112,12 @@ function membershipStatements(wanted: Roles['memberships'], there: Roles['member
   const revoked = there.filter((entry) => !wantedKeys.has(membershipKey(entry))).reverse();
   const granted = wanted.filter((entry) => !thereKeys.has(membershipKey(entry)));
   return [
-    ...revoked.map(({ role, member, grantor }) => `revoke ${name(role)} from ${name(member)} granted by ${name(grantor)} cascade`),
+    ...revoked.map(
+      ({ role, member, grantor }) => `revoke ${name(role)} from ${name(member)} granted by ${name(grantor)} cascade`,
+    ),
     ...granted.map(
-      ({ role, member, grantor, options }) => `grant ${name(role)} to ${name(member)} with ${options} granted by ${name(grantor)}`,
+      ({ role, member, grantor, options }) =>
+        `grant ${name(role)} to ${name(member)} with ${options} granted by ${name(grantor)}`,
     ),
   ];
 }
@@ -133,7 +142,10 @@ function settingStatements(wanted: readonly Setting[], there: readonly Setting[]
     if (left.get(keyOf(entry))?.value !== entry.value) statements.push(setStatement(entry, databaseName));
     left.delete(keyOf(entry));
   }
-  return [...statements, ...[...left.values()].map((entry) => `alter ${subjectOf(entry, databaseName)} reset ${name(entry.key)}`)];
+  return [
+    ...statements,
+    ...[...left.values()].map((entry) => `alter ${subjectOf(entry, databaseName)} reset ${name(entry.key)}`),
+  ];
 }
 
 /** The settings for everybody who connects to the database. */
@@ -167,7 +179,8 @@ export async function syncRoles(
   // A role that has gone takes its memberships along.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
-  const isLevelled = ({ role, key }: Setting): boolean => (role === null ? withDatabase && decidesValues(key) : names.has(role));
+  const isLevelled = ({ role, key }: Setting): boolean =>
+    role === null ? withDatabase && decidesValues(key) : names.has(role);
   const plain = [
     ...gone.map(({ rolname }) =>
       dropsGone
@@ -179,6 +192,7 @@ export async function syncRoles(
     ...settingStatements(wanted.settings.filter(isLevelled), there.settings.filter(isLevelled), databaseName),
   ];
   const steps = [...roleSteps(wanted.roles, there.roles), ...plain.map((sql): Step => ({ sql }))];
-  for (const { sql, password } of steps) await (password === undefined ? runStatement(target, sql) : setRolePassword(target, password));
+  for (const { sql, password } of steps)
+    await (password === undefined ? runStatement(target, sql) : setRolePassword(target, password));
   return steps.length;
 }

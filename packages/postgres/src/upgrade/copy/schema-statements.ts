@@ -45,7 +45,8 @@ const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
 /** A CHECK that pg_dump makes behind the rows, since it is not validated; and the comment of any constraint there. */
 const isLateCheck = ({ outline }: Statement): boolean =>
-  /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) || /^COMMENT ON CONSTRAINT /i.test(outline);
+  /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) ||
+  /^COMMENT ON CONSTRAINT /i.test(outline);
 const isAttach = ({ outline }: Statement): boolean => /^ALTER TABLE (?:ONLY )?.* ATTACH PARTITION /i.test(outline);
 const isKey = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:ADD CONSTRAINT .* (?:PRIMARY KEY|UNIQUE)\b|REPLICA IDENTITY )/i.test(outline) ||
@@ -62,7 +63,8 @@ const withoutComments = (text: string): string =>
 const extensionForm = /^(?:CREATE EXTENSION IF NOT EXISTS|COMMENT ON EXTENSION) ("(?:[^"]|"")+"|[a-z0-9_]+) /;
 
 const ownerSchema = z.object({ name: z.string(), owner: z.string() });
-const extensionOwnersSql = 'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';
+const extensionOwnersSql =
+  'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';
 const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(datdba) as owner from pg_catalog.pg_database
   where datname = pg_catalog.current_database()`;
 
@@ -76,7 +78,13 @@ export interface SchemaOwners {
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
   const { schema, guardSchema, digits } = stage.own;
-  const request = { url, isComplete: true, isMadeByOwners: true, excludeSchemas: [schema, guardSchema], signal: stage.move.signal };
+  const request = {
+    url,
+    isComplete: true,
+    isMadeByOwners: true,
+    excludeSchemas: [schema, guardSchema],
+    signal: stage.move.signal,
+  };
   const reader = await stage.reader('old');
   const tables = (await listTables(reader)).length;
   const { pre, post } = await dumpBothSections({ ...request, tables });
@@ -87,7 +95,8 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
     extensionOwners: new Map(extensions.map(({ name, owner }) => [name, owner])),
   };
   const isOwn = ({ outline }: Statement): boolean => outline.includes(digits);
-  const read = (sql: string): OwnedStatement[] => readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
+  const read = (sql: string): OwnedStatement[] =>
+    readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
   // pg_dump makes those that are not validated behind the rows, where they are late by themselves.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
@@ -95,13 +104,19 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
     ...plan,
     dropChecks: checks.map((check) => ({ sql: dropStatement(check), owner: check.role })),
     late: [
-      ...checks.filter(({ is_local }) => is_local).flatMap((check) => addStatements(check).map((sql) => ({ sql, owner: check.role }))),
+      ...checks
+        .filter(({ is_local }) => is_local)
+        .flatMap((check) => addStatements(check).map((sql) => ({ sql, owner: check.role }))),
       ...plan.late,
     ],
   };
 }
 
-export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], owners: SchemaOwners): Omit<SchemaPlan, 'dropChecks'> {
+export function sortStatements(
+  pre: OwnedStatement[],
+  post: OwnedStatement[],
+  owners: SchemaOwners,
+): Omit<SchemaPlan, 'dropChecks'> {
   const extensionOf = ({ text }: Statement): string | null => {
     const name = extensionForm.exec(withoutComments(text))?.[1];
     if (name === undefined) return null;
@@ -122,7 +137,12 @@ export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], ow
   const isOwnRight = (statement: OwnedStatement): boolean =>
     /^(?:GRANT|REVOKE) /i.test(statement.outline) && rolesOf(withoutComments(statement.text))[0] === ownerOf(statement);
   const early = pre.filter(
-    (statement) => !isLate(statement) && !isOwnRight(statement) && !isSchema(statement) && !isAttach(statement) && !isPlatforms(statement),
+    (statement) =>
+      !isLate(statement) &&
+      !isOwnRight(statement) &&
+      !isSchema(statement) &&
+      !isAttach(statement) &&
+      !isPlatforms(statement),
   );
   const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
   // An extension of the platform's brings its own comment.

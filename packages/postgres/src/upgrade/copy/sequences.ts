@@ -48,7 +48,11 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
 }
 
 /** Sets the target's sequences to the old one's positions. `names` were listed before, so that listing costs no pause. */
-export async function copySequences(old: pg.ClientBase, target: pg.ClientBase, names: readonly string[]): Promise<void> {
+export async function copySequences(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  names: readonly string[],
+): Promise<void> {
   const positions = await readPositions(old, names);
   for (let from = 0; from < positions.length; from += atOnce) {
     const some = positions.slice(from, from + atOnce);

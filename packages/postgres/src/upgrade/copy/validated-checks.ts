@@ -26,6 +26,10 @@ export async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[
  */
 export async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;
-  const columns = [checks.map(({ schema }) => schema), checks.map(({ owner }) => owner), checks.map(({ name }) => name)];
+  const columns = [
+    checks.map(({ schema }) => schema),
+    checks.map(({ owner }) => owner),
+    checks.map(({ name }) => name),
+  ];
   await (await stage.guardian('target')).query(markSql, columns);
 }

@@ -37,10 +37,12 @@ export async function findChange(
   signal?: AbortSignal,
 ): Promise<Accepted | null> {
   const { highestActionId } = checkpointSchema.parse(JSON.parse(checkpoint));
-  const machineId = 'machineId' in change ? change.machineId : ((await reader.findMachine(change.order.name, signal))?.id ?? null);
+  const machineId =
+    'machineId' in change ? change.machineId : ((await reader.findMachine(change.order.name, signal))?.id ?? null);
   if (machineId === null) return null;
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  if (change.kind === 'delete_snapshot') return (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null ? done : null;
+  if (change.kind === 'delete_snapshot')
+    return (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null ? done : null;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;

@@ -18,7 +18,9 @@ const pageSchema = z.object({ actions: z.array(z.unknown()) });
 const idSchema = z.object({ id: z.int() });
 type Found = ReadonlyMap<string, unknown>;
 
-export function createPolls(api: ProviderApi): (machineId: string, actionId: string, signal?: AbortSignal) => Promise<ProviderAction> {
+export function createPolls(
+  api: ProviderApi,
+): (machineId: string, actionId: string, signal?: AbortSignal) => Promise<ProviderAction> {
   let gathering: { ids: Set<string>; found: Promise<Found> } | null = null;
 
   const gather = (id: string): Promise<Found> => {
@@ -42,8 +44,10 @@ export function createPolls(api: ProviderApi): (machineId: string, actionId: str
     const raw = found.get(actionId);
     if (raw === undefined) throw new ComputeError('action_not_found', `no action ${actionId}`);
     const parsed = actionSchema.safeParse(raw);
-    if (!parsed.success) throw new ComputeError('unavailable', `action ${actionId} cannot be read`, { cause: parsed.error });
-    if (!concerns(parsed.data, machineId)) throw new ComputeError('foreign', `action ${actionId} is not of server ${machineId}`);
+    if (!parsed.success)
+      throw new ComputeError('unavailable', `action ${actionId} cannot be read`, { cause: parsed.error });
+    if (!concerns(parsed.data, machineId))
+      throw new ComputeError('foreign', `action ${actionId} is not of server ${machineId}`);
     return actionOf(parsed.data);
   };
 }

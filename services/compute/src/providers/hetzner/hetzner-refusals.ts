@@ -43,7 +43,9 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
 export function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);
   if (status < 400 || status >= 500 || (status !== 429 && !parsed.success)) return null;
-  const { code, message } = parsed.success ? parsed.data.error : { code: 'rate_limit_exceeded', message: 'too many requests' };
+  const { code, message } = parsed.success
+    ? parsed.data.error
+    : { code: 'rate_limit_exceeded', message: 'too many requests' };
   const reason = (kind === undefined ? undefined : reasonOfChange[kind]?.[code]) ?? reasonOfCode[code] ?? 'rejected';
   const text = `${status} ${code}: ${message.slice(0, 500)}`;
   return reason === 'rate_limited'

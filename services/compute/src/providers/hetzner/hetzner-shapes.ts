@@ -54,7 +54,10 @@ export const actionOf = ({ id, command, status, progress, error }: HetznerAction
   state: states[status],
   progress: progress ?? null,
   // The public samples have an error on actions that run or succeed, so it counts only for failed ones.
-  failure: status === 'error' ? { reason: 'rejected', internal: `${command}: ${error?.code ?? ''} ${error?.message ?? ''}` } : null,
+  failure:
+    status === 'error'
+      ? { reason: 'rejected', internal: `${command}: ${error?.code ?? ''} ${error?.message ?? ''}` }
+      : null,
 });
 
 /** Whether it works on this machine. */

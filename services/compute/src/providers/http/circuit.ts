@@ -28,7 +28,10 @@ export function openCircuits(): Guard {
 }
 
 function createCircuit(): Circuit {
-  const policy = circuitBreaker(handleWhen(isSilent), { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failuresMax) });
+  const policy = circuitBreaker(handleWhen(isSilent), {
+    halfOpenAfter: openMs,
+    breaker: new ConsecutiveBreaker(failuresMax),
+  });
   return (call) =>
     policy.execute(call).catch((error: unknown) => {
       if (!(error instanceof BrokenCircuitError)) throw error;

@@ -1,11 +1,17 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { Change } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import { openCircuits } from './circuit';
-import { pauseBeforeConflict } from './conflict-pause';
 import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProviderHttp } from './provider-http';
 import { createRateBudget } from './rate-budget';
 import { readAgain } from './read-again';
+
+const firstPauseMs = 1_000;
+
+/** One second and twice as much each time, give or take a quarter: what the provider's own client does after a conflict. */
+const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
+  wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
 
 /** The settings of every provider behind an HTTP API. */
 export interface ApiOptions {
@@ -44,11 +50,23 @@ const describe = ({ status, text }: HttpAnswer): string =>
   status < 300 ? `${status} and ${text.length} characters that cannot be read` : `${status} ${text.slice(0, 200)}`;
 
 export function openProviderApi(provider: Provider): ProviderApi {
-  const { baseUrl, headers, ca, refusalIn, partOf = () => '', deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 } = provider;
+  const {
+    baseUrl,
+    headers,
+    ca,
+    refusalIn,
+    partOf = () => '',
+    deadlineMs = 10_000,
+    bodyBytesMax = 4 * 1024 * 1024,
+  } = provider;
   const http = openProviderHttp({ baseUrl, headers, deadlineMs, bodyBytesMax, ca });
   const [budget, guard] = [createRateBudget(), openCircuits()];
 
-  const ask = async (call: HttpCall, signal: AbortSignal | undefined, whenSilent: 'unavailable' | 'ambiguous'): Promise<HttpAnswer> => {
+  const ask = async (
+    call: HttpCall,
+    signal: AbortSignal | undefined,
+    whenSilent: 'unavailable' | 'ambiguous',
+  ): Promise<HttpAnswer> => {
     try {
       const answer = await http.ask(call, signal);
       budget.note(answer);
@@ -68,7 +86,12 @@ export function openProviderApi(provider: Provider): ProviderApi {
     throw refusal ?? new ComputeError('unavailable', describe(answer));
   };
 
-  const changeOnce = async <T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> => {
+  const changeOnce = async <T>(
+    call: HttpCall,
+    kind: Change['kind'],
+    schema: z.ZodType<T>,
+    signal?: AbortSignal,
+  ): Promise<T> => {
     const answer = await ask(call, signal, 'ambiguous');
     const parsed = answer.status >= 200 && answer.status < 300 ? schema.safeParse(answer.json) : undefined;
     if (parsed?.success === true) return parsed.data;
@@ -97,7 +120,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
         try {
           return await guard(partOf(call.path), () => changeOnce(call, kind, schema, signal));
         } catch (error) {
-          if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax) throw error;
+          if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax)
+            throw error;
           refusal = error;
           await unsent(pauseBeforeConflict(tried, signal));
         }

@@ -94,14 +94,19 @@ function urlOf(baseUrl: string, { path, query }: HttpCall): URL {
 }
 
 const contentTypes = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
-const contentType = ({ body }: HttpCall): Record<string, string> => (body === undefined ? {} : { 'content-type': contentTypes[body.kind] });
+const contentType = ({ body }: HttpCall): Record<string, string> =>
+  body === undefined ? {} : { 'content-type': contentTypes[body.kind] };
 
 function bodyOf({ body }: HttpCall): string | null {
   if (body === undefined) return null;
   return body.kind === 'json' ? JSON.stringify(body.value) : new URLSearchParams(body.fields).toString();
 }
 
-async function readText(body: AsyncIterable<Uint8Array> & { destroy(): unknown }, bytesMax: number, ends: AbortSignal): Promise<string> {
+async function readText(
+  body: AsyncIterable<Uint8Array> & { destroy(): unknown },
+  bytesMax: number,
+  ends: AbortSignal,
+): Promise<string> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for await (const piece of body) {
@@ -125,10 +130,19 @@ function parseJson(text: string): unknown {
 }
 
 const flat = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]));
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]),
+  );
 
 /** No connection was made. After any other error the provider may have read the request. */
-const unsentCodes = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+const unsentCodes = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
 
 function wasNeverSent(error: unknown): boolean {
   const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string';

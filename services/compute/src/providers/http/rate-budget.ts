@@ -33,7 +33,10 @@ interface Store {
   notedMs: number;
 }
 
-export function createRateBudget(now: () => number = () => performance.now(), random: () => number = Math.random): RateBudget {
+export function createRateBudget(
+  now: () => number = () => performance.now(),
+  random: () => number = Math.random,
+): RateBudget {
   let store: Store | null = null;
   let freeAtMs = 0;
   return {
@@ -62,10 +65,14 @@ const leftNow = ({ limit, remaining, perSecond, notedMs }: Store, nowMs: number)
   Math.min(limit, remaining + (perSecond * (nowMs - notedMs)) / 1_000);
 
 const spent = (waitMs: number): ComputeError =>
-  new ComputeError('rate_limited', 'our share of the calls per hour is used up', { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+  new ComputeError('rate_limited', 'our share of the calls per hour is used up', {
+    retryAfterSeconds: Math.ceil(waitMs / 1_000),
+  });
 
 function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, nowMs: number): Store | null {
-  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) => Number(headers[`ratelimit-${name}`] ?? Number.NaN));
+  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
+    Number(headers[`ratelimit-${name}`] ?? Number.NaN),
+  );
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);

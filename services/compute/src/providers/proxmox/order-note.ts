@@ -6,7 +6,8 @@ const noteSchema = z.object({ spec: z.string(), image: z.string(), labels: z.rec
 const noteStart = 'drydock ';
 
 /** A VM can store its order only in its description: one line of it is ours. */
-export const noteOf = ({ spec, image, labels }: MachineOrder): string => `${noteStart}${JSON.stringify({ spec, image, labels })}`;
+export const noteOf = ({ spec, image, labels }: MachineOrder): string =>
+  `${noteStart}${JSON.stringify({ spec, image, labels })}`;
 
 /** Null for a VM that was not ordered by us, or whose description somebody has rewritten. */
 export function readNote(description: string | undefined): z.infer<typeof noteSchema> | null {
@@ -26,7 +27,8 @@ const [lowest, highest] = [100_000, 999_999_999];
  * orders at once need not agree on the next free number. Among a hundred VMs one order in ten million meets a taken
  * number.
  */
-export const vmidOf = (name: string): number => lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
+export const vmidOf = (name: string): number =>
+  lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
 
 /** Names have at most 40 characters: a workflow's id without its hyphens fits, by which a lost answer is found. */
 export const snapshotNameOf = (reference: string): string => `drydock-${reference.replaceAll('-', '')}`;

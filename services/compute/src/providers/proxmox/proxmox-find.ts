@@ -10,7 +10,11 @@ import { makingAction } from './proxmox-reader';
 import { listTasks } from './proxmox-tasks';
 
 /** `node` null: there was no such VM. */
-const checkpointSchema = z.strictObject({ node: z.string().nullable(), knownTasks: z.array(z.string()), wasRunning: z.boolean() });
+const checkpointSchema = z.strictObject({
+  node: z.string().nullable(),
+  knownTasks: z.array(z.string()),
+  wasRunning: z.boolean(),
+});
 type Seen = z.infer<typeof checkpointSchema>;
 
 export const readCheckpoint = (checkpoint: Checkpoint): Seen => checkpointSchema.parse(JSON.parse(checkpoint));
@@ -47,7 +51,12 @@ function taskTypeOf(change: Change): string {
  * The VM's earlier tasks of this type on its present node: a task of a later change is another one, whatever the
  * cluster's clock says.
  */
-export async function prepareChange(api: ProviderApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
+export async function prepareChange(
+  api: ProviderApi,
+  reader: ComputeReader,
+  change: Change,
+  signal?: AbortSignal,
+): Promise<Checkpoint> {
   const vm = 'machineId' in change ? await findVm(api, change.machineId, signal) : null;
   if (vm === null) return JSON.stringify({ node: null, knownTasks: [], wasRunning: false } satisfies Seen);
   const { node, machineId } = { node: vm.node, machineId: String(vm.vmid) };
@@ -79,7 +88,8 @@ export async function findChange(
   const { machineId } = change;
   const snapshotId = change.kind === 'take_snapshot' ? snapshotNameOf(change.reference) : null;
   const { node, knownTasks } = readCheckpoint(checkpoint);
-  const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
+  const tasks =
+    node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
   // Tasks of staff do not count: they are not ours, and may have gone to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
@@ -87,7 +97,8 @@ export async function findChange(
   // It carries the workflow's id.
   if (snapshotId !== null && (await reader.readSnapshot(machineId, snapshotId, signal)) !== null) return done;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
-  if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null) return done;
+  if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null)
+    return done;
   return null;
 }
 

@@ -4,7 +4,15 @@ import type { Machine, MachineSnapshot } from '../compute-machine.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import { findOrderedVm, findVm, listVms } from './proxmox-cluster';
-import { configSchema, dataOf, interfacesSchema, type Resource, snapshotSchema, statusSchema, storageSchema } from './proxmox-schemas';
+import {
+  configSchema,
+  dataOf,
+  interfacesSchema,
+  type Resource,
+  snapshotSchema,
+  statusSchema,
+  storageSchema,
+} from './proxmox-schemas';
 import { addressesOf, descendantsOf, keepsNewestOnly, machineOf, snapshotOf, storagesOf } from './proxmox-shapes';
 import { actionOf, listTasks, readTask } from './proxmox-tasks';
 
@@ -22,7 +30,9 @@ async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSigna
   const ends = AbortSignal.timeout(agentMsMax);
   const either = signal === undefined ? ends : AbortSignal.any([ends, signal]);
   try {
-    const said = interfacesSchema.safeParse(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(z.unknown()), either));
+    const said = interfacesSchema.safeParse(
+      await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(z.unknown()), either),
+    );
     return said.success ? addressesOf(said.data) : [];
   } catch (error) {
     signal?.throwIfAborted();
@@ -63,12 +73,14 @@ async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Mac
   const failures: ComputeError[] = [];
   const lookOrNote = (vm: Resource): Promise<Machine | null> =>
     look(api, vm, false, signal).catch((error: unknown) => {
-      if (!(error instanceof ComputeError) || (error.reason !== 'unavailable' && error.reason !== 'foreign')) throw error;
+      if (!(error instanceof ComputeError) || (error.reason !== 'unavailable' && error.reason !== 'foreign'))
+        throw error;
       failures.push(error);
       return unknownMachine(vm);
     });
   const machines: (Machine | null)[] = [];
-  for (let at = 0; at < vms.length; at += atOnceMax) machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
+  for (let at = 0; at < vms.length; at += atOnceMax)
+    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
   const [failure] = failures;
   if (failure !== undefined && failures.length === vms.length) throw failure;
   return machines.filter((machine) => machine !== null);
@@ -116,7 +128,9 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
     return task === undefined ? null : actionOf(task.upid, null);
   },
   readAction: async (machineId, actionId, signal) =>
-    isMaking(actionId) ? makingOf(await readMachine(api, machineId, signal), actionId) : await readTask(api, machineId, actionId, signal),
+    isMaking(actionId)
+      ? makingOf(await readMachine(api, machineId, signal), actionId)
+      : await readTask(api, machineId, actionId, signal),
 });
 
 /**

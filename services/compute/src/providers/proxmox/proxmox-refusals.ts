@@ -34,10 +34,14 @@ const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
  */
 const alreadyThere = /config file already exists/;
 
-export const reasonOf = (text: string): ComputeReason | null => reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
+export const reasonOf = (text: string): ComputeReason | null =>
+  reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
 /** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
-export function refusalIn({ status, statusText, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
+export function refusalIn(
+  { status, statusText, headers, json }: HttpAnswer,
+  kind?: Change['kind'],
+): ComputeError | null {
   if (status === 429) return new ComputeError('rate_limited', '429', { retryAfterSeconds: retryAfterSeconds(headers) });
   const { data: said } = errorSchema.safeParse(json);
   const text = (said?.message ?? statusText).trim();
@@ -48,5 +52,7 @@ export function refusalIn({ status, statusText, headers, json }: HttpAnswer, kin
   if (status !== 500) return null;
   if (kind === 'create' && alreadyThere.test(text)) return new ComputeError('ambiguous', told);
   const reason = reasonOf(text);
-  return reason === null ? null : new ComputeError(kind === 'create' && reason === 'machine_not_found' ? 'order_refused' : reason, told);
+  return reason === null
+    ? null
+    : new ComputeError(kind === 'create' && reason === 'machine_not_found' ? 'order_refused' : reason, told);
 }

@@ -56,7 +56,12 @@ interface Looked {
 export function machineOf({ resource, status, config, addresses }: Looked): Machine {
   const note = readNote(config?.description);
   return {
-    ...{ id: String(resource.vmid), name: status.name ?? resource.name ?? '', vendorStatus: status.status, powerState: powerOf(status) },
+    ...{
+      id: String(resource.vmid),
+      name: status.name ?? resource.name ?? '',
+      vendorStatus: status.status,
+      powerState: powerOf(status),
+    },
     addresses,
     isLocked: status.lock !== undefined,
     // A template's disks are the base of others: it can be neither rolled back nor started.
@@ -69,7 +74,10 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
 }
 
 /** `newerIds`: the snapshots that are in the way of a rollback. */
-export const snapshotOf = ({ name, description, snaptime, snapstate }: VmSnapshot, newerIds: readonly string[]): MachineSnapshot => ({
+export const snapshotOf = (
+  { name, description, snaptime, snapstate }: VmSnapshot,
+  newerIds: readonly string[],
+): MachineSnapshot => ({
   ...{ id: name, description: (description ?? '').trimEnd(), createdAt: new Date((snaptime ?? 0) * 1_000) },
   status: snapstate === undefined ? 'available' : snapstate === 'prepare' ? 'creating' : 'unavailable',
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
@@ -91,7 +99,11 @@ const diskKey = /^(?:scsi|virtio|sata|ide)\d+$/;
 
 /** Names of the storages that the VM's disks lie on. */
 export const storagesOf = (config: VmConfig): string[] =>
-  Object.entries(config).flatMap(([key, value]) => (diskKey.test(key) && typeof value === 'string' ? [value.split(':')[0] ?? ''] : []));
+  Object.entries(config).flatMap(([key, value]) =>
+    diskKey.test(key) && typeof value === 'string' ? [value.split(':')[0] ?? ''] : [],
+  );
 
-export const keepsNewestOnly = (storages: readonly string[], types: ReadonlyArray<{ storage: string; type: string }>): boolean =>
-  types.some(({ storage, type }) => storages.includes(storage) && newestOnly.has(type));
+export const keepsNewestOnly = (
+  storages: readonly string[],
+  types: ReadonlyArray<{ storage: string; type: string }>,
+): boolean => types.some(({ storage, type }) => storages.includes(storage) && newestOnly.has(type));

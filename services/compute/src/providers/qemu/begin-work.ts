@@ -38,7 +38,9 @@ export function assertTools(): Promise<void> {
     () => undefined,
     (error: unknown) => {
       tools = null;
-      throw new ComputeError('unavailable', 'qemu-system-x86, qemu-utils and util-linux have to be installed here', { cause: error });
+      throw new ComputeError('unavailable', 'qemu-system-x86, qemu-utils and util-linux have to be installed here', {
+        cause: error,
+      });
     },
   );
   return tools;

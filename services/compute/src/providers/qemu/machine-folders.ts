@@ -40,7 +40,8 @@ export function openMachineFolders(root: string): MachineFolders {
       return text === null ? null : machineRecordSchema.parse(JSON.parse(text));
     },
     isHeld: (machineId) => exists(path.join(of(machineId), holdFile)),
-    withJobs: async (machineId) => ((await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId)),
+    withJobs: async (machineId) =>
+      (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
       // Made in another place and renamed, so that everybody sees all of the machine or none.
       const aside = path.join(root, 'new', randomUUID());

@@ -21,7 +21,8 @@ export interface QemuChanges {
 }
 
 const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean() });
-const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> => checkpointSchema.parse(JSON.parse(checkpoint));
+const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> =>
+  checkpointSchema.parse(JSON.parse(checkpoint));
 
 /** The machine's newest job: every later change has a higher number. */
 export async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
@@ -44,7 +45,11 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
  * Finds the job that this very change has begun since `prepare`. If its result is true already, it is done; otherwise
  * null.
  */
-export async function findChange({ folders, reader }: QemuChanges, change: Change, checkpoint: Checkpoint): Promise<Accepted | null> {
+export async function findChange(
+  { folders, reader }: QemuChanges,
+  change: Change,
+  checkpoint: Checkpoint,
+): Promise<Accepted | null> {
   const machineId = 'machineId' in change ? change.machineId : change.order.name;
   const jobs = await readJobs(await folders.withJobs(machineId), parse(checkpoint).highestJob);
   const begun = jobs.find(({ kind, reference }) => kind === change.kind && reference === change.reference);
@@ -56,7 +61,12 @@ export async function findChange({ folders, reader }: QemuChanges, change: Chang
 }
 
 /** Accepts one change: a claimed job is carried out whichever process dies, and is never accepted twice. */
-export async function sendChange(changes: QemuChanges, change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+export async function sendChange(
+  changes: QemuChanges,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   await assertTools();
   if (change.kind === 'rebuild') throw new ComputeError('unsupported', 'qemu machines are not rebuilt');
   const { folders, reader, beginWork } = changes;
@@ -74,19 +84,25 @@ export async function sendChange(changes: QemuChanges, change: Change, checkpoin
   if (change.kind === 'power_on' || change.kind === 'power_off' || change.kind === 'reboot') {
     if (isPowered(await assertPowerAllowed(reader, change, signal), change.kind)) return done(machineId);
   }
-  if (machine.isLocked || last?.state === 'running') throw new ComputeError('locked', `machine ${machineId} is being worked on`);
+  if (machine.isLocked || last?.state === 'running')
+    throw new ComputeError('locked', `machine ${machineId} is being worked on`);
   const startsAfter = change.kind === 'reboot' || (change.kind === 'rollback' && parse(checkpoint).wasOn);
   const job = jobOf(change, (last?.number ?? 0) + 1, startsAfter);
   faultpoint(`qemu.${change.kind}.before_claim`);
   signal?.throwIfAborted();
-  if (!(await ambiguously(claimJob(folders.of(machineId), job)))) throw new ComputeError('locked', 'somebody else was quicker');
+  if (!(await ambiguously(claimJob(folders.of(machineId), job))))
+    throw new ComputeError('locked', 'somebody else was quicker');
   beginWork(folders.of(machineId));
   return accepted(machineId, job);
 }
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
-async function sendCreate({ folders, options, beginWork }: QemuChanges, change: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendCreate(
+  { folders, options, beginWork }: QemuChanges,
+  change: Of<'create'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { name, spec, image, zone, labels } = change.order;
   const size = Object.hasOwn(options.sizes, spec) ? options.sizes[spec] : undefined;
   const system = Object.hasOwn(options.images, image) ? options.images[image] : undefined;
@@ -96,7 +112,8 @@ async function sendCreate({ folders, options, beginWork }: QemuChanges, change: 
   const job = jobOf(change, 1, false);
   signal?.throwIfAborted();
   // The name is ours alone: a machine that has it was made by an earlier call whose answer was lost.
-  if (!(await ambiguously(folders.create(record, job)))) throw new ComputeError('ambiguous', `there is a machine ${name}`);
+  if (!(await ambiguously(folders.create(record, job))))
+    throw new ComputeError('ambiguous', `there is a machine ${name}`);
   beginWork(folders.of(name));
   return accepted(name, job);
 }

@@ -14,7 +14,12 @@ export function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerat
     ...['-nodefaults', '-no-user-config', '-display', 'none'],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     ...['-machine', 'q35', '-accel', accelerator, '-cpu', 'max', '-smp', String(cpus), '-m', String(memoryMb)],
-    ...['-drive', `id=${driveName},if=none,file=disk.qcow2,format=qcow2`, '-device', `virtio-blk-pci,drive=${driveName}`],
+    ...[
+      '-drive',
+      `id=${driveName},if=none,file=disk.qcow2,format=qcow2`,
+      '-device',
+      `virtio-blk-pci,drive=${driveName}`,
+    ],
     ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ...['-qmp', 'unix:work.sock,server=on,wait=off', '-qmp', 'unix:look.sock,server=on,wait=off'],
     ...['-pidfile', 'qemu.pid', '-action', 'shutdown=pause'],

@@ -12,7 +12,8 @@ import { askQmp } from './qmp';
 const disk = 'disk.qcow2';
 const run = promisify(execFile);
 /** `qemu-img` refuses a disk that a machine has open, unless it only reads it. */
-const image = async (cwd: string, ...args: string[]): Promise<string> => (await run('qemu-img', args, { cwd, env: {} })).stdout;
+const image = async (cwd: string, ...args: string[]): Promise<string> =>
+  (await run('qemu-img', args, { cwd, env: {} })).stdout;
 
 const infoSchema = z.looseObject({
   'virtual-size': z.int(),
@@ -32,7 +33,19 @@ export async function createDisk(machineFolder: string, { diskGb, system }: Mach
     throw new DiskTooSmall(`${diskGb} GB do not hold ${system.disk}`);
   const unfinished = path.join(machineFolder, `${disk}.new`);
   await rm(unfinished, { force: true });
-  await image(machineFolder, 'create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', system.disk, unfinished, String(bytes));
+  await image(
+    machineFolder,
+    'create',
+    '-q',
+    '-f',
+    'qcow2',
+    '-F',
+    'qcow2',
+    '-b',
+    system.disk,
+    unfinished,
+    String(bytes),
+  );
   await rename(unfinished, path.join(machineFolder, disk));
   await syncFolder(machineFolder);
 }

@@ -38,7 +38,12 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
 async function tryStart(machineFolder: string, record: MachineRecord, accelerator: Accelerator): Promise<string> {
   const log = await open(path.join(machineFolder, 'qemu.log'), 'w', 0o600);
   const [command, args] = ['qemu-system-x86_64', commandLine(record, accelerator)] as const;
-  const child = spawn(command, args, { cwd: machineFolder, env: {}, detached: true, stdio: ['ignore', log.fd, log.fd] });
+  const child = spawn(command, args, {
+    cwd: machineFolder,
+    env: {},
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+  });
   let hasEnded = false;
   const ended = (): void => {
     hasEnded = true;

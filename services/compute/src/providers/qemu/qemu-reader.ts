@@ -52,15 +52,22 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
         }),
       ),
     listSnapshots: (machineId) => looked(listSnapshots(machineId)),
-    readSnapshot: async (machineId, snapshotId) => (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
+    readSnapshot: async (machineId, snapshotId) =>
+      (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
     // Jobs carry the workflow's id.
     prepareEarly: async () => null,
-    readRunningAction: (machineId) => looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
+    readRunningAction: (machineId) =>
+      looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
     readAction: (machineId, actionId) => looked(readAction(folders, machineId, actionId, onRunning)),
   };
 }
 
-async function readAction(folders: MachineFolders, machineId: string, actionId: string, onRunning: OnRunning): Promise<ProviderAction> {
+async function readAction(
+  folders: MachineFolders,
+  machineId: string,
+  actionId: string,
+  onRunning: OnRunning,
+): Promise<ProviderAction> {
   const machineFolder = await folders.withJobs(machineId);
   const job = /^[1-9]\d{0,7}$/.test(actionId) ? await readJob(machineFolder, Number(actionId)) : null;
   if (job === null) throw new ComputeError('action_not_found', `machine ${machineId} has no job ${actionId}`);

@@ -26,7 +26,17 @@ export type MachineRecord = z.infer<typeof machineRecordSchema>;
 export const jobRecordSchema = z.strictObject({
   /** Counts up without gaps, from 1 (`create`). */
   number: z.int().positive(),
-  kind: z.enum(['create', 'start', 'power_on', 'power_off', 'reboot', 'delete', 'take_snapshot', 'delete_snapshot', 'rollback']),
+  kind: z.enum([
+    'create',
+    'start',
+    'power_on',
+    'power_off',
+    'reboot',
+    'delete',
+    'take_snapshot',
+    'delete_snapshot',
+    'rollback',
+  ]),
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
   /**
@@ -45,7 +55,10 @@ export const jobRecordSchema = z.strictObject({
   /** The description of the snapshot that is taken; empty for every other kind. */
   description: z.string(),
   failure: z
-    .strictObject({ reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found', 'guest_unresponsive']), internal: z.string() })
+    .strictObject({
+      reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found', 'guest_unresponsive']),
+      internal: z.string(),
+    })
     .nullable(),
   begunAt: z.iso.datetime(),
 });

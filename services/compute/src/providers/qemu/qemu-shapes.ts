@@ -52,7 +52,9 @@ export function machineOf({ id, record, status, running, isHeld }: SeenMachine):
 /** Newest first: snapshots that were ordered and not deleted. One is ready if it is within the disk as well. */
 export function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): MachineSnapshot[] {
   const deleted = new Set(
-    jobs.filter(({ kind, state }) => kind === 'delete_snapshot' && state === 'succeeded').map(({ snapshotId }) => snapshotId),
+    jobs
+      .filter(({ kind, state }) => kind === 'delete_snapshot' && state === 'succeeded')
+      .map(({ snapshotId }) => snapshotId),
   );
   return jobs
     .filter((job) => job.kind === 'take_snapshot' && job.state !== 'failed' && !deleted.has(snapshotIdOf(job)))
@@ -60,7 +62,11 @@ export function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<stri
       id: snapshotIdOf(job),
       description: job.description,
       status:
-        job.state === 'running' ? ('creating' as const) : inside.has(snapshotIdOf(job)) ? ('available' as const) : ('unavailable' as const),
+        job.state === 'running'
+          ? ('creating' as const)
+          : inside.has(snapshotIdOf(job))
+            ? ('available' as const)
+            : ('unavailable' as const),
       createdAt: new Date(job.begunAt),
       // Its clusters are shared with the disk, so its size is unknown.
       sizeGb: null,
@@ -77,5 +83,8 @@ export const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderA
   command: kind,
   state,
   progress: null,
-  failure: state === 'failed' ? { reason: failure?.reason ?? 'rejected', internal: `${kind}: ${failure?.internal ?? ''}` } : null,
+  failure:
+    state === 'failed'
+      ? { reason: failure?.reason ?? 'rejected', internal: `${kind}: ${failure?.internal ?? ''}` }
+      : null,
 });

@@ -49,15 +49,22 @@ export async function askQmp(call: QmpCall): Promise<unknown> {
 }
 
 async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall): Promise<unknown> {
-  const timer = setTimeout(() => socket.destroy(new Error(`no answer to ${command} within ${deadlineMs} ms`)), deadlineMs);
+  const timer = setTimeout(
+    () => socket.destroy(new Error(`no answer to ${command} within ${deadlineMs} ms`)),
+    deadlineMs,
+  );
   try {
     return await new Promise((resolve, reject) => {
-      socket.once('error', (error) => reject(isNobody(error) ? new NotRunning('nobody listens', { cause: error }) : error));
+      socket.once('error', (error) =>
+        reject(isNobody(error) ? new NotRunning('nobody listens', { cause: error }) : error),
+      );
       socket.once('close', () => reject(new NotRunning('the connection was closed')));
       const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
       // It passes on the socket's.
       lines.on('error', () => undefined);
-      socket.write(`{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`);
+      socket.write(
+        `{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`,
+      );
     });
   } finally {
     clearTimeout(timer);
@@ -77,4 +84,5 @@ function settle(line: string, resolve: (value: unknown) => void, reject: (error:
   }
 }
 
-const isNobody = (error: unknown): boolean => ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));
+const isNobody = (error: unknown): boolean =>
+  ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));

@@ -13,22 +13,37 @@ const dayMs = 24 * 3_600_000;
  * Starts machines that should run and have no process: they were lost, as all are when the host restarts. A machine
  * that its owner powered off from inside still has its process. A machine that does not start is left as it is.
  */
-export async function reviveMachines(folders: MachineFolders, beginWork: (machineFolder: string) => void): Promise<void> {
+export async function reviveMachines(
+  folders: MachineFolders,
+  beginWork: (machineFolder: string) => void,
+): Promise<void> {
   // One machine's damaged folder must not keep the others off. A request for that machine gets the error.
-  for (const machineId of await folders.list()) if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
+  for (const machineId of await folders.list())
+    if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 
 /** True when its start was claimed. */
 async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
   const machineFolder = folders.of(machineId);
-  if ((await readStatus(machineFolder)) !== 'off' || (await folders.isHeld(machineId)) || (await folders.read(machineId)) === null)
+  if (
+    (await readStatus(machineFolder)) !== 'off' ||
+    (await folders.isHeld(machineId)) ||
+    (await folders.read(machineId)) === null
+  )
     return false;
   const jobs = await readJobs(machineFolder);
   const last = jobs.at(-1);
   if (last === undefined || last.state === 'running' || !shouldRun(jobs)) return false;
   return await claimJob(machineFolder, {
     ...{ number: last.number + 1, kind: 'start', reference, state: 'running', isApplied: false, startsAfter: false },
-    ...{ isForced: false, guestSeconds: 0, snapshotId: null, description: '', failure: null, begunAt: new Date().toISOString() },
+    ...{
+      isForced: false,
+      guestSeconds: 0,
+      snapshotId: null,
+      description: '',
+      failure: null,
+      begunAt: new Date().toISOString(),
+    },
   });
 }
 
@@ -40,8 +55,11 @@ const isDecisive = ({ kind, state }: JobRecord): boolean =>
 export function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
   const lately = jobs.slice(-revivalsMax);
-  const isGivenUp = lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
+  const isGivenUp =
+    lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
   const decisive = jobs.findLast(isDecisive);
   if (isGivenUp || decisive === undefined || decisive.kind === 'power_off') return false;
-  return decisive.kind === 'start' || decisive.kind === 'power_on' ? decisive.state === 'succeeded' : decisive.startsAfter;
+  return decisive.kind === 'start' || decisive.kind === 'power_on'
+    ? decisive.state === 'succeeded'
+    : decisive.startsAfter;
 }

@@ -6,7 +6,8 @@ import type { SshHostConfig } from './ssh-config';
 export type Address = Pick<SshHostConfig, 'host' | 'port' | 'user' | 'private_key_file' | 'host_key_fingerprint'>;
 
 /** As ssh-keygen -l prints it. */
-export const fingerprintOf = (key: Buffer): string => `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
+export const fingerprintOf = (key: Buffer): string =>
+  `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 
 /** The host showed another key than the configured one. Nothing was sent, not even the account's name. */
 export class HostKeyError extends Error {

@@ -10,4 +10,6 @@ export function quoteArgument(argument: string): string {
  * connection ends nothing there.
  */
 export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
-  ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args].map(quoteArgument).join(' ');
+  ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args]
+    .map(quoteArgument)
+    .join(' ');

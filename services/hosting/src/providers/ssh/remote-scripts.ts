@@ -159,6 +159,13 @@ discard "$site/releases/$release"
 export type RemoteScript = keyof typeof scripts;
 
 /** The scripts that move every byte of a site; the others take a moment. */
-export const movingScripts: ReadonlySet<RemoteScript> = new Set(['readFiles', 'readDatabase', 'writeFiles', 'writeDatabase', 'endStage']);
+export const movingScripts: ReadonlySet<RemoteScript> = new Set([
+  'readFiles',
+  'readDatabase',
+  'writeFiles',
+  'writeDatabase',
+  'endStage',
+]);
 
-export const textOfScript = (engine: DatabaseEngine, name: RemoteScript): string => `${remotePrelude}${engines[engine]}${scripts[name]}`;
+export const textOfScript = (engine: DatabaseEngine, name: RemoteScript): string =>
+  `${remotePrelude}${engines[engine]}${scripts[name]}`;

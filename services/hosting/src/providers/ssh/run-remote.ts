@@ -76,7 +76,10 @@ function feed(channel: ClientChannel, input: AsyncIterable<Buffer>, signal: Abor
  * @throws SiteHostError, RemoteError, the signal's reason, what `input` throws
  */
 export async function* streamRemote(connection: SshConnection, call: RemoteCall): AsyncGenerator<Buffer> {
-  const silence = watchSilence(call.silenceMs, () => new RemoteError(`the host was silent for ${call.silenceMs / 1_000} s`));
+  const silence = watchSilence(
+    call.silenceMs,
+    () => new RemoteError(`the host was silent for ${call.silenceMs / 1_000} s`),
+  );
   const signal = call.signal === undefined ? silence.signal : AbortSignal.any([call.signal, silence.signal]);
   try {
     signal.throwIfAborted();
@@ -120,6 +123,7 @@ async function* outputOf(
 /** The end of a command's output. @throws as {@link streamRemote} */
 export async function runRemote(connection: SshConnection, call: RemoteCall): Promise<string> {
   let output = '';
-  for await (const piece of streamRemote(connection, call)) output = (output + piece.toString('utf8')).slice(-keptOutputChars);
+  for await (const piece of streamRemote(connection, call))
+    output = (output + piece.toString('utf8')).slice(-keptOutputChars);
   return output;
 }

@@ -41,7 +41,9 @@ export class SshConnection {
     line.channels += 1;
     const opening = line.client.then(
       (client) =>
-        new Promise<ClientChannel>((resolve, reject) => start(client, (error, channel) => (error ? reject(error) : resolve(channel)))),
+        new Promise<ClientChannel>((resolve, reject) =>
+          start(client, (error, channel) => (error ? reject(error) : resolve(channel))),
+        ),
     );
     opening.then(
       (channel) => channel.once('close', () => this.#leave(line)),

@@ -26,8 +26,13 @@ const unreadable =
 /** The object that the tools name, and the server's own message about it. */
 function contentIn(errors: string): RefusedContent {
   const object =
-    /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ?? /Dumping the contents of (table ".+") failed/.exec(errors)?.[1] ?? null;
-  const reason = /ERROR:\s+(.+)/.exec(errors)?.[1] ?? /^ERROR \d+.*$/m.exec(errors)?.[0] ?? /(?:dump|restore): (.+)/.exec(errors)?.[1];
+    /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ??
+    /Dumping the contents of (table ".+") failed/.exec(errors)?.[1] ??
+    null;
+  const reason =
+    /ERROR:\s+(.+)/.exec(errors)?.[1] ??
+    /^ERROR \d+.*$/m.exec(errors)?.[0] ??
+    /(?:dump|restore): (.+)/.exec(errors)?.[1];
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 

@@ -2,7 +2,13 @@ import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-path
 import { lostParts } from '@drydock/archive/files/attributes';
 import { pack } from '@drydock/archive/pack/pack';
 import { changedWhileRead, linkIntoRelease, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
-import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from '../site-host';
+import {
+  type ArchiveToWrite,
+  type FencedCallWithProgress,
+  linksOf,
+  type PackedArchive,
+  type SiteRef,
+} from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
 import { databaseServerOf } from './ssh-database';
 import { databaseOf, streamFromSite } from './ssh-site';
@@ -21,7 +27,9 @@ const guessedBytes = 64 * 2 ** 20;
 /** The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line. */
 export function skippedIn(line: string): SkippedPath | null {
   const [, path, word] =
-    /^tar: \.\/(.+): (socket ignored|device ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/.exec(line) ?? [];
+    /^tar: \.\/(.+): (socket ignored|device ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/.exec(
+      line,
+    ) ?? [];
   if (path === undefined || word === undefined) return null;
   if (word.endsWith(' ignored')) return { path, reason: 'a socket or a device' };
   if (word === 'link into a release') return { path, reason: linkIntoRelease };

@@ -18,11 +18,14 @@ async function askPage({ connection, config }: SshTools, site: SiteRef, stop: Ab
   try {
     return await new Promise<number>((resolve, reject) => {
       const headers = { host, [probeHeader]: '1' };
-      const asked = request({ path: pathname, headers, signal, createConnection: () => asSocket(channel) }, (response) => {
-        response.resume();
-        response.on('error', reject);
-        response.on('end', () => resolve(response.statusCode ?? 0));
-      });
+      const asked = request(
+        { path: pathname, headers, signal, createConnection: () => asSocket(channel) },
+        (response) => {
+          response.resume();
+          response.on('error', reject);
+          response.on('end', () => resolve(response.statusCode ?? 0));
+        },
+      );
       asked.on('error', reject);
       asked.end();
     });

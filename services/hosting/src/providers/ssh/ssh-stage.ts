@@ -4,7 +4,14 @@ import type { RootKey } from '@drydock/archive/format/archive-keys';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
-import { type ArchiveToStage, type FencedCallWithProgress, linksOf, SiteHostError, type SiteRef, type StagedRelease } from '../site-host';
+import {
+  type ArchiveToStage,
+  type FencedCallWithProgress,
+  linksOf,
+  SiteHostError,
+  type SiteRef,
+  type StagedRelease,
+} from '../site-host';
 import { databaseServerOf } from './ssh-database';
 import { databaseStream, filesStream, lostIn } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
@@ -16,7 +23,8 @@ async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: Ab
   const [only] = chain;
   if (only !== undefined && chain.length === 1) {
     const manifest = await verifyArchive(only.source, key, only.expected, options);
-    if (manifest.parent_mac !== null) throw new ArchiveError('chain_gap', 'an increment without the archives before it');
+    if (manifest.parent_mac !== null)
+      throw new ArchiveError('chain_gap', 'an increment without the archives before it');
     return manifest.raw_bytes;
   }
   return (await verifyChain(chain, key, options)).at(-1)?.raw_bytes ?? 0;
@@ -36,7 +44,8 @@ async function* contentOf(
 ): AsyncGenerator<Buffer> {
   let isFound = false;
   for await (const entry of openEntries({ chain, key, root, signal })) {
-    if (isFound || entry.path !== path) throw new SiteHostError('unsupported', `${root} of this archive is ${entry.path}, and not ${path}`);
+    if (isFound || entry.path !== path)
+      throw new SiteHostError('unsupported', `${root} of this archive is ${entry.path}, and not ${path}`);
     isFound = true;
     for await (const piece of entry.content()) {
       onBytes(piece.length);
@@ -64,7 +73,8 @@ export async function stageOverSsh(
   const rawBytes = await verifyAll(chain, key, signal);
   const args = [databaseOf(site, releaseId)];
   const call = { site, releaseId, fence, signal };
-  const beginStage = () => runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes), contents] });
+  const beginStage = () =>
+    runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes), contents] });
   await beginStage();
   let sent = 0;
   const onBytes = (count: number): void => {
@@ -82,7 +92,13 @@ export async function stageOverSsh(
       isClosed ||= closedToTar.test(line);
     };
     try {
-      await runOnSite(tools, { ...call, script: 'writeFiles', args: [as], input: contentOf(filesStream, content), onErrorLine });
+      await runOnSite(tools, {
+        ...call,
+        script: 'writeFiles',
+        args: [as],
+        input: contentOf(filesStream, content),
+        onErrorLine,
+      });
     } catch (error) {
       if (!isClosed || as === 'owner') throw error;
       return null;
@@ -95,7 +111,8 @@ export async function stageOverSsh(
     await beginStage();
     lost = await writeFiles('owner');
   }
-  if (contents === 'all') await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
+  if (contents === 'all')
+    await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
   await runOnSite(tools, { ...call, script: 'endStage', args: [...args, contents] });
   return { lost: lost?.result ?? { count: 0, paths: [] }, database: [] };
 }
