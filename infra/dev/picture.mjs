@@ -1,6 +1,7 @@
 // Writes docs/restore.svg: the terminal of a real restore, as it went. `npm start` has to run beside it.
 //   node infra/dev/picture.mjs
-// The command runs on a terminal of its own (`script`), everything it shows is kept with its time, and pauses are shortened.
+// The command runs on a terminal of its own (`script`), everything it shows is kept with its time, and pauses are
+// shortened.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';

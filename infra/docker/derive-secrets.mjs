@@ -53,8 +53,8 @@ const masters = given?.split(',') ?? [randomBytes(32).toString('hex')];
 const deriveFrom = (master, label) =>
   Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
 /**
- * `<label>` is the value of the current master key, `<rotated label>` one of each, with commas between, or as `>one >another` for Redis. `<fingerprint label>`
- * names the login of the current value in Postgres.
+ * `<label>` is the value of the current master key, `<rotated label>` one of each, with commas between, or as
+ * `>one >another` for Redis. `<fingerprint label>` names the login of the current value in Postgres.
  */
 function derive(label, kind, sign = '') {
   const values = masters.map((master) => deriveFrom(master, label));

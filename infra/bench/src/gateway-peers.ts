@@ -1,5 +1,5 @@
-// One of the processes of the gateway's benchmarks, chosen by ROLE: the trivial upstream, a keys service that knows one answer, a bare proxy, or a
-// collector of telemetry.
+// One of the processes of the gateway's benchmarks, chosen by ROLE: the trivial upstream, a keys service that knows one
+// answer, a bare proxy, or a collector of telemetry.
 import http from 'node:http';
 import express from 'express';
 import { createProxyServer } from 'http-proxy-3';

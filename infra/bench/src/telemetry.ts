@@ -6,8 +6,8 @@ const rounds = 9;
 const off = 'without telemetry';
 
 /**
- * The gateway with telemetry at its default, before collectors of every kind, beside itself without telemetry. The collector is a process of its own, and takes
- * its share of the same processors.
+ * The gateway with telemetry at its default, before collectors of every kind, beside itself without telemetry. The
+ * collector is a process of its own, and takes its share of the same processors.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();

@@ -211,8 +211,8 @@ function storeOf(plan: ProcessPlan) {
   const ofSites = {
     // The private memory of one session, in bytes. A value of a gigabyte fails, and does not keep both cores busy.
     ulimits: { data: 536_870_912 },
-    // Applications would reach a port, so it listens within its container only, for the health check: the site host comes by the socket.
-    // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
+    // Applications would reach a port, so it listens within its container only, for the health check: the site host
+    // comes by the socket. A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
     // A statement that fails is told to its client; the log would keep the password of an ALTER ROLE.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };

@@ -1,5 +1,6 @@
 /**
- * Every process is killed in turn, with all of the demo content and on both queues; as root, applications have accounts of their own.
+ * Every process is killed in turn, with all of the demo content and on both queues; as root, applications have accounts
+ * of their own.
  *
  * @tier long
  * @processes

@@ -13,7 +13,9 @@ let folder: string;
 let said: string[];
 let watch: TypeWatch;
 const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
-/** Newer than the end of any compiler: a file that is saved while one is at work has everything compiled anew, rightly. */
+/**
+ * Newer than the end of any compiler: a file that is saved while one is at work has everything compiled anew, rightly.
+ */
 const writeNewer = (text: string, name: string): void => {
   const draft = path.join(folder, 'draft');
   const later = Date.now() / 1_000 + 3_600;

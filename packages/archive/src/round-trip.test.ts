@@ -283,7 +283,10 @@ test('a tree of a thousand folders comes back to its last one', async () => {
   expect(readFileSync(join(target, deep, 'bottom'), 'utf8')).toBe('deep');
 });
 
-/** Goes down step by step and leaves a file at the bottom: no call takes such a path. Without `cd`, which asks for the whole path. */
+/**
+ * Goes down step by step and leaves a file at the bottom: no call takes such a path. Without `cd`, which asks for the
+ * whole path.
+ */
 function makeDeep(site: string, name: string, depth: number): void {
   const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;
   expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);

@@ -16,7 +16,10 @@ import {
   workflowPath,
 } from './testing/bench';
 
-/** Golden outputs: what people see on a terminal of 100 columns and what programs get over pipes. `npx jest packages/cli -u` writes them anew. */
+/**
+ * Golden outputs: what people see on a terminal of 100 columns and what programs get over pipes.
+ * `npx jest packages/cli -u` writes them anew.
+ */
 const bench = new Bench();
 beforeAll(() => bench.start());
 afterAll(() => bench.stop());

@@ -19,7 +19,10 @@ export interface OwnedDatabase {
 export const runAsAdmin = <Row>(sql: string, values?: unknown[]): Promise<Row[]> =>
   runSql(readSharedCluster().adminUrl, sql, values);
 
-/** A fresh database with a login role of its own that owns it and nothing else, and the roles by which it is dumped and loaded. */
+/**
+ * A fresh database with a login role of its own that owns it and nothing else, and the roles by which it is dumped and
+ * loaded.
+ */
 export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   const { adminUrl: clusterUrl } = readSharedCluster();
   const name = `t_${randomBytes(6).toString('hex')}`;

@@ -20,7 +20,10 @@ export interface BoxMount {
 
 /** Limits for the box's processes, where the kernel counts for each process (`processes`: for the account). */
 export interface BoxLimits {
-  /** Private writable memory of one process. Address space is not counted (WebAssembly reserves gigabytes that it never touches), nor what Node maps for its code. */
+  /**
+   * Private writable memory of one process. Address space is not counted (WebAssembly reserves gigabytes that it never
+   * touches), nor what Node maps for its code.
+   */
   memoryBytes?: number;
   /** Processes and threads; Node alone has about a dozen threads. */
   processes?: number;
@@ -50,7 +53,10 @@ export interface BoxOptions {
   account: number | null;
   /** Rights of root over the box's files, for a program of ours; only if we are root. Absent: none. */
   rights?: readonly BoxRight[];
-  /** The paths that a box shows besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node itself. */
+  /**
+   * The paths that a box shows besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node
+   * itself.
+   */
   mounts: readonly BoxMount[];
   workdir: string;
   limits?: BoxLimits;
@@ -185,7 +191,10 @@ function startScript(options: BoxOptions): ChildProcess {
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
-/** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the command. */
+/**
+ * setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the
+ * command.
+ */
 function commandLineOf(options: BoxOptions): string[] {
   const {
     isolation,
@@ -291,8 +300,9 @@ let inherited: readonly number[] | undefined;
 let nothingFd: number | undefined;
 
 /**
- * Hides the descriptors that this process has inherited open from its children. Node closes only those that it opened itself, and
- * a shell only those of one digit. Each inherited descriptor from `first` on is replaced by one to /dev/null.
+ * Hides the descriptors that this process has inherited open from its children. Node closes only those that it opened
+ * itself, and a shell only those of one digit. Each inherited descriptor from `first` on is replaced by one to
+ * /dev/null.
  */
 function overInherited(first: number): Descriptors {
   inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);

@@ -7,9 +7,9 @@ import { obeyFault } from './obey-fault';
 export type FaultOutcome = 'continue' | 'repeat';
 
 /**
- * A named place where a test may make this process die, freeze, throw, stall or repeat itself.
- * Does nothing unless `DRYDOCK_FAULTS` names a folder holding a token for this point; each token works once, in one process.
- * Throws {@link InjectedFault} in mode `throw`.
+ * A named place where a test may make this process die, freeze, throw, stall or repeat itself. Does nothing unless
+ * `DRYDOCK_FAULTS` names a folder holding a token for this point; each token works once, in one process. Throws
+ * {@link InjectedFault} in mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
   // The only setting that is not a service's configuration: it must work in every process, at every depth.

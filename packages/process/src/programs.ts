@@ -1,7 +1,10 @@
 import path from 'node:path';
 import type { BoxMount } from './box';
 
-/** The root folder of this repository, or of the folder that the image was made from. It is the same from src/ and from dist/. */
+/**
+ * The root folder of this repository, or of the folder that the image was made from. It is the same from src/ and from
+ * dist/.
+ */
 const root = path.resolve(__dirname, '../../..');
 const inside = '/drydock';
 

@@ -115,7 +115,8 @@ async function clearLeftoverRedis(folder: string): Promise<void> {
   if (!fs.existsSync(note)) return;
   const noted: unknown = JSON.parse(fs.readFileSync(note, 'utf8') || 'null');
   const leftover = isProof(noted) ? noted : null;
-  // redis-server rewrites its command line to its name and address, so the folder is not in it: pid and start time have to do
+  // redis-server rewrites its command line to its name and address, so the folder is not in it: pid and start time have
+  // to do
   if (leftover !== null && !(await endProcess(leftover, ['SIGTERM', 'SIGKILL'], stopTimeoutMs))) {
     throw new Error(`Redis (pid ${leftover.pid}) of an earlier run cannot be ended`);
   }

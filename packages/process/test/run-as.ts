@@ -38,7 +38,10 @@ const inBox = async (source, options = {}) => {
 };
 `;
 
-/** Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. `inherited`: descriptors that it has besides, by their number there. */
+/**
+ * Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. `inherited`: descriptors
+ * that it has besides, by their number there.
+ */
 export function startAs(
   kind: Kind,
   script: string,

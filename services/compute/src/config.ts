@@ -58,7 +58,10 @@ export const workerShape = {
 export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
-/** @throws ConfigError also for an installation that gives its API the worker's tokens: without ranges it would refuse every call */
+/**
+ * @throws ConfigError also for an installation that gives its API the worker's tokens: without ranges it would refuse
+ * every call
+ */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {
     const readers = name.replace('COMPUTE', 'COMPUTE_READER');

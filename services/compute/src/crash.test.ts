@@ -48,7 +48,10 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger, ...fixture }, scope);
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
-  /** How often the project took on `op` for one machine: 0 or 1. More than one of a kind would be a second send, and throws. */
+  /**
+   * How often the project took on `op` for one machine: 0 or 1. More than one of a kind would be a second send, and
+   * throws.
+   */
   const takenOn = async (machineId: string, op: string): Promise<number> => {
     const entries = (await world.project.ledger(op)).filter(({ resource }) => resource === machineId);
     if (entries.length > 1) throw new Error(`${entries.length} times ${op} of ${machineId}`);

@@ -11,12 +11,16 @@ import { callerOf } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
-/** faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is the judge. */
+/**
+ * faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is
+ * the judge.
+ */
 let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not sent then rightly ends as not accepted.
+  // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not
+  // sent then rightly ends as not accepted.
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(() => world.close());

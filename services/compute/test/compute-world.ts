@@ -12,7 +12,10 @@ export interface ComputeWorld extends ServiceWorld {
   project: HetznerProject;
 }
 
-/** A service's world with the provider's emulator for a range. `target`: changes of the range's configuration; `more`: live ranges beside it, by name. */
+/**
+ * A service's world with the provider's emulator for a range. `target`: changes of the range's configuration; `more`:
+ * live ranges beside it, by name.
+ */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,

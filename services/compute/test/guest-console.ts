@@ -38,7 +38,10 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
   return { run, say: (command) => void socket.write(`${command}\n`), close: () => socket.destroy() };
 }
 
-/** While it boots the serial port swallows what it is told, in part or whole: so it is asked again, until its answer to the last question has come. */
+/**
+ * While it boots the serial port swallows what it is told, in part or whole: so it is asked again, until its answer to
+ * the last question has come.
+ */
 async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
   const asking = setInterval(() => socket.write('\necho up\n'), 250);
   try {

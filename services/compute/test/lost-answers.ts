@@ -2,7 +2,10 @@ import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 
 type Answer = FaultWish['answer'];
 
-/** faults.md D1, D2, D4, D9, D10: answers from which nobody can know what became of the call. `canaryUrl` is where a redirect points. */
+/**
+ * faults.md D1, D2, D4, D9, D10: answers from which nobody can know what became of the call. `canaryUrl` is where a
+ * redirect points.
+ */
 export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => Answer]> = [
   ['a connection that is cut', () => ({ kind: 'reset' })],
   ['no answer at all', () => ({ kind: 'silence' })],

@@ -39,7 +39,9 @@ const machinesIn = async (folder: string): Promise<string[]> => {
 
 const order = () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } });
 
-/** Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is. */
+/**
+ * Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is.
+ */
 export const qemuRig = (): HostRig => ({
   name: 'qemu',
   order,

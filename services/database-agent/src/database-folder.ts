@@ -41,7 +41,10 @@ const recordSchema = z.object({
       old: z.string(),
       target: z.string(),
       phase: upgradePhaseSchema,
-      /** Whether connections to the old instance are blocked while it is still the one that serves. Only the offline path does that. */
+      /**
+       * Whether connections to the old instance are blocked while it is still the one that serves. Only the offline
+       * path does that.
+       */
       are_writes_blocked: z.boolean(),
       /** The time when they were blocked, for the report of how long it took. */
       blocked_at: z.iso.datetime().nullable(),

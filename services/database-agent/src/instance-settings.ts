@@ -50,7 +50,10 @@ export const placesOf = ({ vcpu }: DatabaseRecord['size']): number => Math.min(2
 export const connectionsOf = (size: DatabaseRecord['size']): number =>
   placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
 
-/** In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
+/**
+ * In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers
+ * each.
+ */
 export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number =>
   Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
 

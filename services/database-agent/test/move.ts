@@ -69,8 +69,8 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
 }
 
 /**
- * Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host stands still there, kills an instance.
- * Resolves with what became of that cutover.
+ * Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host
+ * stands still there, kills an instance. Resolves with what became of that cutover.
  */
 export async function cutOverWhileKilling(
   host: TestHost,

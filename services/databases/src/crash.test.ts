@@ -29,8 +29,8 @@ interface Run {
 }
 
 /**
- * CI runs the deaths and one failure of the long upgrade. Failures are left out where the clock begins the work, and for a deletion: what
- * fails has its effect all the same, and is begun again.
+ * CI runs the deaths and one failure of the long upgrade. Failures are left out where the clock begins the work, and
+ * for a deletion: what fails has its effect all the same, and is begun again.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
@@ -171,8 +171,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * A database whose work waits for staff serves its customers, and stays locked until staff have decided. The effect of a step that
-   * failed after it is on record once staff have had the step tried again.
+   * A database whose work waits for staff serves its customers, and stays locked until staff have decided. The effect
+   * of a step that failed after it is on record once staff have had the step tried again.
    */
   const judgeUpgrade =
     (newest: string) =>

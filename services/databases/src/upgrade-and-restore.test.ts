@@ -1,5 +1,6 @@
 /**
- * The one world of this service in the gate; the long suites of `upgrades/` and `restores/` go through all that it goes by.
+ * The one world of this service in the gate; the long suites of `upgrades/` and `restores/` go through all that it goes
+ * by.
  *
  * @processes
  */

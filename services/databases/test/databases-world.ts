@@ -19,7 +19,10 @@ export interface DatabasesWorld extends ServiceWorld {
   backupsDir: string;
 }
 
-/** Fails every commit that makes a database available while a workflow works on it: its customer's next call would be refused. One that waits for staff may go on holding it. */
+/**
+ * Fails every commit that makes a database available while a workflow works on it: its customer's next call would be
+ * refused. One that waits for staff may go on holding it.
+ */
 const availableIsFree = `
   CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF EXISTS (SELECT FROM workflow WHERE resource_key = 'database:' || NEW.id AND status IN ('queued', 'running')) THEN
@@ -79,7 +82,9 @@ export async function makeDatabase(
   return { id, url };
 }
 
-/** The preflight of a call. It asks again, as its finding says, while the trial of a backup that it makes has not ended. */
+/**
+ * The preflight of a call. It asks again, as its finding says, while the trial of a backup that it makes has not ended.
+ */
 export const preflightOf = (world: DatabasesWorld, target: string, body: object = {}): Promise<Preflight> =>
   until(async () => {
     const answer = (await world.api.call('POST', `${target}/preflight`, { body })).json as Preflight;

@@ -4,7 +4,10 @@ import { listFetched } from '@drydock/mysql/engines/list-engines';
 import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { type MysqlAddress, type SqlRow, withMysqlClient } from './mysql-client';
 
-/** Runs a file as a customer does who pipes it into MariaDB's own client, which knows DELIMITER. Rejects with what the client says. */
+/**
+ * Runs a file as a customer does who pipes it into MariaDB's own client, which knows DELIMITER. Rejects with what the
+ * client says.
+ */
 export async function pipeSql({ host, port, user, password, database }: MysqlAddress, sql: string): Promise<void> {
   const [program = '', ...first] = listFetched().find(({ flavour }) => flavour === 'mariadb')?.programs.client ?? [];
   const words = [
@@ -53,8 +56,8 @@ const written = (statement: string): string =>
     .replace(/ DEFAULT x'((?:[0-9a-f]{2})*)'/g, quotedBytes);
 
 /**
- * All that a customer's servers hold, by the server's own SHOW CREATE: a line for each object, one for the rows of each table, and one for each right of the user.
- * Rows are read by the client and summed here.
+ * All that a customer's servers hold, by the server's own SHOW CREATE: a line for each object, one for the rows of each
+ * table, and one for each right of the user. Rows are read by the client and summed here.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {
@@ -123,7 +126,10 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   }
 }
 
-/** Rows of each table, by its owner; keys to other tables are unasked, as in a program's own import. `rows`: how many were taken; `empty`: the tables that took none. */
+/**
+ * Rows of each table, by its owner; keys to other tables are unasked, as in a program's own import. `rows`: how many
+ * were taken; `empty`: the tables that took none.
+ */
 export const fillMysqlTables = (address: MysqlAddress, perTable: number): Promise<{ rows: number; empty: string[] }> =>
   withMysqlClient(address, async (client) => {
     await client.query('SET foreign_key_checks = 0');

@@ -126,8 +126,9 @@ const rowsSql = (table: string): string =>
     from (select md5(t::text) as h from only ${table} t) as r`;
 
 /**
- * The content of a database as the catalogue's own functions tell it to its owner: a line for each object, and one for the rows of each table.
- * Two databases hold the same where these are equal. It shares no code with dumps and with the comparison of an upgrade.
+ * The content of a database as the catalogue's own functions tell it to its owner: a line for each object, and one for
+ * the rows of each table. Two databases hold the same where these are equal. It shares no code with dumps and with the
+ * comparison of an upgrade.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {

@@ -22,7 +22,10 @@ export interface RouteMatch {
 }
 
 export interface RouteTable {
-  /** HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra members. */
+  /**
+   * HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra
+   * members.
+   */
   match(method: string, target: string): RouteMatch;
   /** The methods that the path has, in the form of `Allow`. Throws 404 `route_not_found`. */
   methods(target: string): string;

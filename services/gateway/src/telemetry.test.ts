@@ -125,7 +125,10 @@ const spansSent = (): Sent[] =>
 /** Longer than a request takes on the busiest machine: nothing is slow. */
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
-/** Calls a gateway with these settings and ends it. Returns the spans that it sent, and what its answer and the service below saw of the trace. */
+/**
+ * Calls a gateway with these settings and ends it. Returns the spans that it sent, and what its answer and the service
+ * below saw of the trace.
+ */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;
   const gateway = await startTraced(

@@ -94,7 +94,10 @@ export async function openWorld(
   };
 }
 
-/** Orders a site, on the platform and with the database that the service chooses where none is named, and resolves with its id once it is served. */
+/**
+ * Orders a site, on the platform and with the database that the service chooses where none is named, and resolves with
+ * its id once it is served.
+ */
 export async function makeSite(
   world: HostingWorld,
   name = 'Shop',

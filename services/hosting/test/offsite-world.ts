@@ -28,7 +28,10 @@ export interface OffsiteWorld extends HostingWorld {
   putObject(key: string, bytes: Buffer): Promise<void>;
 }
 
-/** A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. `more` goes to API and workers. */
+/**
+ * A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. `more`
+ * goes to API and workers.
+ */
 export async function openOffsiteWorld(
   backend: QueueBackend,
   caller: Caller,

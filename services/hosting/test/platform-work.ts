@@ -12,7 +12,9 @@ type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
-/** The clock starts nothing of its own in this world: a test that counts, or orders faults, starts everything itself. */
+/**
+ * The clock starts nothing of its own in this world: a test that counts, or orders faults, starts everything itself.
+ */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");

@@ -67,7 +67,10 @@ function forward({ port }: App, response: ServerResponse): void {
 
 const siteUrlPattern = /^\/(live|sandbox)\/([^/]+)\/$/;
 
-/** Serves what `current` points to, runs it where it is an application, and keeps visitors out while the maintenance flag holds. */
+/**
+ * Serves what `current` points to, runs it where it is an application, and keeps visitors out while the maintenance
+ * flag holds.
+ */
 export async function serveSites(
   sitesDir: string,
   askDatabaseOf: (site: { mode: string; siteId: string }) => (sql: string) => Promise<string>,

@@ -196,7 +196,10 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
   return { top, steps: [...steps, ...late], races, asked };
 }
 
-/** `node -e`: makes the steps that come on standard input, in the working directory. What the system refuses is left out. */
+/**
+ * `node -e`: makes the steps that come on standard input, in the working directory. What the system refuses is left
+ * out.
+ */
 export const treeBuilder = `
 const fs = require('node:fs');
 const net = require('node:net');
@@ -222,7 +225,10 @@ for (const step of JSON.parse(fs.readFileSync(0, 'utf8'))) try { make[step.make]
 process.stdout.write(String(refused));
 setImmediate(() => process.exit(0));`;
 
-/** `node -e`, with races as its argument: takes turns as fast as it can, in the working directory wherever that is moved, until its standard input ends. */
+/**
+ * `node -e`, with races as its argument: takes turns as fast as it can, in the working directory wherever that is
+ * moved, until its standard input ends.
+ */
 export const treeRacer = `
 const fs = require('node:fs');
 const { spawnSync } = require('node:child_process');

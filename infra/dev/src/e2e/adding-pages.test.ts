@@ -1,5 +1,6 @@
 /**
- * The worked examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, as they stand there, each in a copy of the tree.
+ * The worked examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, as they stand there, each in a copy
+ * of the tree.
  *
  * @tier long
  * @processes

@@ -56,7 +56,10 @@ afterAll(async () => {
 
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
 
-/** A superuser that calls it makes `role` one too, and leaves a file that says how, even where the database takes no writes. */
+/**
+ * A superuser that calls it makes `role` one too, and leaves a file that says how, even where the database takes no
+ * writes.
+ */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
     if (${isSuper}) then
@@ -150,8 +153,8 @@ function lookAtCanary(): unknown {
 const racedFolders = 200;
 
 /**
- * An application that takes turns between a folder and a link to the canary, in 200 folders, as fast as it can: in its own files, or in what
- * is being staged beside them. It ends when its page is asked for `/stop`.
+ * An application that takes turns between a folder and a link to the canary, in 200 folders, as fast as it can: in its
+ * own files, or in what is being staged beside them. It ends when its page is asked for `/stop`.
  */
 const racer = (
   releasesDir: string,
@@ -407,8 +410,8 @@ inChaos(
     const asked = [1, 2, 3].map(() =>
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
-    // One after the other, so that some of them come after the templates have been read. When to give up is told by `fetch`: a parser that
-    // reads each opening to the end takes twelve seconds for one template.
+    // One after the other, so that some of them come after the templates have been read. When to give up is told by
+    // `fetch`: a parser that reads each opening to the end takes twelve seconds for one template.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');

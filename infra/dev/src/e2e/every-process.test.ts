@@ -1,5 +1,6 @@
 /**
- * All kinds of operations at once while every process of a whole stack is killed or frozen in turn. `npm run chaos` has five rounds, `npm run test:all` one.
+ * All kinds of operations at once while every process of a whole stack is killed or frozen in turn. `npm run chaos` has
+ * five rounds, `npm run test:all` one.
  *
  * @tier long
  * @processes
@@ -51,7 +52,10 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   });
   afterAll(() => stack?.stop());
 
-  /** Asked with one idempotency key until the answer is one that no further request changes; long work is followed to its end. */
+  /**
+   * Asked with one idempotency key until the answer is one that no further request changes; long work is followed to
+   * its end.
+   */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await until(

@@ -19,7 +19,10 @@ import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listP
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
-/** Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by side. */
+/**
+ * Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by
+ * side.
+ */
 const groupOf = ({ page }: Block): string => {
   if (/^README|hosting|command/.test(page)) return 'sites';
   return page.startsWith('docs/guides/') ? 'guides' : page;

@@ -75,7 +75,10 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
     }
   };
 
-  /** One of each kind that changes what hosts and providers hold. What an earlier moment left unfinished refuses its successor, which is no harm. */
+  /**
+   * One of each kind that changes what hosts and providers hold. What an earlier moment left unfinished refuses its
+   * successor, which is no harm.
+   */
   async function beginAll(): Promise<number> {
     const { copies } = siteOffsiteSchema.parse(
       (await customer.insist('GET', `/v1/sites/${demo.offsite_site_id}/offsite`)).body,

@@ -1,5 +1,6 @@
 /**
- * The release before, built from its commit: its data folder starts under this one, and its APIs work beside this one's on the same databases.
+ * The release before, built from its commit: its data folder starts under this one, and its APIs work beside this one's
+ * on the same databases.
  *
  * @tier long
  * @processes

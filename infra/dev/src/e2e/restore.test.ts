@@ -64,7 +64,8 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
     await samples.stop();
     expect(workflow).toMatchObject({ status: 'succeeded', progress: 100 });
     expect([...samples.bodies].sort()).toEqual(['new/new', 'old/old']);
-    // No reader waits longer than a second, and none is turned away. Only the chaos run, which has the machine to itself, can hold a clock to that.
+    // No reader waits longer than a second, and none is turned away. Only the chaos run, which has the machine to
+    // itself, can hold a clock to that.
     if (isChaos) {
       expect([...samples.failures]).toEqual([]);
       expect(samples.longestGapMs).toBeLessThan(1_000);

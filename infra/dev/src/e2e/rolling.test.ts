@@ -1,6 +1,6 @@
 /**
- * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll begins and goes on when so
- * many requests were answered, whatever time that takes.
+ * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll
+ * begins and goes on when so many requests were answered, whatever time that takes.
  *
  * @tier long
  * @processes

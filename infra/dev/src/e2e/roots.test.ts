@@ -33,7 +33,8 @@ const isWork = ({ name, attributes }: Span): boolean =>
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
-  // Batches of spans leave each process one after the other: with the fourth of these everything has come that was there before the first.
+  // Batches of spans leave each process one after the other: with the fourth of these everything has come that was
+  // there before the first.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });

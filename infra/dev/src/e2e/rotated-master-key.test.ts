@@ -1,6 +1,7 @@
 /**
- * The master key is rotated by the phases and the commands of docs/operating.md in a whole Drydock, with two of each API and of the gateway, while requests
- * and restores run. A phase goes on when so many requests were answered, whatever time that takes.
+ * The master key is rotated by the phases and the commands of docs/operating.md in a whole Drydock, with two of each
+ * API and of the gateway, while requests and restores run. A phase goes on when so many requests were answered,
+ * whatever time that takes.
  *
  * @tier long
  * @processes
@@ -80,7 +81,10 @@ afterAll(async () => {
   fs.rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** A customer's receiver of webhooks: it takes what is signed with one of the secrets that it knows, and refuses the rest. */
+/**
+ * A customer's receiver of webhooks: it takes what is signed with one of the secrets that it knows, and refuses the
+ * rest.
+ */
 async function startReceiver() {
   const secrets: string[] = [];
   const taken: string[] = [];
@@ -194,7 +198,10 @@ interface Restored {
   backup: string;
 }
 
-/** Clients that ask again and again, and one that restores a site again and again; what is not answered as it should be is kept. */
+/**
+ * Clients that ask again and again, and one that restores a site again and again; what is not answered as it should be
+ * is kept.
+ */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
     'a look-up': () => front.ask(token, 'GET', '/v1/me'),
@@ -303,7 +310,10 @@ async function tellStores(masterKeys: string): Promise<void> {
   expect(stdout).toMatch(/^Written to .*\n\{"keys":\["keys_[0-9a-f]{8}".*\}\nOK\n$/);
 }
 
-/** One phase: Postgres and Redis are told, then every process that is given a secret is restarted in turn, none before the one before it is ready. */
+/**
+ * One phase: Postgres and Redis are told, then every process that is given a secret is restarted in turn, none before
+ * the one before it is ready.
+ */
 async function carryOut(masterKeys: string, load: Load, without: readonly string[] = []): Promise<void> {
   await tellStores(masterKeys);
   await load.more();

@@ -1,5 +1,6 @@
 /**
- * Every page of docs/runbooks against the failure it is for: the failure is caused in a whole stack, and the page's own commands are run as they stand there.
+ * Every page of docs/runbooks against the failure it is for: the failure is caused in a whole stack, and the page's own
+ * commands are run as they stand there.
  *
  * @tier long
  * @processes
@@ -27,7 +28,10 @@ const pages = inRepo('docs/runbooks');
 /** Tells what a reader types from the names of things, which stand in backticks too. */
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
-/** A cluster or a Docker engine is needed for these; a command beside each of them says the same here. `npm start` is what this suite does. */
+/**
+ * A cluster or a Docker engine is needed for these; a command beside each of them says the same here. `npm start` is
+ * what this suite does.
+ */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
 /** A page of docs/runbooks, which remembers the commands that were asked of it. */
@@ -42,7 +46,10 @@ class Page {
     this.texts = [...text.matchAll(/`([^`]+)`/g)].map(([, inside = '']) => inside.replace(/\s+/g, ' '));
   }
 
-  /** The text in backticks that begins so, with `fills` in the place of its words in capitals. @throws when the page has none */
+  /**
+   * The text in backticks that begins so, with `fills` in the place of its words in capitals. @throws when the page has
+   * none
+   */
   says(start: string, fills: Readonly<Record<string, string>> = {}): string {
     const found = this.texts.find((text) => text.startsWith(start));
     if (found === undefined) throw new Error(`docs/runbooks/${this.name}.md does not say \`${start}…\``);
@@ -138,7 +145,9 @@ afterAll(async () => {
   faults.remove();
 });
 
-/** The first of the ports at which processes serve their metrics; the range is above those that the kernel gives out. */
+/**
+ * The first of the ports at which processes serve their metrics; the range is above those that the kernel gives out.
+ */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 
 const pidOf = (name: string): number => stack.processes()[name]?.pid ?? 0;

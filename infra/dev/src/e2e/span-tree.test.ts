@@ -277,7 +277,10 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
     fs.rmSync(faults, { recursive: true });
   });
 
-  /** The answer that counts: before it come those of a service that is away, or that still holds the request that died with it. */
+  /**
+   * The answer that counts: before it come those of a service that is away, or that still holds the request that died
+   * with it.
+   */
   const answerTo = ({ method, path: at, body }: Call): Promise<Answer> => {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};
     return until(

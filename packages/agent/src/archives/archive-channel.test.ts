@@ -10,7 +10,10 @@ import { readJob, runJob } from '../jobs/job-client';
 import { jobKind } from '../jobs/jobs';
 import { type ServedArchives, serveArchives } from './archive-channel';
 
-/** A child's program: copies each named object of the first archive into the written one, all at once, and says how many bytes it had. */
+/**
+ * A child's program: copies each named object of the first archive into the written one, all at once, and says how many
+ * bytes it had.
+ */
 const program = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
 const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/archives/archive-channel.js'))});

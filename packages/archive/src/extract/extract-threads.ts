@@ -59,8 +59,8 @@ export function restThread(thread: Worker): void {
 }
 
 /**
- * Path of the compiled worker. Under a TypeScript loader (jest) this file lies in src and a thread cannot load its neighbour, so the built
- * one is used.
+ * Path of the compiled worker. Under a TypeScript loader (jest) this file lies in src and a thread cannot load its
+ * neighbour, so the built one is used.
  * @throws Error when the package has not been built
  */
 function workerScript(): string {

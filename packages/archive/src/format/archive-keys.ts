@@ -47,7 +47,10 @@ const isDerived = (key: ArchiveKey): key is readonly DerivedKeys[] => !Buffer.is
 
 const currentOf = (key: RootKey): Buffer => (Buffer.isBuffer(key) ? key : key[0]);
 
-/** Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived ones */
+/**
+ * Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived
+ * ones
+ */
 export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string): ArchiveKeys {
   const archiveTag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
   if (isDerived(key)) {
@@ -63,7 +66,9 @@ export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string):
   };
 }
 
-/** Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked. */
+/**
+ * Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked.
+ */
 export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
   if (isDerived(key)) return derivedFor(key, salt);
   const current = currentOf(key);

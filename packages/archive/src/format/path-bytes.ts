@@ -1,6 +1,6 @@
 /**
- * Names on Linux are bytes, not text. Inside this package a path is a "byte string": one character (U+0000 to U+00FF) per byte. It compares,
- * sorts and measures as the bytes do, and an ASCII path is equal to its text.
+ * Names on Linux are bytes, not text. Inside this package a path is a "byte string": one character (U+0000 to U+00FF)
+ * per byte. It compares, sorts and measures as the bytes do, and an ASCII path is equal to its text.
  */
 export type ByteString = string;
 

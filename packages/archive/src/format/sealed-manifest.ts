@@ -6,7 +6,9 @@ import { type Manifest, manifestSchema } from './manifest';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value. */
+/**
+ * JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value.
+ */
 function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

@@ -43,8 +43,8 @@ export interface CheckedFrame {
 }
 
 /**
- * Checks, without decoding, that `bytes` begin with a zstd frame which declares between 1 and `rawBytesMax` bytes of content and cannot make a
- * decoder produce much more than that, whatever it declares.
+ * Checks, without decoding, that `bytes` begin with a zstd frame which declares between 1 and `rawBytesMax` bytes of
+ * content and cannot make a decoder produce much more than that, whatever it declares.
  * @throws ArchiveError `limit_exceeded`
  */
 export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {

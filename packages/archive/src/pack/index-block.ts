@@ -74,7 +74,10 @@ export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock 
   return { root, firstSegment, segments, entries, raw: bytes };
 }
 
-/** @throws ArchiveError `hostile_entry` unless `path` comes after `previous`: a path twice, or out of order, could overwrite another */
+/**
+ * @throws ArchiveError `hostile_entry` unless `path` comes after `previous`: a path twice, or out of order, could
+ * overwrite another
+ */
 export function checkAscending(previous: string, path: string): void {
   if (comparePaths(previous, path) >= 0) refuse('hostile_entry', `path out of order or twice: ${path}`);
 }

@@ -69,8 +69,10 @@ interface Packing {
 }
 
 /**
- * Packs roots into one archive. The manifest is written last: without it there is no archive. Memory does not grow with the archive.
- * @throws ArchiveError `source_unreadable`, `limit_exceeded`, or any reason of the parent chain; whatever the sink or a stream throws
+ * Packs roots into one archive. The manifest is written last: without it there is no archive. Memory does not grow with
+ * the archive.
+ * @throws ArchiveError `source_unreadable`, `limit_exceeded`, or any reason of the parent chain; whatever the sink or a
+ * stream throws
  */
 export async function pack(options: PackOptions): Promise<PackResult> {
   const limits = completeLimits();

@@ -13,7 +13,9 @@ export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
 
 const noBytes = Buffer.alloc(0);
 
-/** The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded. */
+/**
+ * The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded.
+ */
 export class BlockContent {
   private readonly origin: SegmentOrigin;
   private readonly block: IndexBlock;

@@ -27,7 +27,9 @@ export interface ReadIndexOptions {
   signal?: AbortSignal;
 }
 
-/** Lists a tree root as a chain describes it, in path order and in bounded memory. @throws ArchiveError while iterating */
+/**
+ * Lists a tree root as a chain describes it, in path order and in bounded memory. @throws ArchiveError while iterating
+ */
 export async function* readIndex(options: ReadIndexOptions): AsyncGenerator<ListedEntry> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   for await (const batch of mergeTree(archives, options.root, options.signal)) {

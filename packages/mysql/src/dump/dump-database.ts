@@ -104,8 +104,9 @@ async function* one(value: unknown): AsyncGenerator<Buffer> {
 }
 
 /**
- * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table, since a view that has taken its name would run code.
- * A view without FROM runs its functions by the lock already: the session is to be in a transaction that `beginReading` began.
+ * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table,
+ * since a view that has taken its name would run code. A view without FROM runs its functions by the lock already: the
+ * session is to be in a transaction that `beginReading` began.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;

@@ -32,8 +32,8 @@ export interface ListedTable extends DumpedTable {
 type Definitions = Pick<Content, 'sequences' | 'programs'> & { tables: ListedTable[]; findings: Finding[] };
 
 /**
- * Reads the definitions of a schema, as the reader. Nothing of it runs. `reader` is in no transaction, since one that changes nothing refuses to show a view whose functions
- * write; `rows` is in one that `beginSnapshot` has begun.
+ * Reads the definitions of a schema, as the reader. Nothing of it runs. `reader` is in no transaction, since one that
+ * changes nothing refuses to show a view whose functions write; `rows` is in one that `beginSnapshot` has begun.
  */
 export async function listContent(reader: Session, rows: Session, schema: string): Promise<Definitions> {
   await reader.run(`USE ${quoteName(schema)}`);
@@ -221,8 +221,8 @@ async function programOf(
 }
 
 /**
- * A table that is read by its name may have become a view, which runs functions of the customer's before anybody notices.
- * In this transaction they cannot change anything.
+ * A table that is read by its name may have become a view, which runs functions of the customer's before anybody
+ * notices. In this transaction they cannot change anything.
  */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 

@@ -208,8 +208,8 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
-  // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights of
-  // `admin`.
+  // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights
+  // of `admin`.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);

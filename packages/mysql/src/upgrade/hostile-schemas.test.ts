@@ -49,7 +49,10 @@ for (const [at, step] of steps.entries()) {
 const lotsOfMysql = lots.filter((lot) => lot % steps.length === 0);
 describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null, lotsOfMysql));
 
-/** With GTIDs MySQL refuses statements that write to tables with and without transactions, and so would leave out what the trap notes past a rollback. */
+/**
+ * With GTIDs MySQL refuses statements that write to tables with and without transactions, and so would leave out what
+ * the trap notes past a rollback.
+ */
 const trapSettings = ({ flavour }: Engine): Record<string, string> =>
   flavour === 'mysql' ? { 'gtid-mode': 'OFF', 'enforce-gtid-consistency': 'OFF' } : {};
 

@@ -10,7 +10,10 @@ interface Sums {
   loaded: bigint;
 }
 
-/** The sums of one table. Partitions share one entry, because a load may put a row into another partition than the one it was dumped from. */
+/**
+ * The sums of one table. Partitions share one entry, because a load may put a row into another partition than the one
+ * it was dumped from.
+ */
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
@@ -75,7 +78,10 @@ class ComputedComparison {
   }
 }
 
-/** Reads the generated columns of the loaded tables. `run` does its work as the owner of a table. Throws {@link TransferError}. */
+/**
+ * Reads the generated columns of the loaded tables. `run` does its work as the owner of a table. Throws
+ * {@link TransferError}.
+ */
 export async function compareComputed(
   client: pg.Client,
   tables: DumpManifest['tables'],

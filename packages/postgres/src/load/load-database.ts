@@ -52,7 +52,7 @@ import { rolesOf, withRolesOf } from './statement-roles';
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** One load: what it has, and what it has found. */
+/** The state of one load. */
 class Load {
   private readonly request: LoadRequest;
   private readonly reader: SectionReader;
@@ -113,8 +113,9 @@ class Load {
   }
 
   /**
-   * Everything before the rows, and the statements that come behind them: `late` are privileges. The whole schema has been judged before its first statement runs. Owners'
-   * objects need each other's rights, so with several owners privileges come before the rows, but those that owners have left themselves.
+   * Creates everything that comes before the rows, and returns the statements that come behind them (`late` are
+   * privileges). Judges the whole schema before its first statement runs. Objects of several owners need each other's
+   * rights, so those privileges come before the rows, except for the rights that owners have left themselves.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -215,7 +216,7 @@ class Load {
     return dumped !== this.owner && this.roles.here(dumped) === null;
   }
 
-  /** By the extended protocol, which refuses two commands in one text: Postgres itself proves that we split and judged what it executes. */
+  /** The extended protocol refuses two commands in one text, so Postgres itself proves that the dump is split well. */
   private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
       const { object } = statement;
@@ -243,7 +244,7 @@ class Load {
     }
   }
 
-  /** With the path that the customer's sessions have: constraints of domains, generated columns and the like call functions that rely on it. */
+  /** Sets the search path of the customer's sessions: functions of domains and generated columns rely on it. */
   private async fillTables(head: TablesFile): Promise<Copied[]> {
     const owners = await relationOwners(this.client);
     const path = pathList(this.searchPath);
@@ -275,15 +276,11 @@ class Load {
 
   private async loadObjects(): Promise<number> {
     const { content } = await this.reader.expect(sectionPaths.largeObjects);
-    const counted = async function* (budget: TimeBudget): AsyncGenerator<Buffer> {
-      for await (const part of content) {
-        budget.allowRows(part.length);
-        yield part;
-      }
-    };
     const owners = new Map(this.properties?.large_objects.map(({ oid, owner = null }) => [oid, this.roleOf(owner)]));
     const clientOf = (oid: number): Promise<pg.Client> => this.sessions.clientOf(owners.get(oid) ?? null);
-    return writeLargeObjects(clientOf, counted(this.budget), (work) => this.budget.spend('large objects', work));
+    return writeLargeObjects(clientOf, this.budget.counting(content), (work) =>
+      this.budget.spend('large objects', work),
+    );
   }
 
   private async putBack(check: DeferredCheck): Promise<void> {
@@ -303,7 +300,7 @@ class Load {
       });
   }
 
-  /** Last of all: the owner can have taken rights from itself. What is taken from somebody must be taken; what is given to nobody is only told. */
+  /** Runs last: owners can have taken rights from themselves. A grant to a role that is not here is a finding. */
   private async restorePrivileges(statements: SqlStatement[]): Promise<void> {
     for (const { text: dumped, outline, object, owner } of statements) {
       if (this.hasGone(owner) && this.roles.isKeptBack(outline)) continue;
@@ -339,7 +336,7 @@ class Load {
     }
   }
 
-  /** Before the policies of tables are there, which could hide rows from their owners. */
+  /** Runs before tables have their policies, which could hide rows from their owners. */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
     const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
@@ -354,7 +351,7 @@ class Load {
     this.note('refused', object, error);
   }
 
-  /** `statement`: the one that makes what is left. A query of a view, for one, runs over the dumped rows with the functions as they are now. */
+  /** `statement` completes the object, for example by running a view's query, once its cause is mended. */
   private noteUnfinished(kind: LoadFinding['kind'], object: string, error: unknown, statement: string): void {
     this.findings.push({ kind, object, reason: `${reasonOf(error)}. Mend what it needs, then run: ${statement}` });
   }
@@ -365,14 +362,15 @@ class Load {
 }
 
 /**
- * Loads a dump into an empty database by its loader: schema, tables by COPY over two connections, sequences, large objects, indexes, constraints, triggers, materialised
- * views, privileges, properties of the database, ANALYZE. Each object is made and filled by its owner, where `owners` are given. Returns the manifest after comparing its counts with what was loaded, and what could not be restored.
- * The whole schema is judged before its first statement runs. After an error half a database may be there: drop it, it was never anyone's.
- * Throws {@link TransferError}, or the signal's reason.
+ * Loads a dump into an empty database: schema, tables by COPY over two connections, sequences, large objects, indexes,
+ * constraints, triggers, materialised views, privileges, properties of the database, ANALYZE. With `owners` each owner
+ * makes and fills its objects. Judges the whole schema before its first statement runs. Returns the manifest, whose
+ * counts it has compared with what was loaded, and the findings. After an error, drop the half-filled database.
+ * @throws TransferError, or the signal's reason
  */
 export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());
 
-/** Makes the schema of a dump on trial, in an empty database that is there for this alone. Throws as {@link loadDatabase} does, but for statements that Postgres refuses. */
+/** Loads the schema on trial, into an empty database that exists for this. A refused statement is a finding. */
 export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialResult> =>
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 

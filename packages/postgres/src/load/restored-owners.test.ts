@@ -152,7 +152,10 @@ test('every object is its owner’s again, with the grants that each owner has m
   expect(await runSql(customer.targetUrl, left)).toEqual([]);
 });
 
-/** Runs statements one after the other in a session of the owner's on the restored database, and gives what the last one answers. */
+/**
+ * Runs statements one after the other in a session of the owner's on the restored database, and gives what the last one
+ * answers.
+ */
 const as = async (customer: Customer, role: string, sql: string): Promise<unknown[]> => {
   const target = new URL(withDatabase(customer.targetUrl, customer.databaseName));
   target.searchParams.set('options', `-c role=${role}`);

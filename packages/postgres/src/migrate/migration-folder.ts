@@ -1,7 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** A service's Prisma files: `prisma/schema/*.prisma` (one folder, several files) and `prisma/migrations/<when>_<purpose>/migration.sql`. */
+/**
+ * A service's Prisma files: `prisma/schema/*.prisma` (one folder, several files) and
+ * `prisma/migrations/<when>_<purpose>/migration.sql`.
+ */
 export interface MigrationFolder {
   schemaFiles: [path: string, content: string][];
   migrationsDir: string;

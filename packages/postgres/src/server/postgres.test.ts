@@ -13,7 +13,10 @@ import { type PostgresServer, startPostgres } from './postgres';
 let folder: string;
 let server: PostgresServer | undefined;
 
-/** A cluster as users get it: made by initdb for itself, and durable. The others are those of tests, which are there sooner. */
+/**
+ * A cluster as users get it: made by initdb for itself, and durable. The others are those of tests, which are there
+ * sooner.
+ */
 const asForUsers = (): void => void delete process.env['DRYDOCK_EPHEMERAL'];
 const { DRYDOCK_EPHEMERAL: before } = process.env;
 

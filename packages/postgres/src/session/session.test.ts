@@ -40,7 +40,10 @@ test('a notice of hundreds of megabytes ends the session with an error that name
   expect(grownMb).toBeLessThan(50);
 });
 
-/** A process of its own that asks for one value, by the driver alone or by a session of ours. From the build output: it runs without jest. */
+/**
+ * A process of its own that asks for one value, by the driver alone or by a session of ours. From the build output: it
+ * runs without jest.
+ */
 const asking = (url: string, way: 'driver' | 'session', bytes: number): string => `
   const { openSession } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/session/session.js'))});
   const pg = require('pg');

@@ -27,6 +27,14 @@ export class TimeBudget {
     this.allowedMs += bytes / schemaBytesPerMs;
   }
 
+  /** Passes rows on, and allows the time for each part. */
+  async *counting(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const part of rows) {
+      this.allowRows(part.length);
+      yield part;
+    }
+  }
+
   /** Waits for Postgres. Throws `stalled`, with the object that was being worked on. */
   async spend<T>(object: string, work: Promise<T>): Promise<T> {
     const startedMs = performance.now();

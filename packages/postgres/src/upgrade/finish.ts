@@ -2,7 +2,10 @@ import { dropOwnRole, ensureTargetRoles, readOwners } from './copy/own-roles';
 import { unsubscribe } from './replication';
 import { type Move, withStage } from './session';
 
-/** Stage: the new database keeps no trace of the move, and its planner knows the tables. Again is harmless. The old server is not asked. */
+/**
+ * Stage: the new database keeps no trace of the move, and its planner knows the tables. Again is harmless. The old
+ * server is not asked.
+ */
 export async function finishTarget(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const { keeper: login, schema } = stage.own;

@@ -20,8 +20,8 @@ const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.stri
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
- * Sessions of customers, and those that are just starting: one that read the grants before they were revoked is not yet among the activities, but holds its
- * first transaction's lock.
+ * Sessions of customers, and those that are just starting: one that read the grants before they were revoked is not yet
+ * among the activities, but holds its first transaction's lock.
  */
 const leftSql = `select count(*) as left from (
   select pid from pg_catalog.pg_stat_activity where backend_type = 'client backend' and not (usename = any ($1::name[]))
@@ -42,9 +42,10 @@ async function revoke(server: pg.ClientBase, statement: string): Promise<void> {
 }
 
 /**
- * Ends every session of every customer and lets none into the database again, on disk, so that a restart of the server changes nothing of it. An owner who is connected could
- * undo it, so it is done again until nobody is there and it stands. `kept` are our own roles. When it has resolved nobody writes. Again is harmless. Throws `not_sealed`
- * after 10 s.
+ * Ends every session of every customer and lets none into the database again, on disk, so that a restart of the server
+ * changes nothing of it. An owner who is connected could undo it, so it is done again until nobody is there and it
+ * stands. `kept` are our own roles. When it has resolved nobody writes. Again is harmless. Throws `not_sealed` after 10
+ * s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];

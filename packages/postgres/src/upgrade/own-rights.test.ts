@@ -27,7 +27,9 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The rights of the owner and of everybody else. MAINTAIN, which 17 has brought, nobody could take from itself before. */
+/**
+ * The rights of the owner and of everybody else. MAINTAIN, which 17 has brought, nobody could take from itself before.
+ */
 const rightsOf = (url: string): Promise<unknown[]> =>
   runSql(
     url,

@@ -13,8 +13,8 @@ import { UpgradeError } from './upgrade-error';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as the owner that it stands for. Code of the customer's may have run in the session, and left it as another role or with other
- * settings.
+ * Begins a transaction of a loader as the owner that it stands for. Code of the customer's may have run in the session,
+ * and left it as another role or with other settings.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -27,8 +27,8 @@ const statementSchema = z.object({
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * Our schema on the target. A loader notes what it has made in the transaction that made it, by a token that only the keeper can read: the customer's code may run in
- * that session, and can neither read the plan nor note anything else.
+ * Our schema on the target. A loader notes what it has made in the transaction that made it, by a token that only the
+ * keeper can read: the customer's code may run in that session, and can neither read the plan nor note anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
@@ -109,13 +109,15 @@ interface PartOptions {
   /** How many statements are made at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
-  /** Is told of a statement that failed, and the others are made all the same. Without it the first failure is thrown. */
+  /**
+   * Is told of a statement that failed, and the others are made all the same. Without it the first failure is thrown.
+   */
   onFailure?: (failed: FailedStatement) => void;
 }
 
 /**
- * Makes what is left of a part of the plan, each statement as its owner. Each is noted in its own transaction, so that work which a crash has cut goes on behind the
- * last one. Throws `statement_failed`.
+ * Makes what is left of a part of the plan, each statement as its owner. Each is noted in its own transaction, so that
+ * work which a crash has cut goes on behind the last one. Throws `statement_failed`.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
   // Rights that a statement is lent add others to the end of the last part.
@@ -176,8 +178,9 @@ interface Maker {
 }
 
 /**
- * A statement may need rights that its owner has lost since it was made. Those on a schema, and that to refer to a table, are lent until the last part, which begins when rows
- * and indexes are there; those of all other owners for one statement, where no code of the customer's could use them.
+ * A statement may need rights that its owner has lost since it was made. Those on a schema, and that to refer to a
+ * table, are lent until the last part, which begins when rows and indexes are there; those of all other owners for one
+ * statement, where no code of the customer's could use them.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
   const { owner, lane } = maker;
@@ -228,7 +231,10 @@ interface Refused {
   outline: string;
 }
 
-/** False if the owner lacks nothing there, or nobody can lend it. What takes the right back is planned before it is given. */
+/**
+ * False if the owner lacks nothing there, or nobody can lend it. What takes the right back is planned before it is
+ * given.
+ */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();
   const [database] = await readRows(keeper, namedSchema, databaseOwnerSql);

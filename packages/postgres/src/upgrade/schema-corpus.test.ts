@@ -16,7 +16,9 @@ import { withDatabase } from './session';
 /** An upgrade takes seconds: CI takes two of those that a dump is tested with. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 
-/** From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one. */
+/**
+ * From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one.
+ */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;
 
 async function presentStatements(adminUrl: string, database: string): Promise<string[]> {

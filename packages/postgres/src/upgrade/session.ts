@@ -11,7 +11,10 @@ import {
 import { openSession, type Session, type SessionOptions } from '../session/session';
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
-/** Both instances of one move, and on whose behalf. The URLs are the superuser's, of the database `postgres`: they stay on the host. */
+/**
+ * Both instances of one move, and on whose behalf. The URLs are the superuser's, of the database `postgres`: they stay
+ * on the host.
+ */
 export interface Move {
   /** The URL of the instance that serves. */
   oldUrl: string;
@@ -50,9 +53,15 @@ const revokeParameterSql = (role: string): string =>
   `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
 
 export interface StageNames {
-  /** Tells its readers and loaders from those of others; the ones that an earlier stage of the same tag has left are dropped. */
+  /**
+   * Tells its readers and loaders from those of others; the ones that an earlier stage of the same tag has left are
+   * dropped.
+   */
   tag?: string;
-  /** The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage ends them. */
+  /**
+   * The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage
+   * ends them.
+   */
   applicationName?: string;
 }
 
@@ -139,7 +148,9 @@ export class Stage {
   replicator = (): Promise<pg.Client> => this.ownSession('old', this.own.replicator);
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
-  /** The superuser in the customer's own database: it names nothing there but what it has made itself and the catalogue. */
+  /**
+   * The superuser in the customer's own database: it names nothing there but what it has made itself and the catalogue.
+   */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;

@@ -27,8 +27,8 @@ async function readDatabase(server: pg.ClientBase, databaseName: string): Promis
 }
 
 /**
- * Makes an empty database of the name, with the old one's comment, which nobody but the platform may enter before the cutover. Its owner is the old one's when the roles
- * are there: see {@link ownDatabase}.
+ * Makes an empty database of the name, with the old one's comment, which nobody but the platform may enter before the
+ * cutover. Its owner is the old one's when the roles are there: see {@link ownDatabase}.
  */
 export async function createTargetDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
@@ -49,8 +49,8 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * The statements that let customers into a database with the grants, the limit and the settings that the old one has now. They may be run on the target, or on the old one again
- * after {@link lockOut}; again is harmless.
+ * The statements that let customers into a database with the grants, the limit and the settings that the old one has
+ * now. They may be run on the target, or on the old one again after {@link lockOut}; again is harmless.
  */
 export async function openingStatements(
   old: pg.ClientBase,

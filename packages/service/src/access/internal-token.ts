@@ -67,7 +67,10 @@ export interface BoundRequest {
   ifMatch?: string | undefined;
 }
 
-/** The key that a process signs with: that of the first secret. Made once, since building it from hex on every call costs more than the signature. */
+/**
+ * The key that a process signs with: that of the first secret. Made once, since building it from hex on every call
+ * costs more than the signature.
+ */
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
 /** The keys that a process verifies with: those of all its secrets. */
@@ -219,7 +222,10 @@ export const verifyRequestToken = (token: string, expected: Expected): RequestCl
 export const verifyInternalToken = (token: string, expected: Expected): InternalClaims =>
   verify('internal', internalClaimsSchema, token, expected);
 
-/** Refuses a body, an Idempotency-Key or an If-Match other than the one that was signed; called once the body has arrived. */
+/**
+ * Refuses a body, an Idempotency-Key or an If-Match other than the one that was signed; called once the body has
+ * arrived.
+ */
 export function assertBound(
   claims: InternalClaims,
   { body, idempotencyKey, ifMatch }: Pick<BoundRequest, 'idempotencyKey' | 'ifMatch'> & { body: Uint8Array },

@@ -43,7 +43,10 @@ export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Clie
   };
 }
 
-/** A table whose rows belong to an owner, by Prisma's names: `fields` is its `…ScalarFieldEnum`. Columns have the same names in snake case. */
+/**
+ * A table whose rows belong to an owner, by Prisma's names: `fields` is its `…ScalarFieldEnum`. Columns have the same
+ * names in snake case.
+ */
 export interface OwnedTable<Field extends string> {
   name: string;
   fields: Readonly<Record<Field, Field>>;

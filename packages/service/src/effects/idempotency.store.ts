@@ -127,7 +127,10 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
   );
 }
 
-/** Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it gives fewer. */
+/**
+ * Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it
+ * gives fewer.
+ */
 export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
   const rows = await sql.query(
     `DELETE FROM idempotency_records WHERE id IN (

@@ -28,8 +28,9 @@ const blockFor = (milliseconds: number): unknown =>
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
 /**
- * Sends each text over a connection of its own, from another process, and blocks this one until the kernel has all of them, and then, with the first
- * connection taken and nothing of it read, for longer than Node gives it. Resolves with the first line of each answer.
+ * Sends each text over a connection of its own, from another process, and blocks this one until the kernel has all of
+ * them, and then, with the first connection taken and nothing of it read, for longer than Node gives it. Resolves with
+ * the first line of each answer.
  */
 async function answersTo(texts: readonly string[]): Promise<string[]> {
   const sent = path.join(folder, 'sent');

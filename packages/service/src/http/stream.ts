@@ -15,7 +15,10 @@ export interface StreamLimits {
   lifetimeMs: number;
 }
 
-/** The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the next one. */
+/**
+ * The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the
+ * next one.
+ */
 export const streamShares = [0.2, 0.4] as const;
 
 export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, lifetimeMs: 60_000 };
@@ -118,6 +121,8 @@ async function pump(
   }
 }
 
-/** https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough. */
+/**
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough.
+ */
 const eventText = ({ id, event, data }: StreamEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -45,7 +45,10 @@ export interface RequestTraces {
   begin(method: string, traceparent?: string): RequestTrace;
 }
 
-/** The span that a `traceparent` of version 00 names, and those of later versions in their first four fields; none for anything else. */
+/**
+ * The span that a `traceparent` of version 00 names, and those of later versions in their first four fields; none for
+ * anything else.
+ */
 function linksTo(traceparent: string | undefined): Link[] {
   const [, traceId = '', spanId = '', flags = ''] =
     /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/.exec(traceparent ?? '') ?? [];

@@ -85,7 +85,10 @@ export function nameOfCall(method: string, path: string): string | undefined {
  */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 
-/** The W3C `traceparent` of the span that is active here, or undefined while tracing is off. Workflows carry it to their workers. */
+/**
+ * The W3C `traceparent` of the span that is active here, or undefined while tracing is off. Workflows carry it to their
+ * workers.
+ */
 export function currentTraceparent(): string | undefined {
   const span = trace.getActiveSpan()?.spanContext();
   if (span === undefined || !isSpanContextValid(span)) return undefined;

@@ -19,7 +19,10 @@ export interface AnswerToCheck {
 export const endpointAt = (method: string, path: string): EndpointDefinition | undefined =>
   routes.find(({ endpoint }) => endpoint.method === method && isAt(endpoint.path, path.split('?')[0] ?? ''))?.endpoint;
 
-/** Throws unless the answer is one that the contract promises of the endpoint: its status, type and schema, or one of its own codes under that code's status. */
+/**
+ * Throws unless the answer is one that the contract promises of the endpoint: its status, type and schema, or one of
+ * its own codes under that code's status.
+ */
 export function assertContract(endpoint: EndpointDefinition, { status, header, body }: AnswerToCheck): void {
   const what = `${endpoint.id} answered ${status} ${JSON.stringify(body)}, which is not in its contract`;
   const { response } = endpoint;

@@ -25,8 +25,8 @@ export interface ServiceAnswer {
 }
 
 /**
- * Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. Throws when the answer is none that the contract
- * promises, so that no test has to look.
+ * Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. Throws
+ * when the answer is none that the contract promises, so that no test has to look.
  */
 export async function callService(
   target: { service: Service; name: string; tokenSecret: string },

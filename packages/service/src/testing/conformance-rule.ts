@@ -18,9 +18,14 @@ export interface ConformanceWorld {
   call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
   /** With every permission. */
   owner: Caller;
-  /** Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world. */
+  /**
+   * Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world.
+   */
   strangers: readonly Caller[];
-  /** With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard of. */
+  /**
+   * With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard
+   * of.
+   */
   newOwner?(): Promise<Caller>;
   /** Makes new things for that caller, in a state in which the operation succeeds. */
   makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;

@@ -10,7 +10,10 @@ export interface GivenWorkflow {
   status: 'succeeded' | 'needs_attention';
 }
 
-/** A workflow as a worker would have left it, with no step. Its resource is its own, so that it is in the way of nothing. Resolves with its id. */
+/**
+ * A workflow as a worker would have left it, with no step. Its resource is its own, so that it is in the way of
+ * nothing. Resolves with its id.
+ */
 export async function givenWorkflow(
   api: Pick<ServiceApi, 'rows'>,
   { orgId, mode }: Caller,
@@ -26,13 +29,17 @@ export async function givenWorkflow(
   return id;
 }
 
-/** The state from which an operation about a workflow succeeds: staff decide over one that waits for them, all else reads one that has ended. */
+/**
+ * The state from which an operation about a workflow succeeds: staff decide over one that waits for them, all else
+ * reads one that has ended.
+ */
 export const statusFor = ({ method }: { method: string }): GivenWorkflow['status'] =>
   method === 'POST' ? 'needs_attention' : 'succeeded';
 
 /**
- * Does at once, in the database, what requests wait for a worker to do: ends what staff abandon, and succeeds with workflows of the named kinds, each step of which
- * has that output. Conformance is about what is asked and answered; without this each such answer takes the seconds after which a request gives a worker up.
+ * Does at once, in the database, what requests wait for a worker to do: ends what staff abandon, and succeeds with
+ * workflows of the named kinds, each step of which has that output. Conformance is about what is asked and answered;
+ * without this each such answer takes the seconds after which a request gives a worker up.
  */
 export async function standInForWorkers(
   api: Pick<ServiceApi, 'rows'>,

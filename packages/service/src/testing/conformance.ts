@@ -22,7 +22,10 @@ import { fuzzOperation } from './fuzz-operation';
 import { withoutRequestId } from './problem';
 import { callerOf } from './service-api';
 
-/** Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is not there. */
+/**
+ * Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is
+ * not there.
+ */
 export const conformanceLimitMs = isChaos ? 3_600_000 : 150_000;
 
 export interface Check {
@@ -49,7 +52,9 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
     ),
   );
 
-/** The first parameter of the path, its refusal, and ids that name nothing. Undefined where the path has no parameter. */
+/**
+ * The first parameter of the path, its refusal, and ids that name nothing. Undefined where the path has no parameter.
+ */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
   const parameter = name === undefined ? undefined : endpoint.params?.[name];

@@ -14,7 +14,10 @@ export interface Asked {
   lastEventId?: string;
 }
 
-/** Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody expects. `good`: a body that succeeds. */
+/**
+ * Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody
+ * expects. `good`: a body that succeeds.
+ */
 export function requestsOf(endpoint: EndpointDefinition, things: Things, good: object = {}): fc.Arbitrary<Asked> {
   const { query, body, idempotency, response } = endpoint;
   const params = parametersOf(endpoint).map((name): [string, fc.Arbitrary<string>] => [
@@ -51,7 +54,10 @@ const placesInStream = fc.oneof(
   fc.string({ unit: 'grapheme-ascii', maxLength: 300 }),
 );
 
-/** A query with many parameters is nearly always refused for one of them. Half of the queries have one or two, so that more of them succeed. */
+/**
+ * A query with many parameters is nearly always refused for one of them. Half of the queries have one or two, so that
+ * more of them succeed.
+ */
 function queriesOf(schema: z.ZodObject): fc.Arbitrary<object> {
   const whole = valuesOf(schema, {}).filter(
     (value) => typeof value === 'object' && value !== null,

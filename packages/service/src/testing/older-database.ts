@@ -30,7 +30,10 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
   });
 }
 
-/** Makes the database what it was at that moment. What runs on it must have been stopped, or finds another past under its feet. */
+/**
+ * Makes the database what it was at that moment. What runs on it must have been stopped, or finds another past under
+ * its feet.
+ */
 export async function putBack(adminUrl: string, { tables, sequences }: Moment): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN');

@@ -64,8 +64,8 @@ export const timeoutScale = (): Record<string, string> => {
 };
 
 /**
- * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued.
- * `own`: what this service needs beyond what they all do, or other than that.
+ * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays
+ * queued. `own`: what this service needs beyond what they all do, or other than that.
  */
 export async function startServiceApi(
   tested: TestedService,

@@ -13,7 +13,10 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
   return { name, exported: Object.keys(exports).sort(), imported: [...new Set(imported)].sort() };
 });
 
-/** Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a README. */
+/**
+ * Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a
+ * README.
+ */
 const namedToNode = [
   '@drydock/client .',
   '@drydock/service ./telemetry/telemetry',

@@ -1,6 +1,9 @@
 import path from 'node:path';
 
-/** The text of each file by its path: every TypeScript file of packages, services and infra, and `package.json` of each package. */
+/**
+ * The text of each file by its path: every TypeScript file of packages, services and infra, and `package.json` of each
+ * package.
+ */
 export type Tree = ReadonlyMap<string, string>;
 
 export interface Finding {
@@ -174,7 +177,10 @@ export type HouseNumbers = Record<string, number>;
 export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
   Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 
-/** The rows that are worse than the committed numbers, and worse than their goal. A row without a committed number is worse than it. */
+/**
+ * The rows that are worse than the committed numbers, and worse than their goal. A row without a committed number is
+ * worse than it.
+ */
 export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>
   rows.filter(({ name, value, goal }) => value > Math.max(goal, committed[name] ?? -1));
 

@@ -44,7 +44,8 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed slots wake the sweep.
+    // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed
+    // slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });
     await until(async () => {

@@ -71,7 +71,10 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
   'x-workflow-id': workflowId,
 });
 
-/** How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was started. */
+/**
+ * How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was
+ * started.
+ */
 export const startWithinSeconds = 10;
 
 /** How long a request waits to know: longer than the work's time to start, so that it is decided by then. */

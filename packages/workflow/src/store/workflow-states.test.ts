@@ -150,7 +150,10 @@ const told = {
   needs_attention: 'workflow.needs_attention',
 };
 
-/** The events that belong to these changes: of each new workflow, of each that came to an end or to staff, and of each that goes on after staff. */
+/**
+ * The events that belong to these changes: of each new workflow, of each that came to an end or to staff, and of each
+ * that goes on after staff.
+ */
 function eventsOf(statement: Statement, changes: ReadonlySet<string>): { type: string; states: string[] }[] {
   const states = new Map<string, Set<string>>();
   for (const change of changes) {

@@ -71,9 +71,9 @@ const insertSql = (audited: string): string => `
   SELECT id FROM accepted`;
 
 /**
- * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by Postgres' clock, and writes the start of the
- * step to run (attempts count before the effect). Undefined when there is nothing to take: finished, not due, somebody else's, too late, unknown, of
- * another organisation than the job says.
+ * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by
+ * Postgres' clock, and writes the start of the step to run (attempts count before the effect). Undefined when there is
+ * nothing to take: finished, not due, somebody else's, too late, unknown, of another organisation than the job says.
  *
  * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
  */
@@ -179,8 +179,8 @@ const beginStepSql = `
   FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('beginStep', 'running')} RETURNING name`;
 
 /**
- * The step is done and, in the same statement, the next one begun (its attempt counted before its effect). `next` is null after the last one.
- * The worker is alive: crashes are counted anew.
+ * The step is done and, in the same statement, the next one begun (its attempt counted before its effect). `next` is
+ * null after the last one. The worker is alive: crashes are counted anew.
  */
 export const completeStep = (
   sql: Sql,
@@ -290,7 +290,9 @@ const parkSql = `
   )
   SELECT id FROM ours`;
 
-/** A provider's message may have a NUL or half a surrogate pair, which Postgres refuses: the end must not fail for it. */
+/**
+ * A provider's message may have a NUL or half a surrogate pair, which Postgres refuses: the end must not fail for it.
+ */
 const holdable = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd');
 
 /** `error` (for the customer) and `error_internal` (for staff). */

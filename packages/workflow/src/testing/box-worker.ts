@@ -7,7 +7,10 @@ import { createEngine } from '../runner/engine';
 import { createListener } from '../store/listener';
 import { dawdle, refillBox } from './refill-box';
 
-/** A worker process for this package's tests: everything it does comes from its environment, everything it says is one JSON line on stdout. */
+/**
+ * A worker process for this package's tests: everything it does comes from its environment, everything it says is one
+ * JSON line on stdout.
+ */
 const setting = (name: string): string => {
   const value = process.env[name];
   if (value === undefined) throw new Error(`${name} is not set`);

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A folder that holds one text, changed as a site is: staged beside, switched by a rename, the old one kept. It refuses fences that are too old and keeps a ledger. */
+/**
+ * A folder that holds one text, changed as a site is: staged beside, switched by a rename, the old one kept. It refuses
+ * fences that are too old and keeps a ledger.
+ */
 export interface Box {
   stage(text: string, by: Caller): void;
   unstage(by: Caller): void;

@@ -5,7 +5,10 @@ import { currentText, ledgerFile, leftovers } from './box';
 import { refillBox } from './refill-box';
 import type { World } from './world';
 
-/** Runs the crash cases of `refill_box`. A box must be OLD or NEW, with nothing beside it, and its hooks must have written their rows once. */
+/**
+ * Runs the crash cases of `refill_box`. A box must be OLD or NEW, with nothing beside it, and its hooks must have
+ * written their rows once.
+ */
 export const crashBox = (world: World, options: CrashOptions): Promise<CrashReport> =>
   crashEveryStep(
     refillBox,

@@ -17,7 +17,10 @@ const ended = async ({ database }: BoxContext, tx: PoolClient, workflowId: strin
   await database.sql(tx).query('INSERT INTO box_end (workflow_id, status) VALUES ($1::uuid, $2)', [workflowId, status]);
 };
 
-/** A workflow of the shape that the dangerous ones have. Its hooks write one row each, which a second writing would refuse. */
+/**
+ * A workflow of the shape that the dangerous ones have. Its hooks write one row each, which a second writing would
+ * refuse.
+ */
 export const refillBox = workflowsFor<BoxContext, PoolClient>()({
   kind: 'refill_box',
   input: z.strictObject({ box: z.string(), text: z.string() }),

@@ -12,7 +12,10 @@ interface Api extends Tables {
   call(method: string, path: string): Promise<{ json: unknown }>;
 }
 
-/** The newest workflow about this subject, of this kind where one is named; waits until the request has got as far as starting it. */
+/**
+ * The newest workflow about this subject, of this kind where one is named; waits until the request has got as far as
+ * starting it.
+ */
 export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
   const sql =
     'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';
@@ -20,7 +23,10 @@ export async function workflowOf(tables: Tables, subjectId: string, kind?: strin
   return until(find, { everyMs: 10, what: `a ${kind ?? 'workflow'}` });
 }
 
-/** The same, of work that a request waits for and cancels when no worker takes it in time. How soon one does is the machine's affair: it may take as long as it likes. */
+/**
+ * The same, of work that a request waits for and cancels when no worker takes it in time. How soon one does is the
+ * machine's affair: it may take as long as it likes.
+ */
 export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind: string): Promise<string> {
   const workflowId = await workflowOf(tables, subjectId, kind);
   await tables.rows('UPDATE workflow SET start_by = NULL WHERE id = $1', [workflowId]);

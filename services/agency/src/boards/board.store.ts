@@ -116,7 +116,10 @@ export async function removeLabel(tx: Tx, boardId: string, labelId: string): Pro
   return (await tx.boardLabel.deleteMany({ where: { id: labelId, boardId } })).count > 0;
 }
 
-/** Locks the labels and returns the ids that are labels of the board. None of these can be deleted until the transaction ends. */
+/**
+ * Locks the labels and returns the ids that are labels of the board. None of these can be deleted until the transaction
+ * ends.
+ */
 export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
   const rows = await tx.$queryRaw<Array<{ id: string }>>`

@@ -50,7 +50,10 @@ const newCard = ({ id }: BoardColumn, more: object = {}): Asked => [
 ];
 const comeBack = ({ id }: Card): Asked => ['POST', `/cards/${id}/restore`];
 
-/** Asks both processes, the second once the first waits for one of these columns, and lets the columns go when both wait. */
+/**
+ * Asks both processes, the second once the first waits for one of these columns, and lets the columns go when both
+ * wait.
+ */
 async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked): Promise<string[]> {
   const holder = new pg.Client({ connectionString: api.postgres.url });
   await holder.connect();

@@ -30,7 +30,9 @@ export interface CardPage {
   take: number;
 }
 
-/** Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it. */
+/**
+ * Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it.
+ */
 export async function listCards(
   tx: Reader,
   boardId: string,

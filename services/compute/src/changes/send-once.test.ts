@@ -34,7 +34,9 @@ function nobody(change: Partial<ComputeDriver> = {}) {
   return { driver, sent };
 }
 
-/** A workflow that its second worker is at work on, the first having died once it had noted that it is about to send. */
+/**
+ * A workflow that its second worker is at work on, the first having died once it had noted that it is about to send.
+ */
 async function givenNote(): Promise<{ workflowId: string; step: Step }> {
   const workflowId = uuidv7();
   const sql = database.sql();

@@ -11,13 +11,19 @@ import type { Machine, MachineSnapshot } from './compute-machine.types';
 export interface ComputeReader {
   /** The service's name for it, such as `hetzner`. */
   readonly provider: string;
-  /** Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here rejects with `unsupported`. */
+  /**
+   * Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here
+   * rejects with `unsupported`.
+   */
   readonly capabilities: readonly string[];
   /** Null if the provider has no such machine (any more). */
   readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
   /** The machine that carries the name given by its order; null when there is none. */
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
-  /** All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has vanished. */
+  /**
+   * All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has
+   * vanished.
+   */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
   /**
    * The snapshots of this machine, newest first. Empty also if the machine is gone: call readMachine if that matters.
@@ -33,13 +39,16 @@ export interface ComputeReader {
    * `find` needs none, or if a reader sees less than a driver.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
-  /** `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has forgotten it. */
+  /**
+   * `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has
+   * forgotten it.
+   */
   readAction(machineId: string, actionId: string, signal?: AbortSignal): Promise<ProviderAction>;
 }
 
 /**
- * The part for workflow steps. No remote provider takes an idempotency key, so each change is made in three calls, the result
- * of each checkpointed before the next:
+ * The part for workflow steps. No remote provider takes an idempotency key, so each change is made in three calls, the
+ * result of each checkpointed before the next:
  * 1. `prepare` remembers the state before the change. It changes nothing and may be repeated until the first `send`.
  * 2. `send` sends once, and never repeats a call that may have been accepted. If it rejects with any reason but
  * `ambiguous`, nothing was accepted and it may be called again.

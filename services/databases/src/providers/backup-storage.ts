@@ -6,11 +6,16 @@ import type { DatabaseRef } from './database-provider';
  * never used again, so that a worker that lost its lease cannot change an archive that another one has verified.
  */
 export interface BackupStorage {
-  /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
+  /**
+   * Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive.
+   */
   sink(storageKey: string): ArchiveSink;
   /** Reads objects; one that is missing rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
-  /** Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their end. */
+  /**
+   * Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their
+   * end.
+   */
   listFinished(prefix: string): Promise<string[]>;
   /** Removes every archive whose key begins with the folder `prefix`, except `keep`. Not there is no error. */
   removeAll(prefix: string, keep?: string): Promise<void>;

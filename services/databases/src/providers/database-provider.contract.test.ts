@@ -160,7 +160,8 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
-    // The owner sees no row of the largest table. What its policies give it, they give to whoever owns the restored tables.
+    // The owner sees no row of the largest table. What its policies give it, they give to whoever owns the restored
+    // tables.
     expect(verified).toEqual({ tables: 3, rows: 5_002, readFrom: '"public"."mine"', findings: [] });
     await provider.destroy(ref, call(4));
   });

@@ -112,7 +112,10 @@ export interface ArchiveToVerify {
 export interface VerifiedRestore {
   tables: number;
   rows: number;
-  /** The table whose row was read back over TLS as an ordinary client, `"schema"."name"`; null when no table of the backup has a row. */
+  /**
+   * The table whose row was read back over TLS as an ordinary client, `"schema"."name"`; null when no table of the
+   * backup has a row.
+   */
   readFrom: string | null;
   /** Parts of the backup that are missing or could not be proven, although everything else was. For the customer. */
   findings: LoadFindings;
@@ -156,8 +159,9 @@ export interface Cutover {
 
 export interface Comparison {
   /**
-   * `equal` and `different` compare the frozen old instance with a snapshot of the new one that was taken at the cutover. `undecided`: that snapshot
-   * was lost with a process that was killed since, and a table was written after the cutover; everything that could still be compared was equal.
+   * `equal` and `different` compare the frozen old instance with a snapshot of the new one that was taken at the
+   * cutover. `undecided`: that snapshot was lost with a process that was killed since, and a table was written after
+   * the cutover; everything that could still be compared was equal.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;

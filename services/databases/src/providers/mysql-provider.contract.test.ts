@@ -1,5 +1,6 @@
 /**
- * The promises of a provider that an engine answers for, asked of every version of MariaDB and MySQL whose programs are here.
+ * The promises of a provider that an engine answers for, asked of every version of MariaDB and MySQL whose programs are
+ * here.
  *
  * @tier long
  * @processes

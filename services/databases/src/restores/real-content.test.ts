@@ -1,5 +1,6 @@
 /**
- * The schemas of real programs that `.ci/fetch-schemas` brings, with rows, in managed databases. `npm run chaos` takes all of them.
+ * The schemas of real programs that `.ci/fetch-schemas` brings, with rows, in managed databases. `npm run chaos` takes
+ * all of them.
  *
  * @tier long
  * @processes
@@ -26,7 +27,9 @@ import { readContent } from '../../test/read-content';
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 const isHere = schemas.length > 0;
 
-/** Takes rows from some tables, others away with all that needs them, and changes the rest; and there is something new. */
+/**
+ * Takes rows from some tables, others away with all that needs them, and changes the rest; and there is something new.
+ */
 const change = `
   DO $$ DECLARE name text; number bigint; BEGIN
     FOR name, number IN SELECT c.oid::regclass, row_number() OVER (ORDER BY c.oid) FROM pg_class c WHERE c.relkind IN ('r', 'p')
@@ -50,7 +53,10 @@ const write = ({ url }: Made): Promise<FilledTables> => asOwner(url, (client) =>
 
 const keylessSql = `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'r' AND c.oid >= 16384
   AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)`;
-/** Tables without a primary key whose rows the server itself cannot compare, so that replication cannot find a changed one. */
+/**
+ * Tables without a primary key whose rows the server itself cannot compare, so that replication cannot find a changed
+ * one.
+ */
 const incomparable = ({ url }: Made): Promise<string[]> =>
   asOwner(url, async (client) => {
     const names: string[] = [];
@@ -113,7 +119,8 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         };
         const warnings = Object.entries(concerned).filter(([, names]) => names.length > 0);
         expect(plan.refusal).toBeNull();
-        // Whether a newer text search answers otherwise depends on the rows, so that `computed_anew` is a warning in advance.
+        // Whether a newer text search answers otherwise depends on the rows, so that `computed_anew` is a warning in
+        // advance.
         const told = plan.findings.filter(({ level, code }) => level !== 'INFO' && code !== 'computed_anew');
         expect(Object.fromEntries(told.map(({ code, detail }) => [code, detail]))).toEqual(
           Object.fromEntries(

@@ -1,5 +1,6 @@
 /**
- * The schemas of real programs that `.ci/fetch-schemas` brings for MySQL, with rows, in managed databases. `npm run chaos` takes all of them.
+ * The schemas of real programs that `.ci/fetch-schemas` brings for MySQL, with rows, in managed databases.
+ * `npm run chaos` takes all of them.
  *
  * @tier long
  * @processes

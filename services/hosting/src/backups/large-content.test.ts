@@ -108,7 +108,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** The most memory that each program has had which this one has started, Postgres' own aside, in MB; and how much this one has grown. */
+/**
+ * The most memory that each program has had which this one has started, Postgres' own aside, in MB; and how much this
+ * one has grown.
+ */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
   const mostMb: Record<string, number> = {};

@@ -105,7 +105,10 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/** Names what this machine lacks for a site on a file system that keeps fewer properties of a path; '' when it lacks nothing. */
+/**
+ * Names what this machine lacks for a site on a file system that keeps fewer properties of a path; '' when it lacks
+ * nothing.
+ */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;

@@ -7,7 +7,10 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 const workflowId = uuidv7();
 const fence = '9';
 
-/** Undoes the step on a host with these releases; resolves with those that it had retired, each with the fence that it named. */
+/**
+ * Undoes the step on a host with these releases; resolves with those that it had retired, each with the fence that it
+ * named.
+ */
 async function undone(
   { steps }: typeof restoreBackupWorkflow | typeof restoreOffsiteWorkflow,
   hosted: { currentRelease: string; releases: string[] },

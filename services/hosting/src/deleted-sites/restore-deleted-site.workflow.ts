@@ -35,7 +35,9 @@ type RevivalInput = z.infer<typeof input>;
 /** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /** How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record. */
+  /**
+   * How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record.
+   */
   answer?: RecordedAnswer;
   /** As the record has it. Left out of what was checkpointed before there was a choice. */
   database?: SiteDatabase | null;

@@ -9,11 +9,15 @@ import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
 /** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */
 export interface StaffActions {
-  /** From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged. */
+  /**
+   * From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged.
+   */
   hold(deletedSiteId: string): Promise<void>;
   /** Its customer may bring it back again. Throws as `hold`. */
   release(deletedSiteId: string): Promise<void>;
-  /** Has its data removed now, whatever its window; a worker does it. Resolves with the workflow's id. Throws as `hold`. */
+  /**
+   * Has its data removed now, whatever its window; a worker does it. Resolves with the workflow's id. Throws as `hold`.
+   */
   purge(deletedSiteId: string): Promise<string>;
 }
 

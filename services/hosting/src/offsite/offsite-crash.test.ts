@@ -41,7 +41,8 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // Some answers come with the end of the work, others not at all when their process dies. Only one that started nothing is of interest.
+      // Some answers come with the end of the work, others not at all when their process dies. Only one that started
+      // nothing is of interest.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;

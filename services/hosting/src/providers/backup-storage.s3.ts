@@ -15,7 +15,10 @@ import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions'
 /** Larger objects go in parts, so that a broken connection costs one part. Almost every segment is smaller. */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
-/** Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of memory each. */
+/**
+ * Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of
+ * memory each.
+ */
 const segmentsAhead = 3;
 /** For one object, from its first byte to its last. */
 const objectMs = 300_000;
@@ -44,7 +47,9 @@ export function s3BackupReader(place: S3Place): BackupReader & { close(): void }
   };
 }
 
-/** Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked. */
+/**
+ * Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked.
+ */
 export function s3BackupStorage(place: S3Place): S3BackupStorage {
   const client = openS3Client(place);
   const { bucket } = place;

@@ -25,17 +25,29 @@ export interface Removal {
  * never used again, so that a worker that lost its lease cannot change an archive that another one has verified.
  */
 export interface BackupStorage extends BackupReader {
-  /** Reads objects; one that is missing rejects with ArchiveError `missing`, a storage that cannot be asked with anything else. */
+  /**
+   * Reads objects; one that is missing rejects with ArchiveError `missing`, a storage that cannot be asked with
+   * anything else.
+   */
   source(storageKey: string): ArchiveSource;
-  /** Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive. */
+  /**
+   * Writes objects; each is durable once its write resolves. The manifest comes last: without it there is no archive.
+   */
   sink(storageKey: string): ArchiveSink;
-  /** Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their end. */
+  /**
+   * Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their
+   * end.
+   */
   listFinished(prefix: string): Promise<string[]>;
-  /** Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no error. */
+  /**
+   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no
+   * error.
+   */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**
-   * Keeps everybody, us included, from altering or removing the archive before `until`. Resolves with that time once the storage has
-   * confirmed it, or with null where the storage has no such lock. May be called again with a later time.
+   * Keeps everybody, us included, from altering or removing the archive before `until`. Resolves with that time once
+   * the storage has confirmed it, or with null where the storage has no such lock. May be called again with a later
+   * time.
    */
   lock(storageKey: string, until: Date): Promise<Date | null>;
   /** The storage to test the locks of this mode with; null if its storage has no locks. */

@@ -70,7 +70,10 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
   }
 }
 
-/** AWS says AccessDenied for a missing right too, which the positive control tells apart. A storage that did not answer rejects. */
+/**
+ * AWS says AccessDenied for a missing right too, which the positive control tells apart. A storage that did not answer
+ * rejects.
+ */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const isRefusal = isLockRefusal(error.name) && [400, 403].includes(error.$metadata.httpStatusCode ?? 0);

@@ -13,7 +13,10 @@ export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 export interface CanaryStorage {
   /** Whether the bucket has a lock to offer at all. */
   hasLock(): Promise<boolean>;
-  /** Writes an object under a COMPLIANCE lock until then. Rejects with {@link CanaryError} when the credential is missing or refused. */
+  /**
+   * Writes an object under a COMPLIANCE lock until then. Rejects with {@link CanaryError} when the credential is
+   * missing or refused.
+   */
   write(name: string, until: Date): Promise<Canary>;
   /** The lock as the storage reports it for this version; null: none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;

@@ -28,8 +28,9 @@ export interface OffsiteDeadlines {
 /** The part for requests: it only reads. Close it after use. */
 export interface OffsiteReader {
   /**
-   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError `missing`, a definite
-   * refusal with {@link OffsiteError}, anything else may pass. An object larger than any archive's is never read to its end.
+   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError
+   * `missing`, a definite refusal with {@link OffsiteError}, anything else may pass. An object larger than any
+   * archive's is never read to its end.
    */
   source(objectKey: string): ArchiveSource;
   close(): void;

@@ -61,7 +61,10 @@ function localDescriptions(
   };
 }
 
-/** Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the process. */
+/**
+ * Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the
+ * process.
+ */
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
   return {

@@ -93,8 +93,8 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens there, under the site's lock and
- * after its fence; its web server serves `current` and honours `maintenance`.
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens
+ * there, under the site's lock and after its fence; its web server serves `current` and honours `maintenance`.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
   const steer = async (

@@ -58,7 +58,10 @@ export interface ArchiveAtHand {
 /** An archive to stage. `parents`: the archives that it depends on, full one first; absent for a full archive. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
-  /** The contents to restore; left out: all. With `files` the new release gets the database of the release that is served. */
+  /**
+   * The contents to restore; left out: all. With `files` the new release gets the database of the release that is
+   * served.
+   */
   contents?: RestoreContents | undefined;
   /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;

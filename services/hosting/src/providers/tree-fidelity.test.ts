@@ -44,8 +44,8 @@ const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
 
 /**
- * A tree as a restore leaves it: nobody listens at a socket that comes back, devices are the machine's, and a site has one account. GNU tar, which packs over ssh, makes
- * several FIFOs of one with several names.
+ * A tree as a restore leaves it: nobody listens at a socket that comes back, devices are the machine's, and a site has
+ * one account. GNU tar, which packs over ssh, makes several FIFOs of one with several names.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -90,7 +90,8 @@ suite(`the site host %s${missing}`, (name, open) => {
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // Over ssh the host takes all of it where it runs as root; otherwise GNU tar writes as the owner in a user namespace, which knows no other account.
+  // Over ssh the host takes all of it where it runs as root; otherwise GNU tar writes as the owner in a user namespace,
+  // which knows no other account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [

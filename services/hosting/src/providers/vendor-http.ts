@@ -8,7 +8,10 @@ import { VendorError } from './vendor-timeline';
 /** More than any answer of an API that we ask. */
 const answerBytesMax = 1024 * 1024;
 
-/** A body as text. Rejects when it is larger than any honest answer, so that one can neither fill the memory nor never end. */
+/**
+ * A body as text. Rejects when it is larger than any honest answer, so that one can neither fill the memory nor never
+ * end.
+ */
 async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
   const pieces: Buffer[] = [];
   let bytes = 0;

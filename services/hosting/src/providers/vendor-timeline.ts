@@ -10,8 +10,8 @@ export interface VendorPackage {
 export interface VendorRestore {
   item: VendorItemRef;
   /**
-   * The name of the mailbox beside the original, before `temp-` is put in front of it. A mailbox of that name is overwritten. Only
-   * `isBeside` uses it.
+   * The name of the mailbox beside the original, before `temp-` is put in front of it. A mailbox of that name is
+   * overwritten. Only `isBeside` uses it.
    */
   name: string;
   handle: string;
@@ -37,7 +37,10 @@ export interface VendorTimeline extends VendorTimelineReader {
   listJobs(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<VendorJob[]>;
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
-  /** The package of `owner` for `domain`, made if there is none; may be called again. `refused` when another owner's has the domain. */
+  /**
+   * The package of `owner` for `domain`, made if there is none; may be called again. `refused` when another owner's has
+   * the domain.
+   */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
   /** Not there is no error. `busy` while a job of it runs. */

@@ -19,7 +19,10 @@ const [brokenPage, refusedSql] = [
 
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** Runs the step `probe` of a workflow at a site host that answers so. Resolves with what it was asked and what the step threw. */
+/**
+ * Runs the step `probe` of a workflow at a site host that answers so. Resolves with what it was asked and what the step
+ * threw.
+ */
 async function askedBy(
   workflow: { steps: readonly { name: string; run: unknown }[] },
   probe: Probe,

@@ -15,7 +15,10 @@ export function offersPlatform(
   return platform !== 'vendor' || vendorTimelines[mode] !== undefined;
 }
 
-/** Whether a site of the platform can have this database; null stands for what its platform gives. Postgres is on every host of ours: none is asked for it. */
+/**
+ * Whether a site of the platform can have this database; null stands for what its platform gives. Postgres is on every
+ * host of ours: none is asked for it.
+ */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
   platform: SitePlatform,
@@ -37,7 +40,10 @@ export async function assertOffersDatabase(
   if (!isOffered) throw problem('site_database_not_offered');
 }
 
-/** Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore, so it counts as a yes. */
+/**
+ * Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore,
+ * so it counts as a yes.
+ */
 export const mayOfferDatabase = (
   context: HandlerContext,
   site: { platform: SitePlatform; database: SiteDatabase | null },

@@ -17,7 +17,10 @@ export const noAnswer: RecordedAnswer = { httpStatus: null, isSqlOk: null };
 
 const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpStatus < 500;
 
-/** A site serves when its front page answers with anything but a server error, and its database takes a query. A page may well be a 404. */
+/**
+ * A site serves when its front page answers with anything but a server error, and its database takes a query. A page
+ * may well be a 404.
+ */
 export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
 
 /** The record of a probe. A missing answer is recorded as null, because the machine may only have been busy. */

@@ -42,7 +42,10 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/** The control address of a site host whose machine has the programs of these; null: of an agent that is older than the question. */
+/**
+ * The control address of a site host whose machine has the programs of these; null: of an agent that is older than the
+ * question.
+ */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',
@@ -77,7 +80,10 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** The refusal that the preflight predicts for the restore of a deleted site with this database, and the restore's answer. */
+/**
+ * The refusal that the preflight predicts for the restore of a deleted site with this database, and the restore's
+ * answer.
+ */
 async function revive(
   api: ServiceApi,
   database: SiteDatabase,

@@ -166,7 +166,8 @@ it.each([
     await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
     const answered = await restore(world, siteId, { scope: 'web', timestamp });
     expect(answered.status).toBe(status);
-    // One question takes 4 s at most and is asked up to three times: that many would be longer than anybody waits for the answer.
+    // One question takes 4 s at most and is asked up to three times: that many would be longer than anybody waits for
+    // the answer.
     expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
     await world.vendor.clearFaults();
     if (status === 202) await atRest(world, siteId);

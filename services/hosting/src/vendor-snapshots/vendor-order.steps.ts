@@ -152,7 +152,10 @@ async function watchForJob(
  */
 const watchedMs = 20_000;
 
-/** Resolves at the end of the vendor's job. Ends the workflow with `failureCode` when the vendor says that the job has failed. */
+/**
+ * Resolves at the end of the vendor's job. Ends the workflow with `failureCode` when the vendor says that the job has
+ * failed.
+ */
 export async function followOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,

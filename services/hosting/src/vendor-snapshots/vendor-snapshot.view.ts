@@ -36,7 +36,10 @@ export function viewVendorSurface(
   return amendByWork(said, unfinished);
 }
 
-/** in_progress, and no snapshot, for as long as a workflow of ours holds the site: the vendor knows nothing of it, and its job ends before ours does. */
+/**
+ * in_progress, and no snapshot, for as long as a workflow of ours holds the site: the vendor knows nothing of it, and
+ * its job ends before ours does.
+ */
 export function amendByWork(
   surface: VendorSnapshotSurface,
   unfinished: UnfinishedWorkflow | null,

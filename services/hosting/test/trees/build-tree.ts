@@ -38,7 +38,10 @@ export interface Account {
 const isRoot = process.getuid?.() === 0;
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-/** Makes paths in a folder, for an account where we may; modes, attributes and times last, so that nothing takes them back. */
+/**
+ * Makes paths in a folder, for an account where we may; modes, attributes and times last, so that nothing takes them
+ * back.
+ */
 export function buildTree(directory: string, paths: readonly PathToMake[], account: Account | null): void {
   const at = (path: string): Buffer =>
     Buffer.concat([bytes(Buffer.from(`${directory}/`).toString('latin1')), bytes(path)]);

@@ -52,7 +52,10 @@ export function missingForTrees(): string {
   return ` (needs ${missing.join(', ')})`;
 }
 
-/** No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read there. */
+/**
+ * No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read
+ * there.
+ */
 const callBytesMax = 4000;
 
 /** A folder and all below it. The folder itself is `.`. */

@@ -61,7 +61,10 @@ function letters(bytes: Uint8Array, length: number): string {
  */
 export type Peppers = Readonly<Record<string, string>>;
 
-/** @param serviceSecrets as SERVICE_SECRET has them; never stored beside the hashes, so that a stolen database opens nothing */
+/**
+ * @param serviceSecrets as SERVICE_SECRET has them; never stored beside the hashes, so that a stolen database opens
+ * nothing
+ */
 export function createKeySecrets(serviceSecrets: string, givenPeppers: Peppers = {}): KeySecrets {
   const peppers = new Map<number, CurrentFirst<Buffer>>([[1, deriveKeys(serviceSecrets, 'pepper:1')]]);
   for (const [version, secretHex] of Object.entries(givenPeppers))

@@ -62,7 +62,10 @@ async function nodesRun(query: Prisma.Sql): Promise<Plan[]> {
 }
 
 const page = { after: null, take: 51 };
-/** A page's rows are looked up one by one, each down an index of three or four levels. Scanning any of the indexes would be above 1000. */
+/**
+ * A page's rows are looked up one by one, each down an index of three or four levels. Scanning any of the indexes would
+ * be above 1000.
+ */
 const pagesReadMax = 400;
 test.each([
   ['the first page of the whole subtree', () => subtreeQuery(root.caller, page)],

@@ -19,8 +19,8 @@ const rotate = (id: string, body: object = {}, caller = root.caller) =>
 const isGood = async (token: string): Promise<boolean> => (await api.verify(token)).valid;
 
 /**
- * Sends a change that takes rights away, and answers once it waits for the gateways: `isGone` tells then whether the change is committed. It is held there until
- * `open`.
+ * Sends a change that takes rights away, and answers once it waits for the gateways: `isGone` tells then whether the
+ * change is committed. It is held there until `open`.
  */
 async function holdAtGateways(send: () => Promise<ServiceAnswer>, isGone: () => Promise<boolean>) {
   let open = (): void => undefined;
@@ -210,7 +210,10 @@ test('what its organisation has lost does not come back with a rotation', async 
   expect((await api.callerOf(old.token)).scopes).toEqual(['sites.view', 'databases.view']);
 });
 
-/** Runs `meanwhile` while another session has revoked the key and not committed yet; it commits once somebody waits for it. */
+/**
+ * Runs `meanwhile` while another session has revoked the key and not committed yet; it commits once somebody waits for
+ * it.
+ */
 async function whileRevoking<T>(id: string, meanwhile: () => Promise<T>): Promise<T> {
   const session = new pg.Client({ connectionString: api.postgres.url });
   await session.connect();

@@ -13,7 +13,9 @@ import { createServer as createTlsServer } from 'node:tls';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-/** An address of this machine that is not its loopback. It is outside for an application, and allowed by the operator. */
+/**
+ * An address of this machine that is not its loopback. It is outside for an application, and allowed by the operator.
+ */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;

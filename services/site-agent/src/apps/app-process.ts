@@ -16,7 +16,9 @@ const bootMs = 15_000;
 const lastRequestMs = 30_000;
 const termMs = 5_000;
 const socketName = 'drydock-app.sock';
-/** The limits of each process alone, except `processes`, which counts all processes and threads of the site's account. */
+/**
+ * The limits of each process alone, except `processes`, which counts all processes and threads of the site's account.
+ */
 const limits = { memoryBytes: 2 ** 30, processes: 256, openFiles: 4_096, fileBytes: 2 ** 30 };
 
 /** The database of the application's release. */

@@ -1,5 +1,6 @@
 /**
- * Two organisations on one host, each with a cluster of its own. The first does what a session of Postgres can do to all sessions of its server.
+ * Two organisations on one host, each with a cluster of its own. The first does what a session of Postgres can do to
+ * all sessions of its server.
  *
  * @tier long
  * @processes

@@ -88,10 +88,16 @@ function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRand
   if (random.isChosen(0.3)) linkSync(path.join(canaries[0] ?? '', 'secret.txt'), inTop('second-name'));
 }
 
-/** As the host gives it to the processes of a customer: the work on the site's files has no less of the CPU than what runs against it. */
+/**
+ * As the host gives it to the processes of a customer: the work on the site's files has no less of the CPU than what
+ * runs against it.
+ */
 const niceOfSites = 5;
 
-/** Goes on in a folder, wherever that is moved, until it is ended. The folder is asked for again where it was moved before the process stood in it. */
+/**
+ * Goes on in a folder, wherever that is moved, until it is ended. The folder is asked for again where it was moved
+ * before the process stood in it.
+ */
 async function race(
   site: FilledSite,
   findDir: () => Promise<string>,

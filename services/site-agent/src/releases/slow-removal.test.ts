@@ -78,7 +78,10 @@ test("an old release goes with what is not the site's own: files and folders tha
   await expectEmptyTrash();
 });
 
-/** A folder in the trash whose file `closed/stays` cannot be removed by a plain child of the account, until {@link openFolder}. */
+/**
+ * A folder in the trash whose file `closed/stays` cannot be removed by a plain child of the account, until
+ * {@link openFolder}.
+ */
 async function folderThatStays(sitesDir: string, name: string): Promise<string> {
   const files = path.join(sitesDir, 'trash', name, 'files');
   await mkdir(path.join(files, 'closed'), { recursive: true });
@@ -150,7 +153,9 @@ test('the age of the oldest folder in the trash is a metric', async () => {
   }
 });
 
-/** Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's. */
+/**
+ * Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's.
+ */
 const exchange = `
 const fs = require('node:fs');
 const [canary, count] = [process.argv[1], Number(process.argv[2])];
@@ -165,8 +170,9 @@ const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
 const slowly = { batch_files: 50, pause_ms: 1_000 };
 
 /**
- * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the link leads, or null where that process got its turn
- * too late, after the last file. Where the folder `isOfRoot`, so are its files, which only a removal with root's rights can remove.
+ * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the
+ * link leads, or null where that process got its turn too late, after the last file. Where the folder `isOfRoot`, so
+ * are its files, which only a removal with root's rights can remove.
  */
 async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}): Promise<number | null> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
@@ -202,7 +208,10 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
   return exitCode === 0 ? left : null;
 }
 
-/** Removes such sites until the exchange has come in time. Where it `isFollowed`, also until the link was there before the removal's next file. */
+/**
+ * Removes such sites until the exchange has come in time. Where it `isFollowed`, also until the link was there before
+ * the removal's next file.
+ */
 async function leftAfterExchange(
   isolation: Isolation,
   { isFollowed, isOfRoot = false }: { isFollowed: boolean; isOfRoot?: boolean },

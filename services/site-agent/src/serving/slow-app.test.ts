@@ -114,7 +114,10 @@ async function expectAsEver(quiet: Measured): Promise<void> {
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);
 }
 
-/** Says one byte at a time by 64 connections outside and 20 to its database, as fast as it can, and tells its visitor when all are open. */
+/**
+ * Says one byte at a time by 64 connections outside and 20 to its database, as fast as it can, and tells its visitor
+ * when all are open.
+ */
 const talkative = (port: number): string => `const net = require('node:net');
   const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
   const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // of 10,000 bytes, which come one by one

@@ -1,5 +1,6 @@
 /**
- * Real sites that take the CPU of this machine. What is decided by it is tested with samples of our own in cpu-samples.test.ts.
+ * Real sites that take the CPU of this machine. What is decided by it is tested with samples of our own in
+ * cpu-samples.test.ts.
  *
  * @tier long
  * @processes

@@ -54,8 +54,8 @@ function asSite(script: string, args: string[]): ChildProcess {
 }
 
 /**
- * Swaps a folder for a link to the canary and back until it is ended. `swaps` counts how often the link stood where the folder was. Resolves after the first time, or when
- * it `isTooLate` for that.
+ * Swaps a folder for a link to the canary and back until it is ended. `swaps` counts how often the link stood where the
+ * folder was. Resolves after the first time, or when it `isTooLate` for that.
  */
 async function startSwapping(
   target: string,
@@ -76,7 +76,10 @@ async function startSwapping(
   return { swaps: () => count, stop };
 }
 
-/** Attempts in which the swaps went on: at least so many as the scope wants, and only those count in which the folder was swapped meanwhile. */
+/**
+ * Attempts in which the swaps went on: at least so many as the scope wants, and only those count in which the folder
+ * was swapped meanwhile.
+ */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {
@@ -93,7 +96,10 @@ async function makeCanary(name: string): Promise<string> {
   return canary;
 }
 
-/** Takes turns between a folder and a link to the canary under one name, as fast as it can; says one byte for each time that the link stood there. */
+/**
+ * Takes turns between a folder and a link to the canary under one name, as fast as it can; says one byte for each time
+ * that the link stood there.
+ */
 const swap = `
 const fs = require('node:fs');
 const [folder, canary] = process.argv.slice(1);

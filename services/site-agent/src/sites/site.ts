@@ -48,7 +48,10 @@ export interface PreparedRelease {
   discard(): Promise<void>;
 }
 
-/** One hosted site: its folder, its two addresses, and the one pointer that both follow. Callers change it one at a time. */
+/**
+ * One hosted site: its folder, its two addresses, and the one pointer that both follow. Callers change it one at a
+ * time.
+ */
 export class Site {
   readonly folder: SiteFolder;
   private settings: SiteRecord;
@@ -93,7 +96,9 @@ export class Site {
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /** Serves the release that the pointer names; a site without one answers 503. A second call continues after a failure. */
+  /**
+   * Serves the release that the pointer names; a site without one answers 503. A second call continues after a failure.
+   */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);

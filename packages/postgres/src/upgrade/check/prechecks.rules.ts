@@ -24,7 +24,10 @@ export interface Facts {
   sequences: number;
   materializedViews: number;
   regColumns: number;
-  /** Stored generated columns and expression indexes whose functions the new version may have changed, each with its kind. */
+  /**
+   * Stored generated columns and expression indexes whose functions the new version may have changed, each with its
+   * kind.
+   */
   computed: readonly string[];
   /** Columns of text search values that are not generated. */
   textSearchColumns: readonly string[];
@@ -242,7 +245,9 @@ export function judgeUpgrade(facts: Facts): Judgement {
   };
 }
 
-/** Indexes and generated columns call functions with an empty search path, from version 17 on also while they are made. */
+/**
+ * Indexes and generated columns call functions with an empty search path, from version 17 on also while they are made.
+ */
 export const remedyFor = (reason: string): string =>
   /^(function|text search (dictionary|configuration)|type|relation|operator) .* does not exist/.test(reason)
     ? 'If a function of yours names it without its schema, give that function its own path: ALTER FUNCTION … SET search_path = …. Else change or drop the object first.'

@@ -58,8 +58,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their numbers, and removes those that have gone. `old` is a
- * reader, `target` the keeper. Returns the horizon for the next time: replication carries no large objects.
+ * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their
+ * numbers, and removes those that have gone. `old` is a reader, `target` the keeper. Returns the horizon for the next
+ * time: replication carries no large objects.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,

@@ -36,7 +36,10 @@ async function grantAll(
   for (const owner of owners) await server.query(`grant ${name(owner)} to ${name(role)} with inherit true, set true`);
 }
 
-/** The roles of the move that work on the old server. They may take reserved connections, since customers may have filled the others. */
+/**
+ * The roles of the move that work on the old server. They may take reserved connections, since customers may have
+ * filled the others.
+ */
 export async function ensureOldRoles(stage: Stage, owners: readonly string[]): Promise<void> {
   const { publisher, replicator } = stage.own;
   const { databaseName } = stage.move;

@@ -32,7 +32,10 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
     pg_catalog.shobj_description(r.oid, 'pg_authid') as comment
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
-/** Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its roles are not ours. */
+/**
+ * Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its
+ * roles are not ours.
+ */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
   from pg_catalog.pg_auth_members a join pg_catalog.pg_roles g on g.oid = a.roleid join pg_catalog.pg_roles m on m.oid = a.member
@@ -44,7 +47,9 @@ const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, sp
   where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
     and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
 
-/** Settings whose value is a list of names, as Postgres knows them: quoted as a whole, the list would be one odd name. */
+/**
+ * Settings whose value is a list of names, as Postgres knows them: quoted as a whole, the list would be one odd name.
+ */
 const listSettings = new Set([
   'search_path',
   'temp_tablespaces',
@@ -162,10 +167,13 @@ interface Levelling {
 }
 
 /**
- * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have the same: what differs is changed on the
- * target, roles that have gone are dropped. What is set for the whole database waits until customers are let in, but for what {@link decidesValues}: it would hold for the
- * subscriber too, which is no session whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is a member of the other, so that either may be lent the rights of the
- * other while the schema is made. Without dropping, a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns how many statements it took; 0 when nothing differed.
+ * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have
+ * the same: what differs is changed on the target, roles that have gone are dropped. What is set for the whole database
+ * waits until customers are let in, but for what {@link decidesValues}: it would hold for the subscriber too, which is
+ * no session whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is
+ * a member of the other, so that either may be lent the rights of the other while the schema is made. Without dropping,
+ * a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns
+ * how many statements it took; 0 when nothing differed.
  */
 export async function syncRoles(
   old: pg.ClientBase,

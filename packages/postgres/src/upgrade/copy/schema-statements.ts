@@ -16,7 +16,10 @@ export interface PlannedStatement {
   owner: string | null;
 }
 
-/** A schema in the order in which it is made. Positions are stable for one dump, so that what was made is known after a crash. */
+/**
+ * A schema in the order in which it is made. Positions are stable for one dump, so that what was made is known after a
+ * crash.
+ */
 export interface SchemaPlan {
   /** The schemas themselves, still empty. */
   schemas: PlannedStatement[];
@@ -74,7 +77,10 @@ export interface SchemaOwners {
   extensionOwners: ReadonlyMap<string, string>;
 }
 
-/** Reads the schema of the old database, complete with owners and grants. No DDL may run meanwhile. Throws TransferError `dump_failed`. */
+/**
+ * Reads the schema of the old database, complete with owners and grants. No DDL may run meanwhile. Throws TransferError
+ * `dump_failed`.
+ */
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
   const { schema, guardSchema, digits } = stage.own;

@@ -9,7 +9,9 @@ import { readAgain } from './read-again';
 
 const firstPauseMs = 1_000;
 
-/** One second and twice as much each time, give or take a quarter: what the provider's own client does after a conflict. */
+/**
+ * One second and twice as much each time, give or take a quarter: what the provider's own client does after a conflict.
+ */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
   wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
 

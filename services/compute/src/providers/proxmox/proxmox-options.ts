@@ -9,7 +9,10 @@ export interface VmSize {
 }
 
 export interface ProxmoxOptions extends ApiOptions {
-  /** `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot, Datastore.AllocateSpace and .Audit. */
+  /**
+   * `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot,
+   * Datastore.AllocateSpace and .Audit.
+   */
   token: string;
   /** PEM of the cluster's own authority. */
   ca?: string | undefined;

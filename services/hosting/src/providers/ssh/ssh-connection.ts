@@ -10,7 +10,10 @@ interface Line {
   channels: number;
 }
 
-/** Connections to one host, opened when they are first wanted and again after they were lost; a second one when the first is full. */
+/**
+ * Connections to one host, opened when they are first wanted and again after they were lost; a second one when the
+ * first is full.
+ */
 export class SshConnection {
   readonly #address: Address;
   readonly #lines = new Set<Line>();
@@ -19,7 +22,10 @@ export class SshConnection {
     this.#address = address;
   }
 
-  /** Starts a command; its channel is stdin and stdout. Rejects when the host does not answer or is not the one that is configured. */
+  /**
+   * Starts a command; its channel is stdin and stdout. Rejects when the host does not answer or is not the one that is
+   * configured.
+   */
   exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
     return this.#open(signal, (client, done) => client.exec(command, done));
   }

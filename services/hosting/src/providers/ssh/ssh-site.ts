@@ -24,7 +24,10 @@ const hashOf = (...parts: readonly string[]): string =>
 /** The site's own role: it may connect to its own databases and nothing else. */
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
-/** A release that is staged whole has a database of its own, whose name follows from it. What it has in fact is in its release.json. */
+/**
+ * A release that is staged whole has a database of its own, whose name follows from it. What it has in fact is in its
+ * release.json.
+ */
 export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
   `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
 

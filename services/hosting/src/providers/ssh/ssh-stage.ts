@@ -37,7 +37,10 @@ interface Content {
   onBytes(count: number): void;
 }
 
-/** The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform or database wrote */
+/**
+ * The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform
+ * or database wrote
+ */
 async function* contentOf(
   { root, path }: { root: string; path: string },
   { chain, key, signal, onBytes }: Content,
@@ -56,10 +59,15 @@ async function* contentOf(
   if (!isFound) throw new ArchiveError('unknown_root', `${root} of this archive is empty`);
 }
 
-/** GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a read-only file that has some. */
+/**
+ * GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a
+ * read-only file that has some.
+ */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
-/** Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent. */
+/**
+ * Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent.
+ */
 export async function stageOverSsh(
   tools: SshArchiveTools,
   site: SiteRef,
