@@ -6,7 +6,10 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 module.exports = {
   testEnvironment: 'node',
-  testEnvironmentOptions: { globalsCleanup: 'on', customExportConditions: ['drydock-src', 'node', 'require', 'default'] },
+  testEnvironmentOptions: {
+    globalsCleanup: 'on',
+    customExportConditions: ['drydock-src', 'node', 'require', 'default'],
+  },
   testMatch: ['<rootDir>/{packages,services,infra}/**/*.test.ts'],
   // The checks of form have a configuration of their own: packages/testing/conventions.jest.config.cjs.
   testPathIgnorePatterns: ['/node_modules/', '/dist/', '<rootDir>/packages/testing/src/conventions/'],

@@ -1,6 +1,6 @@
-// For the scripts that take no argument and run before anything is built. A program that is built has readCommandLine.
+// For the scripts that take no argument and run before anything is built. Programs that are built use readCommandLine.
 
-/** Prints the usage and ends the program when it is asked for help; refuses every other argument. */
+/** Prints the usage and ends the program when it is asked for help. Refuses every other argument. */
 export function expectNoArguments(usage) {
   const [argument] = process.argv.slice(2);
   if (argument === undefined) return;

@@ -1,6 +1,7 @@
 // Writes docs/restore.svg: the terminal of a real restore, as it went. `npm start` has to run beside it.
 //   node infra/dev/picture.mjs
-// The command runs on a terminal of its own (`script`), everything it shows is kept with its time, and pauses are shortened.
+// The command runs on a terminal of its own (`script`), everything it shows is kept with its time, and pauses are
+// shortened.
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -15,7 +16,8 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const demo = JSON.parse(fs.readFileSync(path.join(root, '.data/demo.json'), 'utf8'));
 const program = path.join(root, 'packages/cli/dist/drydock.js');
 const env = { ...process.env, DRYDOCK_URL: demo.base_url, DRYDOCK_KEY: demo.live_key };
-const ask = (...words) => JSON.parse(execFileSync(process.execPath, [program, ...words, '-o', 'json'], { env, encoding: 'utf8' }));
+const ask = (...words) =>
+  JSON.parse(execFileSync(process.execPath, [program, ...words, '-o', 'json'], { env, encoding: 'utf8' }));
 
 const escapeByte = '\u001b';
 /** Ends of lines, sequences that move the cursor or clear from it, and text. */
@@ -25,10 +27,12 @@ const columns = 110;
 const size = { row: 21, letter: 8.43, top: 58, left: 22 };
 
 const site = ask('sites', 'get', demo.sites[0].id);
-const backup = ask('backups', 'list', site.id).backups.find(({ status, kind }) => status === 'completed' && kind !== 'pre_restore');
+const backup = ask('backups', 'list', site.id).backups.find(
+  ({ status, kind }) => status === 'completed' && kind !== 'pre_restore',
+);
 const words = ['sites', 'restore', site.id, '--backup', backup.id];
 
-/** Runs the command on a terminal, answers its question, and resolves with the screens it showed. */
+/** Runs the command on a terminal, answers its question, and resolves with the screens that it showed. */
 function record() {
   const screens = [{ atMs: 0, lines: [''] }];
   const started = performance.now();
@@ -43,7 +47,10 @@ function record() {
       if (piece.endsWith('\n')) lines = [...lines, ''];
       if (/[\r\n]$/.test(piece)) column = 0;
       else if (!piece.startsWith(escapeByte)) {
-        lines = [...lines.slice(0, -1), line.padEnd(column).slice(0, column) + piece + line.slice(column + piece.length)];
+        lines = [
+          ...lines.slice(0, -1),
+          line.padEnd(column).slice(0, column) + piece + line.slice(column + piece.length),
+        ];
         column += piece.length;
       } else if (piece.endsWith('G')) column = Number.parseInt(piece.slice(2), 10) - 1;
       else if (/[JK]$/.test(piece)) lines = [...lines.slice(0, -1), line.slice(0, column)];
@@ -62,10 +69,14 @@ function record() {
   });
 }
 
-/** Spaces that a picture keeps, each of them. */
-const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/ /g, '\u00a0');
+/** Spaces that a picture keeps one by one. */
+const escaped = (text) =>
+  text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/ /g, '\u00a0');
 
-/** One group of lines for each screen, shown in its time; the last one stays, also where pictures do not move. */
+/**
+ * One group of lines for each screen, shown at its time. The last one stays, also in viewers that do not animate
+ * pictures.
+ */
 function draw(screens) {
   let seconds = 0.6;
   const times = screens.map(({ atMs }, index) => {

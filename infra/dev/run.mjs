@@ -1,6 +1,6 @@
-// The way in, for `npm start`, `npm test` and the rest, on a machine that has only Node 20 and npm.
-// It installs with the pinned pnpm, builds, and hands over to the compiled program of the command.
-// Plain JavaScript without dependencies, because it runs before anything is installed.
+// The entry of `npm start`, `npm test` and the others, on a machine that has only Node 20 and npm. It installs with the
+// pinned pnpm, builds, and hands over to the compiled program of the command. It is plain JavaScript without
+// dependencies, because it runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -10,12 +10,13 @@ import { fileURLToPath } from 'node:url';
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 process.chdir(root);
 
-/** The program behind each command; `needs` is what must be done before it. */
+/** The program behind each command. `needs` is what must be done before it runs. */
 const commands = {
   start: { program: 'infra/dev/dist/start.js', needs: ['install', 'build'] },
   test: { program: 'infra/dev/dist/run-tests.js', needs: ['install', 'build'] },
   'test:all': { program: 'infra/dev/dist/run-tests.js', args: ['--all'], needs: ['install', 'build'] },
   check: { program: 'infra/dev/dist/run-tests.js', args: ['--checks-only'], needs: ['install', 'build'] },
+  house: { program: 'packages/testing/dist/conventions/house.js', needs: ['install', 'build'] },
   build: { needs: ['install', 'build'] },
   mutants: { program: 'infra/dev/dist/mutants.js', needs: ['install', 'build'] },
   bench: { program: 'infra/bench/dist/bench.js', needs: ['install', 'build'] },
@@ -32,9 +33,12 @@ const commands = {
   compose: { program: 'infra/dev/dist/compose.js', needs: ['install', 'build'] },
   helm: { program: 'infra/dev/dist/helm.js', needs: ['install', 'build'] },
   engines: { program: 'infra/dev/dist/engines.js', needs: ['install', 'build'] },
-  // The command of a clone is built once: a customer's call does not wait for a build.
-  drydock: { program: 'packages/cli/dist/drydock.js', needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'] },
-  // The client and the command are made of docs/openapi.json, so that neither can be built before it is written.
+  // The command is built once in a clone. A customer's call must not wait for a build.
+  drydock: {
+    program: 'packages/cli/dist/drydock.js',
+    needs: fs.existsSync('packages/cli/dist/drydock.js') ? [] : ['install', 'build'],
+  },
+  // The client and the command are made from docs/openapi.json, so neither can be built before that file is written.
   errors: { program: 'services/gateway/dist/write-errors.js', needs: ['install', 'buildGateway'] },
   openapi: { program: 'services/gateway/dist/write-openapi.js', needs: ['install', 'buildGateway'] },
 };
@@ -56,20 +60,21 @@ const env = {
   CHECKPOINT_DISABLE: '1',
   PRISMA_HIDE_UPDATE_MESSAGE: '1',
   COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
-  // Any executable stops Prisma's CLI from fetching its schema engine, which generate, validate and format never run.
+  // With any executable here, Prisma's CLI does not fetch its schema engine. generate, validate and format never run
+  // that engine.
   PRISMA_SCHEMA_ENGINE_BINARY: process.env.PRISMA_SCHEMA_ENGINE_BINARY ?? process.execPath,
 };
-// npm hands its own settings down as npm_config_*; pnpm would take them for its own.
+// npm passes its own settings on as npm_config_*, and pnpm would take them for its own.
 for (const name of Object.keys(env)) if (/^npm_config_/i.test(name)) delete env[name];
 
 const say = (line) => process.stderr.write(`${line}\n`);
 const secondsSince = (started) => ((performance.now() - started) / 1000).toFixed(1);
 
-/** What runs right now, to be ended with us. */
+/** The program that runs now. It is ended with us. */
 let running = null;
 let stoppedBy = null;
 
-/** Passes a signal on. What ran is waited for: its own end is the end of this process. */
+/** Passes a signal on, and waits for the program to end. This process ends after it. */
 function stop(signal) {
   stoppedBy ??= signal;
   if (running === null) process.exit(1);
@@ -77,7 +82,7 @@ function stop(signal) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal));
 
-// An npm that is killed passes nothing on; its death shows as another parent.
+// An npm that is killed passes no signal on. But this process then has another parent.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent && stoppedBy === null) stop('SIGTERM');
@@ -98,7 +103,10 @@ function run(bin, args, options) {
   });
 }
 
-/** Runs to the end and hands each line to `onLine`; on failure prints everything it said and ends with its code. */
+/**
+ * Runs a program to its end and calls `onLine` with each line. When it fails, prints all its output and ends with its
+ * exit code.
+ */
 async function must(bin, args, onLine, extra = {}) {
   let output = '';
   let unread = '';
@@ -119,7 +127,7 @@ async function must(bin, args, onLine, extra = {}) {
   process.exit(code);
 }
 
-/** Everything that an install depends on, as one digest. */
+/** One digest of everything that an install depends on. */
 function installDigest() {
   const manifests = ['packages', 'services', 'infra'].flatMap((folder) =>
     fs
@@ -127,12 +135,17 @@ function installDigest() {
       .map((name) => `${folder}/${name}/package.json`)
       .filter((file) => fs.existsSync(file)),
   );
-  const hash = createHash('sha256').update(`${process.platform}-${process.arch}-${process.versions.modules}-${pnpmSpec}`);
-  for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...manifests]) hash.update(fs.readFileSync(file));
+  const hash = createHash('sha256').update(
+    `${process.platform}-${process.arch}-${process.versions.modules}-${pnpmSpec}`,
+  );
+  for (const file of ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...manifests])
+    hash.update(fs.readFileSync(file));
   return hash.digest('hex');
 }
 
-/** The pinned pnpm: our own copy once installed, one on the PATH of the same major, else by npx. */
+/**
+ * The pinned pnpm: our own copy once it is installed, else one on the PATH with the same major version, else by npx.
+ */
 function findPnpm() {
   const wanted = pnpmSpec.split('@')[1].split('.')[0];
   const fits = (bin) => {
@@ -167,7 +180,7 @@ const tasks = {
   buildGateway: () => build(['--filter=@drydock/gateway...']),
 };
 
-/** `filters`: turbo's; none for every package. */
+/** `filters` are turbo's. Without any, every package is built. */
 async function build(filters) {
   const started = performance.now();
   let packages = 0;
@@ -182,7 +195,15 @@ async function build(filters) {
   };
   await must(
     'turbo',
-    ['run', 'build', '--concurrency=10', '--output-logs=new-only', '--log-prefix=task', '--log-order=stream', ...filters],
+    [
+      'run',
+      'build',
+      '--concurrency=10',
+      '--output-logs=new-only',
+      '--log-prefix=task',
+      '--log-order=stream',
+      ...filters,
+    ],
     onLine,
   );
   if (begun > 0) say(`Built in ${secondsSince(started)} s`);

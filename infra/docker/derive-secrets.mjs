@@ -1,12 +1,11 @@
 // Writes a file for every secret of docker-compose.yml, derived from one master key, to infra/docker/secrets.
 //   node infra/docker/derive-secrets.mjs [FOLDER]                          makes a master key, and prints it once
 //   DRYDOCK_MASTER_KEY=<64 hex digits> node infra/docker/derive-secrets.mjs [FOLDER]
-//   DRYDOCK_MASTER_KEY=<current>,<another> while the key is rotated (docs/operating.md): secrets that two may accept are written for both. What takes one
-//   only (passwords of Postgres and Redis, tokens of emulators) comes from DRYDOCK_STORES_MASTER_KEY, one of the two.
+//   DRYDOCK_MASTER_KEY=<current>,<another> while the key is rotated (docs/operating.md): who accepts a secret is given both, who uses it the current one.
 //   POSTGRES_ADDRESS and REDIS_ADDRESS (host:port) are where these are, when they are not the containers of docker-compose.yml.
 //   ADMIN_DATABASE_URL is a superuser's, when that Postgres was not made by docker-compose.yml.
 // A file for what you bring (a bucket's key, a cloud's token) is made empty, and left as it is when it exists.
-import { hkdfSync, randomBytes } from 'node:crypto';
+import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +16,10 @@ const usage = `usage: [DRYDOCK_MASTER_KEY=HEX] node infra/docker/derive-secrets.
 const { given: words, isHelp } = readArguments();
 function readArguments() {
   try {
-    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    const { positionals, values } = parseArgs({
+      options: { help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
     if (positionals.length > 1) throw new Error(`Unexpected argument '${positionals[1]}'`);
     return { given: positionals, isHelp: values.help };
   } catch (error) {
@@ -38,7 +40,9 @@ function refuse(why) {
   process.exit(1);
 }
 if (given === undefined && fs.existsSync(folder)) {
-  refuse(`${folder} exists. Set DRYDOCK_MASTER_KEY to the key that it was made with: another key would lock you out of your data.`);
+  refuse(
+    `${folder} exists. Set DRYDOCK_MASTER_KEY to the key that it was made with: another key would lock you out of your data.`,
+  );
 }
 if (given !== undefined && !/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(given)) {
   refuse(
@@ -46,19 +50,21 @@ if (given !== undefined && !/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i.test(given)) {
   );
 }
 const masters = given?.split(',') ?? [randomBytes(32).toString('hex')];
-const ofStores = process.env.DRYDOCK_STORES_MASTER_KEY || (masters.length === 1 ? masters[0] : undefined);
-if (ofStores === undefined || !/^[0-9a-f]{64}$/i.test(ofStores)) {
-  refuse(
-    'DRYDOCK_STORES_MASTER_KEY must be the key that the passwords of Postgres and Redis come from, while DRYDOCK_MASTER_KEY holds several.',
-  );
+const deriveFrom = (master, label) =>
+  Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
+/**
+ * `<label>` is the value of the current master key, `<rotated label>` one of each, with commas between, or as
+ * `>one >another` for Redis. `<fingerprint label>` names the login of the current value in Postgres.
+ */
+function derive(label, kind, sign = '') {
+  const values = masters.map((master) => deriveFrom(master, label));
+  if (kind === 'rotated') return sign + values.join(sign === '' ? ',' : ` ${sign}`);
+  return sign + (kind === 'fingerprint' ? createHash('sha256').update(values[0]).digest('hex').slice(0, 8) : values[0]);
 }
-const deriveFrom = (master, label) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex');
-/** `<label>` is one value, `<rotated label>` one of each master key. */
-const derive = (label, isRotated) => (isRotated ? masters : [ofStores]).map((master) => deriveFrom(master, label)).join(',');
 
-/** What takes the place of what would be derived. */
+/** Values that an operator brings, instead of derived ones. */
 const brought = { 'create-databases.ADMIN_DATABASE_URL': process.env.ADMIN_DATABASE_URL };
-/** Addresses that stand in URLs, by what stands in their place in secrets.json. */
+/** Addresses in URLs, by what secrets.json has in their place. */
 const addresses = { '@postgres:5432/': process.env.POSTGRES_ADDRESS, '@redis:6379': process.env.REDIS_ADDRESS };
 function placed(template) {
   let text = template;
@@ -68,21 +74,28 @@ function placed(template) {
   return text;
 }
 
-// Nobody else on this machine gets into the folder. A container sees only its own files, as a user of its own, so that they are open to all.
+// No other user of this machine can enter the folder. A container sees only its own files. It does so as a user of its
+// own, so the files are readable by all.
 fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
 fs.chmodSync(folder, 0o700);
 const templates = JSON.parse(fs.readFileSync(path.join(here, 'secrets.json'), 'utf8'));
 for (const [name, template] of Object.entries(templates)) {
   const file = path.join(folder, name);
   if (template === '' && fs.existsSync(file)) continue;
-  fs.rmSync(file, { force: true });
+  // A running container sees what is written into its file, and not a file that takes its place.
+  if (fs.existsSync(file)) fs.chmodSync(file, 0o644);
   fs.writeFileSync(
     file,
-    brought[name] || placed(template).replace(/<(rotated )?([^>]+)>/g, (_match, isRotated, label) => derive(label, isRotated)),
+    brought[name] ||
+      placed(template).replace(/(>)?<(?:(rotated|fingerprint) )?([^>]+)>/g, (_match, sign, kind, label) =>
+        derive(label, kind, sign),
+      ),
   );
   fs.chmodSync(file, template === '' ? 0o644 : 0o444);
 }
 console.log(`Written to ${folder}`);
 if (given === undefined) {
-  console.log(`Master key: ${masters[0]}\nKeep it secret, backed up and off this machine: without it no backup can be read.`);
+  console.log(
+    `Master key: ${masters[0]}\nKeep it secret, backed up and off this machine: without it no backup can be read.`,
+  );
 }

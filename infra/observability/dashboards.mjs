@@ -1,9 +1,10 @@
-// Writes the dashboards of Grafana: `node infra/observability/dashboards.mjs [folder]`. A test compares the files with what this makes.
+// Writes the dashboards of Grafana: `node infra/observability/dashboards.mjs [folder]`. A test compares the files with
+// what this program makes.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Panels as [title, unit, expression, legend]; three in a row. */
+/** Panels as [title, unit, expression, legend]. Three fit in a row. */
 const dashboards = {
   overview: {
     title: 'Drydock: overview',
@@ -21,12 +22,22 @@ const dashboards = {
         'histogram_quantile(0.99, sum by (le) (rate(http_server_request_duration_bucket{process="gateway"}[5m])))',
         'p99',
       ],
-      ['Unfinished work', 'short', 'sum by (kind, status) (workflow_unfinished{process!=""}) > 0', '{{kind}} {{status}}'],
+      [
+        'Unfinished work',
+        'short',
+        'sum by (kind, status) (workflow_unfinished{process!=""}) > 0',
+        '{{kind}} {{status}}',
+      ],
       ['Waiting for staff', 'short', 'sum by (kind) (workflow_needs_attention{process!=""})', '{{kind}}'],
       ['Oldest work not taken up', 's', 'max by (kind) (workflow_oldest_due{process!=""})', '{{kind}}'],
       ['Processes that answer', 'short', 'sum by (process) (up{process!=""})', '{{process}}'],
       ['Alarms', 'short', 'count by (alertname) (ALERTS{alertstate="firing"})', '{{alertname}}'],
-      ['Oldest audit entry not delivered', 's', 'max by (process) (audit_oldest_undelivered{process!=""})', '{{process}}'],
+      [
+        'Oldest audit entry not delivered',
+        's',
+        'max by (process) (audit_oldest_undelivered{process!=""})',
+        '{{process}}',
+      ],
     ],
   },
   api: {
@@ -84,7 +95,12 @@ const dashboards = {
     panels: [
       ['Accepted', 'ops', 'sum by (kind) (rate(workflow_started_total{process!=""}[5m]))', '{{kind}}'],
       ['Ended', 'ops', 'sum by (kind, status) (rate(workflow_finished_total{process!=""}[5m]))', '{{kind}} {{status}}'],
-      ['Duration, p95', 's', 'histogram_quantile(0.95, sum by (le, kind) (rate(workflow_duration_bucket{process!=""}[30m])))', '{{kind}}'],
+      [
+        'Duration, p95',
+        's',
+        'histogram_quantile(0.95, sum by (le, kind) (rate(workflow_duration_bucket{process!=""}[30m])))',
+        '{{kind}}',
+      ],
       [
         'From due to claimed, p95',
         's',
@@ -105,7 +121,12 @@ const dashboards = {
       ],
       ['Parked for staff', 'short', 'sum by (kind) (increase(workflow_parked_total{process!=""}[1h]))', '{{kind}}'],
       ['Leases lost', 'short', 'sum by (kind) (increase(workflow_leases_lost_total{process!=""}[1h]))', '{{kind}}'],
-      ['Fences refused', 'short', 'sum by (kind) (increase(workflow_refused_fences_total{process!=""}[1h]))', '{{kind}}'],
+      [
+        'Fences refused',
+        'short',
+        'sum by (kind) (increase(workflow_refused_fences_total{process!=""}[1h]))',
+        '{{kind}}',
+      ],
     ],
   },
 };
@@ -126,14 +147,26 @@ const variablesOf = (query) => [
   { name: 'datasource', type: 'datasource', query: 'prometheus' },
   ...(query === undefined
     ? []
-    : [{ name: 'process', type: 'query', datasource, query, refresh: 2, current: { text: 'gateway', value: 'gateway' } }]),
+    : [
+        {
+          name: 'process',
+          type: 'query',
+          datasource,
+          query,
+          refresh: 2,
+          current: { text: 'gateway', value: 'gateway' },
+        },
+      ]),
 ];
 
 const usage = 'usage: node infra/observability/dashboards.mjs [FOLDER]';
 const [target] = readArguments();
 function readArguments() {
   try {
-    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    const { positionals, values } = parseArgs({
+      options: { help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
     if (positionals.length > 1) throw new Error(`Unexpected argument '${positionals[1]}'`);
     if (!values.help) return positionals;
   } catch (error) {

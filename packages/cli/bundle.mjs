@@ -1,4 +1,4 @@
-// Writes dist/drydock.js: the command with everything that it needs in one file, which runs by itself wherever Node 20 is.
+// Writes dist/drydock.js: the command with everything that it needs in one file, which needs only Node 20 to run.
 import fs from 'node:fs';
 import { build } from 'esbuild';
 // @boundaries-ignore It runs before anything is built.
@@ -15,7 +15,7 @@ await build({
   target: 'node20.19',
   format: 'cjs',
   conditions: ['drydock-src'],
-  // Half the size is read in half the time; names stay, for what a stack says.
+  // A file of half the size is read in half the time. Names stay, so that a stack trace can be read.
   minifyWhitespace: true,
   minifySyntax: true,
   legalComments: 'none',

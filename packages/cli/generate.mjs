@@ -1,4 +1,4 @@
-// Writes src/generated/contract.ts from docs/openapi.json: of each operation what its command needs.
+// Writes src/generated/contract.ts from docs/openapi.json: for each operation, what its command needs.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ expectNoArguments('usage: node packages/cli/generate.mjs\n  Writes src/generated
 const here = path.dirname(fileURLToPath(import.meta.url));
 const document = JSON.parse(fs.readFileSync(path.join(here, '../../docs/openapi.json'), 'utf8'));
 
-/** A schema with what it refers to filled in. The description that stands beside a reference wins. */
+/** A schema with its references filled in. A description that stands beside a reference takes precedence. */
 function resolve({ $ref, ...rest }) {
   if ($ref === undefined) return rest;
   const target = $ref
@@ -20,7 +20,7 @@ function resolve({ $ref, ...rest }) {
   return { ...resolve(target), ...rest };
 }
 
-/** One value of a call: `steps` leads to it in the path, the query or the body. */
+/** One value of a call. `steps` is the path to it in the URL's path, the query or the body. */
 function fieldOf(place, steps, required, given) {
   const { description, default: standard, ...schema } = resolve(given);
   const choices = (schema.anyOf ?? [schema]).map(resolve);
@@ -28,22 +28,23 @@ function fieldOf(place, steps, required, given) {
   const [shape = {}] = choices.filter(({ type }) => type !== 'null');
   const isArray = shape.type === 'array';
   const { type = 'string', enum: ownValues } = isArray ? resolve(shape.items) : shape;
-  // A choice of values beside a free string is a free string.
+  // A choice of values that also allows a free string is a free string.
   const values = choices.filter((choice) => choice.type === 'string').length > 1 ? undefined : ownValues;
   return { place, steps, type: [type].flat()[0], required, isArray, isNullable, values, standard, description };
 }
 
-/** The fields of a body; those of an object in it are fields of their own. */
+/** The fields of a body. The fields of an object in the body are fields of their own. */
 const fieldsOf = (schema, steps = []) =>
   Object.entries(schema.properties ?? {}).flatMap(([name, given]) => {
     const own = resolve(given);
     const at = [...steps, name];
     const required = (schema.required ?? []).includes(name);
-    if (own.type === 'object') return fieldsOf(own, at).map((field) => ({ ...field, required: required && field.required }));
+    if (own.type === 'object')
+      return fieldsOf(own, at).map((field) => ({ ...field, required: required && field.required }));
     return [fieldOf('body', at, required, given)];
   });
 
-/** The field of an answer that has the items of a page. */
+/** The field of an answer that holds the items of a page. */
 function itemsOf(schema) {
   const { properties = {} } = schema;
   if (properties.page === undefined) return undefined;
@@ -74,7 +75,10 @@ const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
       takesKey: parameters.some(({ name }) => name === 'Idempotency-Key'),
       isLong: status === '202',
       isStream: 'text/event-stream' in answer,
-      items: method === 'get' && 'application/json' in answer ? itemsOf(resolve(answer['application/json'].schema)) : undefined,
+      items:
+        method === 'get' && 'application/json' in answer
+          ? itemsOf(resolve(answer['application/json'].schema))
+          : undefined,
     };
     return [operationId, own];
   }),

@@ -8,10 +8,13 @@ import { printRows } from './report';
 import { environmentOf, startBenchStack } from './stack';
 
 const samples = 400;
-/** How many of the samples, the first ones, do not count: V8 has not compiled what they run yet. */
+/** How many of the first samples do not count: V8 has not yet compiled the code that they run. */
 const warmUps = 150;
 
-/** The same rows as an accepted restore writes, copied from one that was accepted, in one transaction and nothing else. */
+/**
+ * The same rows as an accepted restore writes, copied from one that was accepted, in one transaction without anything
+ * else.
+ */
 const bareStatements = [
   'SELECT id FROM sites WHERE id = $1::uuid FOR UPDATE',
   `INSERT INTO workflow SELECT (jsonb_populate_record(w, jsonb_build_object('id', $2::text, 'resource_key', $2::text, 'subject_id', $1::text))).*
@@ -31,12 +34,16 @@ export interface SiteCopy {
   backupId: string;
 }
 
-/** So many sites in the database of hosting, each with a backup of its own, so that each can be asked for one restore. */
+/**
+ * Adds this many sites to the database of hosting. Each has a backup of its own, so that each can be asked for one
+ * restore.
+ */
 export async function copySites(stack: TestStack, pool: Pool, count: number): Promise<SiteCopy[]> {
   const [{ id: siteId } = { id: '' }] = stack.demo.sites;
-  const found = await pool.query<{ id: string }>("SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1", [
-    siteId,
-  ]);
+  const found = await pool.query<{ id: string }>(
+    "SELECT id FROM backups WHERE status = 'completed' AND site_id = $1::uuid LIMIT 1",
+    [siteId],
+  );
   const backupId = found.rows[0]?.id;
   if (backupId === undefined) throw new Error('the demo has no backup');
   const made = Array.from({ length: count }, () => ({ siteId: uuidv7(), backupId: uuidv7() }));
@@ -53,7 +60,7 @@ export async function copySites(stack: TestStack, pool: Pool, count: number): Pr
   return made;
 }
 
-/** Milliseconds until a restore was accepted through the gateway. */
+/** Milliseconds until the restore was accepted through the gateway. */
 export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: SiteCopy): Promise<number> {
   const startedMs = performance.now();
   const answer = await request(`${demo.base_url}/v1/sites/${siteId}/backups/restore`, {
@@ -66,7 +73,10 @@ export async function acceptRestore({ demo }: TestStack, { siteId, backupId }: S
   return performance.now() - startedMs;
 }
 
-/** 202 of a restore through the gateway, against a bare transaction with the same inserts on the same database. The worker sleeps meanwhile. */
+/**
+ * The 202 of a restore through the gateway, against a bare transaction with the same inserts on the same database. The
+ * worker does nothing during that time.
+ */
 export async function benchAccept(): Promise<void> {
   const stack = await startBenchStack();
   const pool = new Pool({ connectionString: environmentOf(stack.processes(), 'hosting', 'DATABASE_URL'), max: 1 });
@@ -100,7 +110,9 @@ export async function benchAccept(): Promise<void> {
 async function bareTransactions(pool: Pool, copies: ReadonlyArray<{ siteId: string }>): Promise<number[]> {
   const client = await pool.connect();
   const [model] = (
-    await client.query<{ id: string }>("SELECT id FROM workflow WHERE kind = 'restore_backup' ORDER BY created_at DESC LIMIT 1")
+    await client.query<{ id: string }>(
+      "SELECT id FROM workflow WHERE kind = 'restore_backup' ORDER BY created_at DESC LIMIT 1",
+    )
   ).rows;
   const taken: number[] = [];
   for (const { siteId } of copies) {

@@ -1,4 +1,5 @@
-// One pack or one extraction in a process of its own, so that its memory is its own: prints JSON. Or, with `serve`, what its parent asks for.
+// One pack or one extraction in a process of its own, so that the measured memory is only its own. Prints JSON. With
+// `serve` it does what its parent asks for.
 import fs from 'node:fs';
 import path from 'node:path';
 import { extract } from '@drydock/archive/extract/extract';
@@ -12,17 +13,24 @@ const key = Buffer.alloc(32, 7);
 const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
-/** VmHWM would count the start-up; the growth over the idle process is what the bar is about. */
+/** VmHWM would count the start-up. The goal is about the growth over the idle process. */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
 async function run(command: string, archive: string, folder: string): Promise<void> {
   if (command === 'pack' || command === 'take') {
     fs.mkdirSync(archive, { recursive: true });
-    const result = await pack({ roots: [directoryRoot('files', folder)], sink: folderSink(archive), key, identity, createdAt: new Date() });
+    const result = await pack({
+      roots: [directoryRoot('files', folder)],
+      sink: folderSink(archive),
+      key,
+      identity,
+      createdAt: new Date(),
+    });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // As a backup is taken: complete only once everything was read back and every MAC compared.
-    if (command === 'take') await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
+    // As a backup is taken: it is complete only after everything was read back and every MAC compared.
+    if (command === 'take')
+      await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;
   }
   const manifestMac = fs.readFileSync(macFile(archive), 'utf8');
@@ -59,7 +67,11 @@ async function main(): Promise<void> {
   await run(command, archive, folder);
   clearInterval(sampler);
   process.stdout.write(
-    JSON.stringify({ seconds: (performance.now() - started) / 1000, idleMb, grownMb: Math.max(peakMb, residentMb()) - idleMb }),
+    JSON.stringify({
+      seconds: (performance.now() - started) / 1000,
+      idleMb,
+      grownMb: Math.max(peakMb, residentMb()) - idleMb,
+    }),
   );
 }
 

@@ -6,14 +6,19 @@ import { workerEnvironment } from './worker-environment';
 
 const answerSchema = z.object({ error: z.string().nullable() });
 
-/** A process that packs and extracts as a worker does, one archive after the other: a worker's code is compiled once in its life. */
+/**
+ * A process that packs and extracts as a worker does, one archive after the other. A worker's code is compiled only
+ * once in its life.
+ */
 export interface ArchiveProcess {
   /** Seconds of one command. */
   run(command: 'pack' | 'take' | 'extract', archive: string, folder: string): Promise<number>;
 }
 
 export async function withArchiveProcess<T>(work: (archiveProcess: ArchiveProcess) => Promise<T>): Promise<T> {
-  const child = fork(path.join(__dirname, 'archive-child.js'), ['serve'], { env: { ...process.env, ...workerEnvironment } });
+  const child = fork(path.join(__dirname, 'archive-child.js'), ['serve'], {
+    env: { ...process.env, ...workerEnvironment },
+  });
   try {
     return await work({ run: (...order) => runIn(child, ...order) });
   } finally {

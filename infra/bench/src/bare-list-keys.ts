@@ -1,9 +1,14 @@
-// The peer of `list-keys`: Express and Prisma and nothing else, with the very query that the keys service runs.
+// The program that `list-keys` is compared with: only Express and Prisma, with exactly the query that the keys service
+// runs.
 import path from 'node:path';
 import express from 'express';
 
 interface Store {
-  listSubtree(tx: unknown, scope: { orgId: string; mode: 'live' }, page: { after: null; take: number }): Promise<unknown[]>;
+  listSubtree(
+    tx: unknown,
+    scope: { orgId: string; mode: 'live' },
+    page: { after: null; take: number },
+  ): Promise<unknown[]>;
 }
 interface DatabaseStore {
   openDatabase(url: string, limits: { max: number; applicationName: string }): { pool: unknown };

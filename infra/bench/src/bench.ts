@@ -1,9 +1,10 @@
-// `npm run bench [name …]`: ours and the peer side by side in one run, and their ratio. Never a test; timings depend on the machine, ratios hardly.
+// `npm run bench [name …]`: runs Drydock and its peer side by side and prints their ratio. It is never a test: timings
+// depend on the machine, ratios hardly do.
 import { readCommandLine } from '@drydock/process/command-line';
 import { benchAccept } from './accept';
 import { benchExtraction, benchMemory } from './extraction';
 import { benchFirstStep } from './first-step';
-import { benchGateway, benchTelemetry } from './gateway';
+import { benchGateway } from './gateway';
 import { benchIdle } from './idle';
 import { benchListKeys } from './list-keys';
 import { benchOffsite } from './offsite';
@@ -12,6 +13,7 @@ import { say } from './report';
 import { benchRestoreCard } from './restore-card';
 import { benchScale } from './scale';
 import { benchTakeBackup } from './take-backup';
+import { benchTelemetry } from './telemetry';
 import { benchUpgrade } from './upgrade';
 import { benchUpgradeMysql } from './upgrade-mysql';
 import { benchWebhooks } from './webhooks';
@@ -37,7 +39,8 @@ const benches: Record<string, () => Promise<void>> = {
 
 async function main(names: string[]): Promise<void> {
   const unknown = names.filter((name) => !Object.hasOwn(benches, name));
-  if (unknown.length > 0) throw new Error(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(benches).join(', ')}.`);
+  if (unknown.length > 0)
+    throw new Error(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(benches).join(', ')}.`);
   for (const [name, bench] of Object.entries(benches)) {
     if (names.length > 0 && !names.includes(name)) continue;
     say(`== ${name}`);

@@ -8,12 +8,14 @@ export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = net.createServer().listen(0, '127.0.0.1', () => {
       const address = server.address();
-      server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(new Error('no port'))));
+      server.close(() =>
+        typeof address === 'object' && address !== null ? resolve(address.port) : reject(new Error('no port')),
+      );
     });
     server.on('error', reject);
   });
 
-/** Microseconds of processor time since the process began; undefined where there is no /proc. */
+/** Microseconds of processor time since the process started, or undefined where there is no /proc. */
 export type CpuTime = number | undefined;
 
 export interface Child {
@@ -22,7 +24,7 @@ export interface Child {
   stop(): Promise<void>;
 }
 
-/** Starts a Node program that listens on PORT and waits until `path` answers anything at all. */
+/** Starts a Node program that listens on PORT, and waits until `path` gives any answer at all. */
 export async function startChild(
   script: string,
   env: Record<string, string>,
@@ -56,7 +58,7 @@ export async function startChild(
   throw new Error(`${script} did not answer`);
 }
 
-/** Linux counts in hundredths of a second, whatever its clock: fine enough for a load of seconds. */
+/** Linux counts in hundredths of a second, whatever its clock is. That is fine enough for a load of some seconds. */
 const microsecondsPerTick = 10_000;
 
 function cpuTimeOf(pid: number | undefined): CpuTime {
@@ -66,7 +68,7 @@ function cpuTimeOf(pid: number | undefined): CpuTime {
   } catch {
     return undefined;
   }
-  // After the name, which alone may hold spaces: user time is the 12th field, system time the 13th.
+  // Only the name may contain spaces. After it, user time is the 12th field and system time the 13th.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
 }

@@ -22,8 +22,13 @@ interface Peer {
   restore(folder: string, tree: string, target: string): Promise<unknown>;
 }
 
-const secrets = { RESTIC_PASSWORD: 'bench', BORG_PASSPHRASE: 'bench', BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes' };
-const run = (bin: string, args: string[], cwd?: string) => timeCommand({ bin, args, env: secrets, ...(cwd === undefined ? {} : { cwd }) });
+const secrets = {
+  RESTIC_PASSWORD: 'bench',
+  BORG_PASSPHRASE: 'bench',
+  BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes',
+};
+const run = (bin: string, args: string[], cwd?: string) =>
+  timeCommand({ bin, args, env: secrets, ...(cwd === undefined ? {} : { cwd }) });
 const inNew = (target: string): string => {
   fs.mkdirSync(target);
   return target;
@@ -58,7 +63,12 @@ const peers: Peer[] = [
     prepare: (folder, tree) => run('tar', ['-cf', `${folder}/tree.tar`, '-C', tree, '.']),
     restore: (folder, _tree, target) => run('tar', ['-xf', `${folder}/tree.tar`, '-C', inNew(target)]),
   },
-  { name: 'cp -a', bin: 'cp', prepare: async () => {}, restore: (_folder, tree, target) => run('cp', ['-a', tree, target]) },
+  {
+    name: 'cp -a',
+    bin: 'cp',
+    prepare: async () => {},
+    restore: (_folder, tree, target) => run('cp', ['-a', tree, target]),
+  },
 ];
 
 const oursIn = (worker: ArchiveProcess): Peer => ({
@@ -71,7 +81,7 @@ const oursIn = (worker: ArchiveProcess): Peer => ({
 interface Seconds {
   /** Until the program had ended. */
   done: number;
-  /** Until the file system was synced as well: half of it is the disk's, and everybody's alike. */
+  /** Until the file system was synced as well. Half of this time is the disk's, and the same for everybody. */
   synced: number;
 }
 
@@ -85,7 +95,10 @@ async function restoreOnce(peer: Peer, places: { folder: string; tree: string },
   return { done, synced: (performance.now() - started) / 1000 };
 }
 
-/** Extraction of 50,000 files against what people use today. Rounds go round robin, so that the machine's moods hit all alike. */
+/**
+ * Extraction of 50,000 files, against the tools that people use today. The contestants take turns, so that changes of
+ * the machine's speed affect all of them equally.
+ */
 export const benchExtraction = (): Promise<void> =>
   withWorkspace('extraction', (folder) =>
     withArchiveProcess(async (worker) => {
@@ -100,7 +113,7 @@ export const benchExtraction = (): Promise<void> =>
       for (const peer of all) await peer.prepare(folder, tree);
       const targets = await freshTargets(folder);
       const seconds = new Map<string, Seconds[]>();
-      // The first one is not counted: of ours it compiles the code, which a worker does once in its life.
+      // The first round is not counted: it compiles our code, which a worker does once in its life.
       for (let round = 0; round <= rounds; round += 1) {
         for (const peer of all) {
           const taken = await restoreOnce(peer, { folder, tree }, targets);
@@ -110,7 +123,8 @@ export const benchExtraction = (): Promise<void> =>
       }
       await targets.close();
       const rows = (['done', 'synced'] as const).flatMap((moment) => {
-        const megabytesPerSecond = (name: string): number => bytes / 1e6 / median((seconds.get(name) ?? []).map((taken) => taken[moment]));
+        const megabytesPerSecond = (name: string): number =>
+          bytes / 1e6 / median((seconds.get(name) ?? []).map((taken) => taken[moment]));
         return present.map(
           (peer): Row => ({
             what: `restore of ${files} files, ${Math.round(bytes / 1e6)} MB${moment === 'synced' ? ', synced' : ''}`,
@@ -132,7 +146,10 @@ export const benchExtraction = (): Promise<void> =>
 
 const measuredSchema = z.object({ seconds: z.number(), idleMb: z.number(), grownMb: z.number() });
 
-/** How far a worker grows over its idle size while it packs and extracts; the bar is 100 MB at any number of files. */
+/**
+ * How far a worker grows over its idle size while it packs and extracts. The goal is at most 100 MB for any number of
+ * files.
+ */
 export const benchMemory = async (): Promise<void> => {
   const rows: Row[] = [];
   for (const count of [50_000, 1_000_000]) {

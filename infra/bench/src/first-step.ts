@@ -19,7 +19,9 @@ import { withWorkspace } from './workspace';
 const samples = 150;
 const orgId = '01890a5d-ac96-774b-bcce-b302099a8058';
 const silent = { info() {}, warn() {}, error() {}, debug() {} };
-const fragments = ['tables.sql', 'workflow.sql'].map((name) => path.resolve(__dirname, '../../../packages/workflow/prisma', name));
+const fragments = ['tables.sql', 'workflow.sql'].map((name) =>
+  path.resolve(__dirname, '../../../packages/workflow/prisma', name),
+);
 
 /** Milliseconds from the commit of the accepting transaction to the first line of the first step. */
 async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<number[]> {
@@ -73,7 +75,10 @@ async function acceptToStep(databaseUrl: string, queueUrl: string): Promise<numb
   return taken;
 }
 
-/** Accept to first step against BullMQ's own add to start, both on a durable cluster, on each backend. */
+/**
+ * The time from accepting to the first step, against the time from BullMQ's add to its start. Both are on a durable
+ * cluster, and on each backend.
+ */
 export const benchFirstStep = (): Promise<void> =>
   withWorkspace('first-step', async (folder) => {
     fs.chmodSync(folder, 0o711);
@@ -85,8 +90,10 @@ export const benchFirstStep = (): Promise<void> =>
       if (queueUrl === undefined) continue;
       if (backend === 'Postgres') await prepareQueue(queueUrl);
       const raw = median(await rawAddToStart(queueUrl, samples));
-      const ours = median(await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl));
-      // More is better in the table: how much of the allowed multiple is left.
+      const ours = median(
+        await acceptToStep(await createDatabase(postgres.adminUrl, `ours_${backend.toLowerCase()}`), queueUrl),
+      );
+      // In the table a higher number is better: it is how much of the allowed multiple is left.
       const allowed = backend === 'Redis' ? 8 : 4;
       rows.push({
         what: `accepted (committed) to first step on ${backend}, p50 (at most ${allowed} times)`,
@@ -97,8 +104,13 @@ export const benchFirstStep = (): Promise<void> =>
         bar: 1,
       });
     }
-    printRows('First step', rows, `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`);
-    // The servers end with this process: BullMQ's Postgres backend keeps a connection for a moment after its close.
+    printRows(
+      'First step',
+      rows,
+      `${samples} samples, one at a time. The ratio is the allowed multiple over the measured one.`,
+    );
+    // The servers end together with this process, because BullMQ's Postgres backend keeps a connection for a moment
+    // after its close.
   });
 
 async function createDatabase(adminUrl: string, name: string): Promise<string> {

@@ -1,10 +1,13 @@
-// One of the processes of the gateway's benchmark, chosen by ROLE: the trivial upstream, a keys service that knows one answer, or a bare proxy.
+// One of the processes of the gateway's benchmarks, chosen by ROLE: the trivial upstream, a keys service that knows one
+// answer, a bare proxy, or a collector of telemetry.
 import http from 'node:http';
 import express from 'express';
 import { createProxyServer } from 'http-proxy-3';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
-const body = Buffer.from(JSON.stringify({ data: Array.from({ length: 10 }, (_, number) => ({ id: number, name: `site ${number}` })) }));
+const body = Buffer.from(
+  JSON.stringify({ data: Array.from({ length: 10 }, (_, number) => ({ id: number, name: `site ${number}` })) }),
+);
 const verification = Buffer.from(
   JSON.stringify({
     valid: true,
@@ -22,11 +25,25 @@ const answering =
     response.end(bytes);
   };
 
+/** Takes spans and metrics and throws them away. It answers after so many milliseconds; null: never. */
+const collecting =
+  (answerMs: number | null): http.RequestListener =>
+  (request, response) => {
+    request.resume();
+    if (request.method === 'GET') response.end();
+    else if (answerMs !== null)
+      setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), answerMs);
+  };
+
 const upstream = process.env['UPSTREAM'] ?? '';
 const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
 const roles: Record<string, () => http.RequestListener> = {
   upstream: () => answering(body),
   keys: () => answering(verification),
+  collector: () => collecting(0),
+  // Below the 3 s after which a process gives up waiting for it.
+  'slow-collector': () => collecting(2_000),
+  'hanging-collector': () => collecting(null),
   'http-proxy-3': () => {
     const proxy = createProxyServer({ target: upstream, agent });
     return (request, response) => proxy.web(request, response);

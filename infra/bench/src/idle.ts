@@ -5,16 +5,19 @@ import { startBenchStack } from './stack';
 
 const settleSeconds = 90;
 const measuredSeconds = 60;
-/** What all processes together may take while nobody asks anything. */
+/** The most that all processes together may take while nobody asks anything. */
 const bars = { megabytes: 1_228, cpuPercent: 3 };
 
 interface Member {
   pid: number;
   parent: number;
   name: string;
-  /** Memory in kB, of which shared pages count in parts: the sum over all processes is what the machine lacks. */
+  /**
+   * Memory in kB. A page that is shared counts as a part in each process. So the sum over all processes is what the
+   * machine really uses.
+   */
   pss: number;
-  /** Hundredths of a second of processor time until now. */
+  /** Hundredths of a second of processor time since the start. */
   ticks: number;
 }
 
@@ -27,9 +30,14 @@ const read = (file: string): string | null => {
 };
 
 function readMember(pid: number): Member | null {
-  const [stat, rollup, command] = [read(`/proc/${pid}/stat`), read(`/proc/${pid}/smaps_rollup`), read(`/proc/${pid}/cmdline`)];
+  const [stat, rollup, command] = [
+    read(`/proc/${pid}/stat`),
+    read(`/proc/${pid}/smaps_rollup`),
+    read(`/proc/${pid}/cmdline`),
+  ];
   if (stat === null || rollup === null || command === null) return null;
-  // After the name, which alone may hold spaces: the parent is the second field, user and system time are the 12th and 13th.
+  // Only the name may contain spaces. After it, the parent is the second field, and user and system time are the 12th
+  // and 13th.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     pid,
@@ -53,7 +61,7 @@ function readFamily(supervisor: number): Map<number, Member> {
   return new Map(members.filter(({ pid }) => family.has(pid)).map((member) => [member.pid, member]));
 }
 
-/** What `npm start` costs while nothing happens: memory and processor time, by process. */
+/** Measures `npm start` while nothing happens: memory and processor time, by process. */
 export async function benchIdle(): Promise<void> {
   const stack = await startBenchStack({ environment: { WORKFLOW_SWEEP_MS: '', WORKFLOW_LEASE_SECONDS: '' } });
   try {
@@ -83,7 +91,9 @@ function print(rows: ReadonlyArray<readonly [string, { count: number; pss: numbe
   const megabytes = (pss: number): number => Math.round(pss / 1_024);
   const percent = (ticks: number): number => ticks / measuredSeconds;
   const sum = (of: 'pss' | 'ticks'): number => rows.reduce((total, [, row]) => total + row[of], 0);
-  const lines = rows.map(([name, { count, pss, ticks }]) => `| ${name} | ${count} | ${megabytes(pss)} | ${percent(ticks).toFixed(2)} |`);
+  const lines = rows.map(
+    ([name, { count, pss, ticks }]) => `| ${name} | ${count} | ${megabytes(pss)} | ${percent(ticks).toFixed(2)} |`,
+  );
   const verdict = (value: number, bar: number): string => `${value} ${value <= bar ? 'ok' : 'MISSED'} (bar ${bar})`;
   const total = `| all | ${rows.reduce((all, [, { count }]) => all + count, 0)} | ${verdict(megabytes(sum('pss')), bars.megabytes)} | ${verdict(
     Number(percent(sum('ticks')).toFixed(2)),

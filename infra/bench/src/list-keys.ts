@@ -9,7 +9,10 @@ import { environmentOf, startBenchStack } from './stack';
 const rounds = 3;
 const keys = 100;
 
-/** `GET /v1/api-keys` through gateway and service, against the same query in one bare Express and Prisma process on the same database. */
+/**
+ * `GET /v1/api-keys` through gateway and service, against the same query in one process with only Express and Prisma,
+ * on the same database.
+ */
 export async function benchListKeys(): Promise<void> {
   const stack = await startBenchStack();
   const { base_url, live_key, org_id } = stack.demo;
@@ -32,7 +35,9 @@ export async function benchListKeys(): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
       rates.ours.push(await requestsPerSecond({ url: `${base_url}/v1/api-keys`, headers }));
       rates.bare.push(await requestsPerSecond({ url: bare.url }));
-      say(`round ${round + 1}: drydock ${rates.ours.at(-1)?.toFixed(0)}, bare ${rates.bare.at(-1)?.toFixed(0)} requests/s`);
+      say(
+        `round ${round + 1}: drydock ${rates.ours.at(-1)?.toFixed(0)}, bare ${rates.bare.at(-1)?.toFixed(0)} requests/s`,
+      );
     }
     await bare.stop();
     const [ours, peer] = [median(rates.ours), median(rates.bare)];

@@ -10,21 +10,27 @@ export interface Load {
 
 export interface LoadResult {
   requestsPerSecond: number;
-  /** What one request cost the process under load, all its threads; undefined where nobody could say. */
+  /**
+   * Processor time of the process under load for one request, over all its threads; undefined if it could not be read.
+   */
   cpuMicroseconds: number | undefined;
-  /** How long a request took, of those that were sent. */
+  /** How long the requests took. */
   p50Ms: number;
   p99Ms: number;
 }
 
-/** Loads for `seconds` after two of warming up; refuses a run in which anything but 2xx was answered. */
-export async function runLoad({ url, headers = {}, connections = 32, seconds = 5 }: Load, cpuOf?: () => CpuTime): Promise<LoadResult> {
+/** Puts load on it for `seconds`, after two seconds of warming up. Refuses a run in which any answer was not 2xx. */
+export async function runLoad(
+  { url, headers = {}, connections = 32, seconds = 5 }: Load,
+  cpuOf?: () => CpuTime,
+): Promise<LoadResult> {
   await autocannon({ url, headers, connections, duration: 2 });
   const before = cpuOf?.();
   const result = await autocannon({ url, headers, connections, duration: seconds });
   const after = cpuOf?.();
   const refused = result.non2xx + result.errors + result.timeouts;
-  if (refused > 0) throw new Error(`${url}: ${refused} of ${result.requests.total} requests were not answered with 2xx`);
+  if (refused > 0)
+    throw new Error(`${url}: ${refused} of ${result.requests.total} requests were not answered with 2xx`);
   const used = before === undefined || after === undefined ? undefined : after - before;
   return {
     requestsPerSecond: result.requests.average,
@@ -34,5 +40,5 @@ export async function runLoad({ url, headers = {}, connections = 32, seconds = 5
   };
 }
 
-/** Requests per second, for whoever wants nothing else. */
+/** Requests per second, for callers that need nothing else. */
 export const requestsPerSecond = async (load: Load): Promise<number> => (await runLoad(load)).requestsPerSecond;

@@ -15,7 +15,7 @@ export interface Command {
   env?: Record<string, string>;
 }
 
-/** Wall-clock seconds of a whole process; rejects with what it said when it fails. */
+/** Seconds that a whole process takes. Rejects with its output when it fails. */
 export function timeCommand({ bin, args, cwd, env }: Command): Promise<{ seconds: number; output: string }> {
   return new Promise((resolve, reject) => {
     const started = performance.now();

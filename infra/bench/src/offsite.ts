@@ -42,30 +42,36 @@ interface Site {
 
 async function call({ base, token }: Site, method: 'GET' | 'POST' | 'PUT', target: string, body?: object) {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const answer = await request(base + target, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+  const answer = await request(base + target, {
+    method,
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+  });
   const text = await answer.body.text();
   if (answer.statusCode >= 300) throw new Error(`${method} ${target} answered ${answer.statusCode} ${text}`);
   return { json: JSON.parse(text) as unknown, location: String(answer.headers['location'] ?? '') };
 }
 
-/** Asks for work on the site and waits for its end. */
+/** Requests work on the site and waits for its end. */
 async function carry(site: Site, rest: string, body: object): Promise<Workflow> {
   const { location } = await call(site, 'POST', site.path + rest, body);
   for (;;) {
     const workflow = workflowSchema.parse((await call(site, 'GET', location)).json);
     if (workflow.status === 'succeeded') return workflow;
-    if (workflow.status !== 'queued' && workflow.status !== 'running') throw new Error(`${rest} ended as ${JSON.stringify(workflow)}`);
+    if (workflow.status !== 'queued' && workflow.status !== 'running')
+      throw new Error(`${rest} ended as ${JSON.stringify(workflow)}`);
     await sleep(250);
   }
 }
 
-const secondsBetween = (from: string, to: string | null | undefined): number => (Date.parse(to ?? '') - Date.parse(from)) / 1000;
+const secondsBetween = (from: string, to: string | null | undefined): number =>
+  (Date.parse(to ?? '') - Date.parse(from)) / 1000;
 
-/** From the 202 until customers see the restored site; staged, synced and switched. */
+/** The time from the 202 until customers see the restored site: staged, synced and switched. */
 const secondsUntilLive = ({ created_at: from, steps }: Workflow): number =>
   secondsBetween(from, steps.find(({ name }) => name === 'thaw')?.finished_at);
 
-/** Where the time went, for whoever wants it shorter. */
+/** Prints where the time went, to show what could be made faster. */
 function sayStages(what: string, { created_at: from, steps }: Workflow): void {
   let before = from;
   const parts = steps.map(({ name, finished_at: at }) => {
@@ -92,7 +98,10 @@ async function openSite(stack: TestStack): Promise<Site> {
     path: `/v1/sites/${shop.id}`,
     filesDir: shop.files_dir,
   };
-  await call(site, 'PUT', `${site.path}/offsite`, { ...storageSchema.parse(stack.demo['customer_storage']), prefix: 'bench' });
+  await call(site, 'PUT', `${site.path}/offsite`, {
+    ...storageSchema.parse(stack.demo['customer_storage']),
+    prefix: 'bench',
+  });
   return site;
 }
 
@@ -127,7 +136,7 @@ async function measureRestores(site: Site, repository: Restic, folder: string, m
   await carry(site, '/offsite/copies', { kind: 'full' });
   const [backup] = backupsSchema.parse((await call(site, 'GET', `${site.path}/backups`)).json).backups;
   const [copy] = copiesSchema.parse((await call(site, 'GET', `${site.path}/offsite`)).json).copies;
-  // Nobody pays for what another has left to be written.
+  // Syncs the disk, so that no measurement pays for what an earlier one has left to be written.
   const settle = () => timeCommand({ bin: 'sync', args: ['-f', folder] });
   for (let round = 0; round < rounds; round += 1) {
     await settle();
@@ -162,21 +171,34 @@ function rowsOf(measured: Measured, size: string): Row[] {
     row(restore, offsite, 'restore of a local backup', local, 0.8),
     row(restore, offsite, 'restic restore of its files from the same server', restic, 2),
     row(restore, offsite, 'the same with the cache of the machine that made the copies', resticCached),
-    row('incremental offsite copy with 1 % changed, read back', increment, "restic's second run, with its cache", resticSecond, 1),
+    row(
+      'incremental offsite copy with 1 % changed, read back',
+      increment,
+      "restic's second run, with its cache",
+      resticSecond,
+      1,
+    ),
   ];
 }
 
-/** Copies and restores through the whole of Drydock, against restic on the very same S3 server. */
+/** Copies and restores through the whole of Drydock, against restic on the same S3 server. */
 export const benchOffsite = (): Promise<void> =>
   withWorkspace('offsite', async (folder) => {
     if (!(await isInstalled('restic'))) return say('restic is not installed: left out');
-    // Everything on one fresh file system: what others have just deleted slows down whoever makes files.
+    // Everything is on one new file system, because creating files is slower soon after others were deleted.
     const targets = await freshTargets(folder);
     fs.chmodSync(folder, 0o711);
     const home = await targets.fresh();
     fs.mkdirSync(home);
     const stack = await startBenchStack({ dataDir: home });
-    const measured: Measured = { increment: [], resticSecond: [], local: [], offsite: [], restic: [], resticCached: [] };
+    const measured: Measured = {
+      increment: [],
+      resticSecond: [],
+      local: [],
+      offsite: [],
+      restic: [],
+      resticCached: [],
+    };
     try {
       const site = await openSite(stack);
       const bytes = makeTree(treeOf(site), files);

@@ -1,4 +1,5 @@
-// A peer of `pages`, chosen by ROLE: a bare express.static, or a bare express that renders the rows of the same query from a pool.
+// A peer of `pages`, chosen by ROLE: a bare express.static, or a bare express that renders the rows of the same query
+// with a connection pool.
 import express from 'express';
 import pg from 'pg';
 
@@ -6,7 +7,8 @@ const rowLimit = 10;
 export const query = `select title, body from posts order by id desc limit ${rowLimit}`;
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escaped = (text: unknown): string => String(text).replace(/[&<>"']/g, (character) => escapes[character] ?? character);
+const escaped = (text: unknown): string =>
+  String(text).replace(/[&<>"']/g, (character) => escapes[character] ?? character);
 
 function servesFiles(): express.Express {
   return express().use(express.static(process.env['FILES_DIR'] ?? ''));

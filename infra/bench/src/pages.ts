@@ -17,13 +17,18 @@ const rows = 1_000;
 const here = path.resolve(__dirname, '../../..');
 const peerScript = path.join(__dirname, 'pages-peer.js');
 const styleSheet = `${'.entry { color: #123456; margin: 0 auto; }\n'.repeat(240)}`;
-const app = "require('node:http').createServer((_, answer) => answer.end('It is said and written. '.repeat(40))).listen(1)";
+const app =
+  "require('node:http').createServer((_, answer) => answer.end('It is said and written. '.repeat(40))).listen(1)";
 const page = `<!doctype html><title>Posts</title><ul><?each ${query} ?><li><b>{{title}}</b> {{body}}</li>\n<?end?></ul>`;
 const recordSchema = z.object({ role: z.string(), password: z.string(), database_port: z.int(), http_port: z.int() });
 
 interface SiteHost {
   createSiteHostClient(target: { url: string; secret: string }): {
-    ensureSite(siteId: string, wanted: { domain: string }, claim: { fence: string; workflowId: string }): Promise<unknown>;
+    ensureSite(
+      siteId: string,
+      wanted: { domain: string },
+      claim: { fence: string; workflowId: string },
+    ): Promise<unknown>;
     close(): Promise<void>;
   };
 }
@@ -35,8 +40,15 @@ interface ServedSite {
   databaseUrl: string;
 }
 
-/** Two sites of the site host in `tree`, a built checkout of this repository: one style sheet and one page of rows, and an application. */
-async function makeSite(tree: string, host: Child, { sitesDir, secret }: { sitesDir: string; secret: string }): Promise<ServedSite> {
+/**
+ * Two sites on the site host of `tree`, a built checkout of this repository: one with a style sheet and a page of rows,
+ * and one with an application.
+ */
+async function makeSite(
+  tree: string,
+  host: Child,
+  { sitesDir, secret }: { sitesDir: string; secret: string },
+): Promise<ServedSite> {
   const { createSiteHostClient }: SiteHost = require(path.join(tree, 'packages/agent/dist/site/client.js'));
   const client = createSiteHostClient({ url: host.url, secret });
   const open = async (): Promise<{ record: z.infer<typeof recordSchema>; filesDir: string }> => {
@@ -70,8 +82,9 @@ async function fillDatabase(connectionString: string): Promise<void> {
 }
 
 /**
- * A static file, a page of rows and an application from a site host, the first two beside a bare peer with the same bytes and the same query.
- * DRYDOCK_BENCH_TREE names another built checkout, whose site host is measured in the same minutes.
+ * A static file, a page of rows and an application on a site host. The first two are compared with a bare peer that has
+ * the same bytes and the same query. DRYDOCK_BENCH_TREE names another built checkout, whose site host is measured in
+ * the same minutes.
  */
 export async function benchPages(): Promise<void> {
   await withWorkspace('pages', async (folder) => {
@@ -86,16 +99,25 @@ export async function benchPages(): Promise<void> {
     const openHost = async (tree: string, name: string): Promise<ServedSite> => {
       const place = { sitesDir: path.join(folder, name), secret: randomBytes(32).toString('hex') };
       const env = { SITES_DIR: place.sitesDir, SITE_HOST_SECRET: place.secret, SITES_DATABASE_URL: postgres.adminUrl };
-      const host = await start(path.join(tree, 'services/site-agent/dist/server.js'), { SERVICE_NAME: 'site-host', ...env });
+      const host = await start(path.join(tree, 'services/site-agent/dist/server.js'), {
+        SERVICE_NAME: 'site-host',
+        ...env,
+      });
       return makeSite(tree, host, place);
     };
     try {
       const ours = await openHost(here, 'ours');
       const other = process.env['DRYDOCK_BENCH_TREE'];
-      const others = other === undefined ? [] : [['site host of the other tree', await openHost(path.resolve(other), 'other')] as const];
+      const others =
+        other === undefined
+          ? []
+          : [['site host of the other tree', await openHost(path.resolve(other), 'other')] as const];
       const files = await start(peerScript, { ROLE: 'express.static', FILES_DIR: ours.filesDir });
       const database = new URL(ours.databaseUrl);
-      const bare = await start(peerScript, { ROLE: 'express and pg', DATABASE_URL: await directUrlOf(postgres.adminUrl, database) });
+      const bare = await start(peerScript, {
+        ROLE: 'express and pg',
+        DATABASE_URL: await directUrlOf(postgres.adminUrl, database),
+      });
       await compare('a file of 10 kB', 0.5, [
         ['site host', `${ours.url}/style.css`],
         ['express.static', `${files.url}/style.css`],
@@ -106,7 +128,10 @@ export async function benchPages(): Promise<void> {
         ['express and pg', `${bare.url}/`],
         ...others.map(([name, site]): [string, string] => [name, `${site.url}/`]),
       ]);
-      const apps: [string, string][] = [['site host', ours] as const, ...others].map(([name, site]) => [name, `${site.appUrl}/`]);
+      const apps: [string, string][] = [['site host', ours] as const, ...others].map(([name, site]) => [
+        name,
+        `${site.appUrl}/`,
+      ]);
       for (const connections of [32, 1]) await compare('an application', 0.5, apps, connections);
     } finally {
       await Promise.all(started.map((child) => child.stop()));
@@ -115,7 +140,7 @@ export async function benchPages(): Promise<void> {
   });
 }
 
-/** The peer logs in to the site's database itself, by a role that the cluster's superuser makes for it. */
+/** The peer logs in to the site's database directly, with a role that the cluster's superuser creates for it. */
 async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });
   await admin.connect();
@@ -125,7 +150,7 @@ async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   return Object.assign(new URL(adminUrl), { pathname: `/${found[0]?.datname ?? ''}` }).href;
 }
 
-/** Each in turn, five rounds; the first one named is ours. */
+/** Each in turn, for five rounds. The first name is ours. */
 async function compare(
   what: string,
   bar: number,

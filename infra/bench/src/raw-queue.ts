@@ -1,11 +1,15 @@
 import { createPostgresBackend, type Processor, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 
-/** Milliseconds from BullMQ's `add` to the first line of its processor, one job at a time, on the backend that the URL names. */
+/**
+ * Milliseconds from BullMQ's `add` to the first line of its processor, one job at a time, on the backend of the URL.
+ */
 export async function rawAddToStart(queueUrl: string, samples: number): Promise<number[]> {
   let arrived: () => void = () => {};
   const processor: Processor = async () => arrived();
-  const { queue, worker, close } = queueUrl.startsWith('redis') ? onRedis(queueUrl, processor) : onPostgres(queueUrl, processor);
+  const { queue, worker, close } = queueUrl.startsWith('redis')
+    ? onRedis(queueUrl, processor)
+    : onPostgres(queueUrl, processor);
   await worker.waitUntilReady();
   const taken: number[] = [];
   for (let number = -10; number < samples; number += 1) {

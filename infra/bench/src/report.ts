@@ -3,9 +3,9 @@ export interface Row {
   ours: string;
   peer: string;
   peerValue: string;
-  /** More is better for us, whatever the unit: how many times better than the peer. */
+  /** How many times better than the peer. More is better for us, whatever the unit is. */
   ratio: number;
-  /** The ratio that the issue asks for; undefined where the row is for orientation. */
+  /** The ratio that the issue asks for, or undefined for a row that has no goal. */
   bar?: number;
 }
 
@@ -14,11 +14,13 @@ const verdict = (row: Row): string => {
   return row.ratio >= row.bar ? `ok (bar ${row.bar})` : `MISSED (bar ${row.bar})`;
 };
 
-/** A table in Markdown, so that it can stand in docs/benchmarks.md as it was printed. */
+/** A table in Markdown, so that it can be copied into docs/benchmarks.md as it is printed. */
 export function printRows(title: string, rows: readonly Row[], note = ''): void {
   const lines = [`### ${title}`, '', '| what | ours | peer | peer | ratio | |', '|---|---|---|---|---|---|'];
   for (const row of rows) {
-    lines.push(`| ${row.what} | ${row.ours} | ${row.peer} | ${row.peerValue} | ${row.ratio.toFixed(2)} | ${verdict(row)} |`);
+    lines.push(
+      `| ${row.what} | ${row.ours} | ${row.peer} | ${row.peerValue} | ${row.ratio.toFixed(2)} | ${verdict(row)} |`,
+    );
   }
   process.stdout.write(`${lines.join('\n')}\n${note === '' ? '' : `\n${note}\n`}\n`);
 }

@@ -8,7 +8,7 @@ interface ObjectStorage {
   secret_access_key: string;
 }
 
-/** A restic repository on a storage that speaks S3; its cache lies in `folder`. */
+/** A restic repository on a storage that speaks S3. Its cache is in `folder`. */
 export class Restic {
   private readonly environment: Record<string, string>;
 
@@ -25,10 +25,11 @@ export class Restic {
   /** Seconds of one command. */
   async run(args: readonly string[], cwd?: string): Promise<number> {
     const { environment: env } = this;
-    return (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) })).seconds;
+    return (await timeCommand({ bin: 'restic', args: ['-q', ...args], env, ...(cwd === undefined ? {} : { cwd }) }))
+      .seconds;
   }
 
-  /** Seconds of a restore into `target`, until its files are safe on disk. */
+  /** Seconds that a restore into `target` takes, until its files are safe on disk. */
   async restore(command: readonly string[], target: string): Promise<number> {
     const restored = await this.run([...command, '--target', target]);
     return restored + (await timeCommand({ bin: 'sync', args: ['-f', target] })).seconds;

@@ -13,7 +13,7 @@ const madeSchema = z.looseObject({ id: z.string() });
 
 type Call = (path: string, body?: object) => Promise<unknown>;
 
-/** A column that is full already, and one card of it in the archive. */
+/** A column that is already full, with one of its cards in the archive. */
 async function fill(call: Call, pool: Pool, boardPath: string, cards: number): Promise<string> {
   const column = madeSchema.parse(await call(`${boardPath}/columns`, { name: `${cards} cards` }));
   const card = madeSchema.parse(await call(`${boardPath}/cards`, { column_id: column.id, title: 'the one' }));
@@ -27,14 +27,21 @@ async function fill(call: Call, pool: Pool, boardPath: string, cards: number): P
   return `${boardPath}/cards/${card.id}`;
 }
 
-/** p50 of a restore through the gateway, in a column of ten and one of ten thousand by turns: the number of neighbours must not matter. */
+/**
+ * The p50 of a restore through the gateway, by turns in a column of ten cards and in one of ten thousand. The number of
+ * neighbours must not matter.
+ */
 export async function benchRestoreCard(): Promise<void> {
   const stack = await startBenchStack();
   const pool = new Pool({ connectionString: environmentOf(stack.processes(), 'agency', 'DATABASE_URL'), max: 1 });
   const call: Call = async (path, body) => {
     const answer = await request(stack.demo.base_url + path, {
       method: 'POST',
-      headers: { authorization: `Bearer ${stack.demo.live_key}`, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+      headers: {
+        authorization: `Bearer ${stack.demo.live_key}`,
+        'content-type': 'application/json',
+        'idempotency-key': randomUUID(),
+      },
       body: JSON.stringify(body ?? {}),
     });
     const text = await answer.body.text();
@@ -67,7 +74,11 @@ export async function benchRestoreCard(): Promise<void> {
       ratio: (peer * 2) / ours,
       bar: 1,
     };
-    printRows('Restoring a card', [row], `${samples} samples of each by turns. The ratio is the allowed multiple over the measured one.`);
+    printRows(
+      'Restoring a card',
+      [row],
+      `${samples} samples of each by turns. The ratio is the allowed multiple over the measured one.`,
+    );
   } finally {
     await pool.end();
     await stack.stop();

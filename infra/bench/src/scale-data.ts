@@ -1,8 +1,8 @@
-// The history of a large installation, made by Postgres itself within minutes.
+// The history of a large installation, which Postgres itself generates within minutes.
 import type pg from 'pg';
 import { say } from './report';
 
-/** How much there is; DRYDOCK_BENCH_SCALE makes it smaller, to try the program itself. */
+/** How much data there is. DRYDOCK_BENCH_SCALE makes it smaller, to try out the program itself. */
 const share = Number(process.env['DRYDOCK_BENCH_SCALE'] ?? '1');
 const count = (whole: number): number => Math.ceil(whole * share);
 export const sizes = {
@@ -15,14 +15,15 @@ export const sizes = {
 };
 
 const org = (number: string): string => `('01900000-0000-7000-8000-' || lpad(to_hex(${number}), 12, '0'))::uuid`;
-/** An id as uuidv7 makes it at that moment, its random part by a hash. */
+/** An id as uuidv7 would make it at that moment, with a hash as its random part. */
 const idAt = (at: string, seed: string): string =>
   `(lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0') || '7' || substr(md5(${seed}), 1, 3) || '8' || substr(md5(${seed}), 4, 15))::uuid`;
 const series = (name: string, length: number): string => `generate_series(1, ${length}) AS ${name}`;
 
 /**
- * Backups of ten days that are kept for eight: a fifth is over and removed, some of them an hour ago, an hour's worth is to expire now, another's to be removed, and
- * half a day's is still locked. A sweep's worth of sites has its turn now.
+ * Backups of ten days, each kept for eight. A fifth has expired and was removed, some of it an hour ago. An hour's
+ * worth is to expire now, another hour's worth is to be removed, and half a day's worth is still locked. The sites of
+ * one sweep are due now.
  */
 const hostingScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   [
@@ -107,7 +108,7 @@ const keysScripts: ReadonlyArray<readonly [what: string, sql: string]> = [
   ],
 ];
 
-/** Fills an empty database of the service. Its indexes are made afterwards, as a copy of such a database makes them. */
+/** Fills an empty database of the service. Its indexes are created afterwards, as when such a database is copied. */
 export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys'): Promise<void> {
   await client.query("SET maintenance_work_mem = '256MB'; SET work_mem = '128MB'");
   const { rows: indexes } = await client.query<{ name: string; definition: string }>(
@@ -122,6 +123,6 @@ export async function fillDatabase(client: pg.Client, service: 'hosting' | 'keys
   }
   await client.query('RESET session_replication_role');
   for (const { definition } of indexes) await client.query(definition);
-  // A plan of a table that was never analysed is another one.
+  // A table that was never analysed would get another query plan.
   await client.query('VACUUM ANALYZE');
 }

@@ -4,14 +4,14 @@ import { median } from './measure';
 interface Statement {
   text: string;
   calls: number;
-  /** Milliseconds of each call, as its caller saw them. */
+  /** Milliseconds of each call, as its caller measured them. */
   ms: number[];
   rows: number;
   plan: string;
 }
 
 export interface Recorder {
-  /** Runs `work` and returns what its statements cost, the dearest first. */
+  /** Runs `work` and returns what its statements cost, the most expensive first. */
   record(work: () => Promise<unknown>): Promise<Statement[]>;
 }
 
@@ -37,7 +37,7 @@ const isStatement = ({ text }: Asked): boolean => /^\s*\(?\s*(select|with|insert
 
 type Query = (this: pg.Client, ...args: unknown[]) => unknown;
 
-/** Sees every statement that this process sends, whoever sends it: Prisma and plain pg go through the same client. */
+/** Sees every statement that this process sends, also from libraries: Prisma and plain pg use the same client. */
 export function createRecorder(): Recorder {
   const prototype = pg.Client.prototype as unknown as { query: Query };
   const { query } = prototype;
@@ -45,12 +45,24 @@ export function createRecorder(): Recorder {
   prototype.query = function record(...args) {
     const into = seen;
     const [config, given] = args;
-    const asked: Asked = typeof config === 'string' ? { text: config, values: Array.isArray(given) ? given : [] } : (config as Asked);
+    const asked: Asked =
+      typeof config === 'string' ? { text: config, values: Array.isArray(given) ? given : [] } : (config as Asked);
     const values = asked.values ?? (Array.isArray(given) ? given : []);
-    if (into === undefined || typeof args.at(-1) === 'function' || typeof asked.text !== 'string' || !isStatement(asked))
+    if (
+      into === undefined ||
+      typeof args.at(-1) === 'function' ||
+      typeof asked.text !== 'string' ||
+      !isStatement(asked)
+    )
       return Reflect.apply(query, this, args);
     const run = async (): Promise<unknown> => {
-      const known = into.get(asked.text) ?? { text: asked.text, calls: 0, ms: [], rows: 0, plan: await explain(this, asked.text, values) };
+      const known = into.get(asked.text) ?? {
+        text: asked.text,
+        calls: 0,
+        ms: [],
+        rows: 0,
+        plan: await explain(this, asked.text, values),
+      };
       into.set(asked.text, known);
       const begun = performance.now();
       const result = (await Reflect.apply(query, this, args)) as pg.QueryResult;

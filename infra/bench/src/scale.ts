@@ -21,13 +21,21 @@ import { createRecorder, middle, type Recorder } from './scale-statements';
 import { withWorkspace } from './workspace';
 
 const root = path.resolve(__dirname, '../../..');
-/** What each statement may take, however much history there is. */
+/** The limit for each statement, in milliseconds, however much history there is. */
 const barMs = 10;
-const log = { debug() {}, info() {}, warn: (fields: object, text: string) => say(`${text} ${JSON.stringify(fields)}`), error() {} };
+const log = {
+  debug() {},
+  info() {},
+  warn: (fields: object, text: string) => say(`${text} ${JSON.stringify(fields)}`),
+  error() {},
+};
 
 type Measure = (what: string, work: () => Promise<unknown>) => Promise<void>;
 
-/** What a service does every second, minute and hour, over years of history: what each statement costs, and by which index it finds its rows. */
+/**
+ * Measures the statements that a service runs every second, minute and hour, over years of history: how long each one
+ * takes, and by which index it finds its rows.
+ */
 export const benchScale = (): Promise<void> =>
   withWorkspace('scale', async (folder) => {
     const settings = { shared_buffers: '256MB', max_wal_size: '4GB', autovacuum: 'off' };
@@ -92,7 +100,9 @@ async function measureHosting(url: string, measure: Measure): Promise<void> {
   const backupStorage = { locationIn: () => 'object_storage', removeAll: async () => ({ lockedObjects: 0 }) };
   const context = { database, now, backupStorage } as never;
   const step = { mode: 'live', requestId: 'bench', signal: new AbortController().signal, log };
-  const runSteps = async (workflow: { steps: readonly { name: string; run(step: never, context: never): Promise<unknown> }[] }) => {
+  const runSteps = async (workflow: {
+    steps: readonly { name: string; run(step: never, context: never): Promise<unknown> }[];
+  }) => {
     const outputs: Record<string, unknown> = {};
     for (const { name, run } of workflow.steps)
       outputs[name] = await run({ ...step, outputs, input: { deletedSiteId: null } } as never, context);
@@ -101,7 +111,15 @@ async function measureHosting(url: string, measure: Measure): Promise<void> {
   await measure(`sweep, ${sizes.waitingOrgs} organisations waiting`, () =>
     often(async () => {
       const page = await takeDueWorkflows(sql, {
-        ...{ kind: 'default', limit: 50, enqueueAgainSeconds: 120, queueEmpty: false, fullOrgs: [], fromOrg, hadTurns: false },
+        ...{
+          kind: 'default',
+          limit: 50,
+          enqueueAgainSeconds: 120,
+          queueEmpty: false,
+          fullOrgs: [],
+          fromOrg,
+          hadTurns: false,
+        },
       });
       if (page.due.length !== 50) throw new Error(`${page.due.length} workflows were found`);
       fromOrg = page.nextOrg ?? firstOrg;
@@ -111,7 +129,9 @@ async function measureHosting(url: string, measure: Measure): Promise<void> {
   await measure('schedules', () => often(() => runDueSchedules(database, log)));
   await measure('unfinished work by kind', () => often(() => countUnfinished(sql, [])));
   await measure('purge of finished workflows', () => often(() => purgeFinished(sql)));
-  await measure('runs that are forgotten', () => often(() => database.transaction((tx) => forgetRuns(database.sql(tx), 'check_serving'))));
+  await measure('runs that are forgotten', () =>
+    often(() => database.transaction((tx) => forgetRuns(database.sql(tx), 'check_serving'))),
+  );
   await measure('choice of the drill', () => often(() => chooseBackup(database.pool, 'live', now())));
   await measure('purge of deleted sites', () => runSteps(purgeDeletedSitesWorkflow));
   await measure('an hour of expiry', () => runSteps(expireBackupsWorkflow));
@@ -130,7 +150,9 @@ async function measureKeys(url: string, measure: Measure): Promise<void> {
     often(() => claimDeliveries(sql, { most: 32, mostOfOrg: 4, sending: {}, leaseSeconds: 60, afterOrg: firstOrg })),
   );
   await measure('list of events', () => often(() => listEvents(sql, { ...owner, types: null, resource: null }, page)));
-  await measure('list of rare events', () => often(() => listEvents(sql, { ...owner, types: ['workflow.failed'], resource: null }, page)));
+  await measure('list of rare events', () =>
+    often(() => listEvents(sql, { ...owner, types: ['workflow.failed'], resource: null }, page)),
+  );
   await measure('list of deliveries', () => often(() => listDeliveries(sql, owner.orgId, { after: null, take: 51 })));
   await measure('list of workflows', () => often(() => listWorkflows(sql, owner, { after: null, take: 51 }, {})));
   await measure('list of those that wait', () =>

@@ -9,7 +9,7 @@ const files = 50_000;
 const rounds = 5;
 const resticEnvironment = { RESTIC_PASSWORD: 'bench' };
 
-/** Each writes into a place of its own that is there before the clock starts. */
+/** Each writes into a folder of its own, which exists before the clock starts. */
 type Taker = (place: string, tree: string) => Promise<number>;
 
 const packOurs =
@@ -20,7 +20,8 @@ const packOurs =
 const backupRestic: Taker = async (place, tree) => {
   const repository = ['-q', '--no-cache', '-r', place];
   await timeCommand({ bin: 'restic', args: [...repository, 'init'], env: resticEnvironment });
-  return (await timeCommand({ bin: 'restic', args: [...repository, 'backup', '.'], cwd: tree, env: resticEnvironment })).seconds;
+  return (await timeCommand({ bin: 'restic', args: [...repository, 'backup', '.'], cwd: tree, env: resticEnvironment }))
+    .seconds;
 };
 
 const takersWith = (worker: ArchiveProcess): ReadonlyArray<readonly [name: string, take: Taker]> => [
@@ -29,7 +30,10 @@ const takersWith = (worker: ArchiveProcess): ReadonlyArray<readonly [name: strin
   ['restic backup', backupRestic],
 ];
 
-/** A first backup of 50,000 files, fsync included, against restic's. Rounds go round robin; the first is not counted: a worker compiles its code once in its life. */
+/**
+ * A first backup of 50,000 files, fsync included, against restic's. The contestants take turns. The first round is not
+ * counted, because a worker compiles its code once in its life.
+ */
 export const benchTakeBackup = (): Promise<void> =>
   withWorkspace('take-backup', (folder) =>
     withArchiveProcess(async (worker) => {

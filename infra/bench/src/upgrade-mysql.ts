@@ -22,7 +22,7 @@ const steps: readonly Step[] = [
 ];
 const password = 'the-owner-s-password';
 const tables = 10;
-/** A row has a number, twelve hashes as text and two indexed columns. */
+/** A row has a number, twelve hashes as text, and two indexed columns. */
 const rowBytes = 480;
 
 async function connect(login: ConnectionOptions): Promise<Connection> {
@@ -35,7 +35,9 @@ async function fill(login: ConnectionOptions): Promise<void> {
   const client = await connect(login);
   const rows = Math.ceil((megabytes * 1e6) / tables / rowBytes);
   for (let table = 0; table < tables; table += 1) {
-    await client.query(`create table t${table} (id int primary key, kind int, at datetime, text varchar(400), key (kind), key (at))`);
+    await client.query(
+      `create table t${table} (id int primary key, kind int, at datetime, text varchar(400), key (kind), key (at))`,
+    );
     await client.query(
       `insert into t${table} select seq, seq % 1000, '2026-01-01' + interval seq second, repeat(md5(seq), 12) from seq_1_to_${rows}`,
     );
@@ -56,7 +58,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs the move under the writer; counts what it was told is there and is not. */
+/** Runs the move while the writer writes. Counts the rows that the writer was told are stored, and that are missing. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,
@@ -76,14 +78,18 @@ async function underWriter<T>(
   return { ...moved, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** By the host of databases, as the service's workflow does it, without its backups. */
+/** Done by the host of databases, as in the service's workflow, but without its backups. */
 async function measureOurs([from, to]: Step): Promise<Measured> {
   let measured: Measured | null = null;
   await withDatabaseHost('upgrade-mysql', async (client) => {
     const databaseId = randomUUID();
     const size = { vcpu: 2, ram_gb: 4, storage_gb: 20 };
     const names = { database_name: 'shop', username: 'shop_owner', password };
-    const database = await client.ensureDatabase(databaseId, { mode: 'live', major: from, ...names, size }, { fence: '1' });
+    const database = await client.ensureDatabase(
+      databaseId,
+      { mode: 'live', major: from, ...names, size },
+      { fence: '1' },
+    );
     const { host, port, ca_certificate: ca } = database;
     const login = { host, port, user: 'shop_owner', password, database: 'shop', ssl: { ca } };
     await fill(login);
@@ -97,7 +103,7 @@ async function measureOurs([from, to]: Step): Promise<Measured> {
   return measured;
 }
 
-/** The data folder is copied while the server is stopped, and upgraded by the newer version's own program. */
+/** The data folder is copied while the server is stopped. The newer version's own program then upgrades it. */
 async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome'>> {
   const [older, newer] = [await findEngine('mariadb', from), await findEngine('mariadb', to)];
   return withWorkspace('upgrade-mysql-offline', async (folder) => {
@@ -116,7 +122,7 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
         await server.stop();
         await timeCommand({ bin: 'cp', args: ['-a', before, after] });
         fs.renameSync(path.join(after, `mariadb-${from}`), path.join(after, `mariadb-${to}`));
-        // Nobody but the program comes in before it has ended.
+        // Until the program has ended, nobody else can connect.
         const upgraded = await startMysql({ engine: newer, folder: after, bufferPoolBytes });
         await runUpgradeProgram(newer, upgraded, path.join(folder, 'tools'));
         server = upgraded;
@@ -128,19 +134,27 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
   });
 }
 
-/** It starts its helpers by itself, from the folder that it was started in: each is a script there, which runs the program by the loader of its own version. */
+/**
+ * The program starts its helpers by itself, from the folder in which it was started. Each helper there is a script,
+ * which runs the program with the loader of its own version.
+ */
 async function runUpgradeProgram({ root, programs }: Engine, { admin }: MysqlServer, folder: string): Promise<void> {
   const loader = programs.client?.slice(0, -1) ?? [];
   fs.mkdirSync(folder);
   for (const name of ['mariadb', 'mariadb-check', 'mariadb-upgrade']) {
-    const command = [...loader, ...(loader.length > 0 ? ['--argv0', '"$0"'] : []), path.join(root, 'usr/bin', name), '"$@"'];
+    const command = [
+      ...loader,
+      ...(loader.length > 0 ? ['--argv0', '"$0"'] : []),
+      path.join(root, 'usr/bin', name),
+      '"$@"',
+    ];
     fs.writeFileSync(path.join(folder, name), `#!/bin/sh\nexec ${command.join(' ')}\n`, { mode: 0o755 });
   }
   const args = ['--no-defaults', `--socket=${admin.socketPath}`, '--user=root', `--password=${admin.password}`];
   await timeCommand({ bin: path.join(folder, 'mariadb-upgrade'), args });
 }
 
-/** Each step of MariaDB under a live writer, beside the copy of the data folder. */
+/** Each step of MariaDB under a live writer, compared with a copy of the data folder. */
 export async function benchUpgradeMysql(): Promise<void> {
   for (const step of steps) await benchStep(step);
 }

@@ -13,7 +13,7 @@ import { Client } from 'pg';
 import { printRows } from './report';
 import { withWorkspace } from './workspace';
 
-/** About how much data, in megabytes; DRYDOCK_BENCH_UPGRADE_MB=1000 takes some minutes. */
+/** Roughly how many megabytes of data. DRYDOCK_BENCH_UPGRADE_MB=1000 takes some minutes. */
 const megabytes = Number(process.env['DRYDOCK_BENCH_UPGRADE_MB'] ?? 150);
 const rowsPerSecond = 200;
 const claim = { fence: '1' };
@@ -40,11 +40,19 @@ const configOf = ({ host, port, ca_certificate: ca }: DatabaseDescription, user:
 
 async function createFilled(client: DatabaseHostClient, databaseId: string): Promise<DatabaseDescription> {
   const size = { vcpu: 2, ram_gb: 4, storage_gb: 20 };
-  const wanted = { mode: 'live', major: 16, database_name: 'shop', username: 'shop_owner', password: passwords.owner, size } as const;
+  const wanted = {
+    mode: 'live',
+    major: 16,
+    database_name: 'shop',
+    username: 'shop_owner',
+    password: passwords.owner,
+    size,
+  } as const;
   const database = await client.ensureDatabase(databaseId, wanted, claim);
   await withClient(database, async (session) => {
     const bytes = megabytes * 1e6;
-    for (const statement of [...realisticDatabase({ bytes, password: passwords.writer }), writerTableSql]) await session.query(statement);
+    for (const statement of [...realisticDatabase({ bytes, password: passwords.writer }), writerTableSql])
+      await session.query(statement);
   });
   return database;
 }
@@ -59,7 +67,10 @@ async function withClient<T>(database: DatabaseDescription, work: (session: Clie
   }
 }
 
-/** From the first instance of the new major to the end of the comparison and ANALYZE, as the service's workflow does it, without its backups. */
+/**
+ * From the first instance of the new major to the end of the comparison and ANALYZE, as in the service's workflow, but
+ * without its backups.
+ */
 export async function upgrade(
   client: DatabaseHostClient,
   databaseId: string,
@@ -96,9 +107,11 @@ async function measure(client: DatabaseHostClient, route: UpgradePath): Promise<
   return { ...upgraded, totalSeconds, gapMs, lost: acknowledged.filter((id) => !there.has(id)).length };
 }
 
-/** 16 to 18 under a live writer, by logical replication and by the offline copy, on the same data. */
+/** An upgrade from 16 to 18 under a live writer, by logical replication and by the offline copy, on the same data. */
 export const benchUpgrade = (): Promise<void> =>
-  withDatabaseHost('upgrade', async (client) => printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')));
+  withDatabaseHost('upgrade', async (client) =>
+    printUpgrade(await measure(client, 'logical'), await measure(client, 'offline')),
+  );
 
 /** A host of databases in a folder of its own. */
 export const withDatabaseHost = (name: string, work: (client: DatabaseHostClient) => Promise<void>): Promise<void> =>

@@ -11,17 +11,23 @@ import { environmentOf, startBenchStack } from './stack';
 const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
-/** One restore after the other, so many in each second of the storm; as many before it, after those that warm up. */
+/**
+ * During the storm one restore after the other, this many in each second. Before the storm as many, after those for
+ * warming up.
+ */
 const acceptsPerSecond = 4;
 const warmUps = 150;
 
-/** Audit entries of agency, each of which is an event of one of 500 cards: from its outbox to keys, into the order, to the webhook. */
+/**
+ * Audit entries of agency. Each is an event of one of 500 cards: it goes from the outbox to keys, is put in order, and
+ * is sent to the webhook.
+ */
 const insertSql = `
   INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, action, target)
   SELECT gen_random_uuid(), $1::uuid, 'live', NULL, 'card.update', '/v1/agency/boards/' || $1 || '/cards/' || md5((n % 500)::text)::uuid
   FROM generate_series($2::int, $3::int) AS n`;
 
-/** A receiver that takes everything, and knows when each event of the storm came first. */
+/** A receiver that accepts everything, and records when each event of the storm came for the first time. */
 async function startReceiver() {
   const lagsMs = new Map<string, number>();
   const take = async (message: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -40,11 +46,15 @@ async function startReceiver() {
   return { lagsMs, port: (server.address() as AddressInfo).port, close: () => server.close() };
 }
 
-/** Accepting restores through the gateway while 10,000 events a minute go to a webhook, against the same without them. */
+/**
+ * Accepting restores through the gateway while 10,000 events a minute go to a webhook, compared with accepting them
+ * without any events.
+ */
 export async function benchWebhooks(): Promise<void> {
   const receiver = await startReceiver();
   const stack = await startBenchStack({ environment: { DRYDOCK_WEBHOOK_ALLOW: `127.0.0.1:${receiver.port}` } });
-  const poolOf = (name: string): Pool => new Pool({ connectionString: environmentOf(stack.processes(), name, 'DATABASE_URL'), max: 1 });
+  const poolOf = (name: string): Pool =>
+    new Pool({ connectionString: environmentOf(stack.processes(), name, 'DATABASE_URL'), max: 1 });
   const [hosting, agency] = [poolOf('hosting'), poolOf('agency')];
   const { base_url, live_key, org_id } = stack.demo;
   try {
@@ -79,12 +89,15 @@ export async function benchWebhooks(): Promise<void> {
       }
     };
     const [during] = await Promise.all([accept(copies.slice(warmUps + each)), storm()]);
-    say(`the storm took ${((performance.now() - startedMs) / 1_000).toFixed(1)} s; ${receiver.lagsMs.size} events had arrived`);
+    say(
+      `the storm took ${((performance.now() - startedMs) / 1_000).toFixed(1)} s; ${receiver.lagsMs.size} events had arrived`,
+    );
     for (let left = 6_000; receiver.lagsMs.size < events && left > 0; left -= 1) await wait(100);
     if (receiver.lagsMs.size < events) throw new Error(`${receiver.lagsMs.size} of ${events} events arrived`);
     const drainedSeconds = (performance.now() - startedMs) / 1_000;
     const lags = [...receiver.lagsMs.values()].sort((a, b) => a - b);
-    const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
+    const p99 = (values: readonly number[]): number =>
+      [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
     const row = {
       what: `accepting a restore (202) while ${events} events a minute go to a webhook, p50 (at most 20 ms)`,
       ours: `${median(during).toFixed(1)} ms, p99 ${p99(during).toFixed(1)} ms`,

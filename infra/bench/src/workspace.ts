@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { timeCommand } from './measure';
 
-/** A folder for one benchmark, below DRYDOCK_BENCH_DIR or the system's temporary folder; removed at the end. */
+/** A folder for one benchmark, below DRYDOCK_BENCH_DIR or the system's temporary folder. It is removed at the end. */
 export async function withWorkspace<T>(name: string, work: (folder: string) => Promise<T>): Promise<T> {
   const folder = fs.mkdtempSync(path.join(process.env['DRYDOCK_BENCH_DIR'] ?? os.tmpdir(), `drydock-bench-${name}-`));
   try {
@@ -14,16 +14,17 @@ export async function withWorkspace<T>(name: string, work: (folder: string) => P
 }
 
 export interface Targets {
-  /** A fresh place of its own for each measured run; `null` ends the one before. */
+  /** A new folder for each measured run. Asking for the next one, or `null`, removes the last one. */
   fresh(): Promise<string>;
   close(): Promise<void>;
   kind: string;
 }
 
 /**
- * Creating files soon after a mass delete is several times slower on ext4: each run gets a new loop file system, where one may be mounted. Its
- * image has its blocks already and is written past the page cache, as a disk is: else every sync pays for a second copy of all pages in
- * memory and for the image's own growth, which came to three times the sync itself.
+ * Creating files soon after a mass delete is several times slower on ext4. So each run gets a new file system in a loop
+ * device, where one may be mounted. The image of that file system already has its blocks, and it is written without the
+ * page cache, as a disk is. Otherwise every sync would pay for a second copy of all pages in memory and for the growth
+ * of the image, which took three times as long as the sync itself.
  */
 async function loopTargets(folder: string): Promise<Targets> {
   const image = path.join(folder, 'fresh.img');
@@ -38,8 +39,13 @@ async function loopTargets(folder: string): Promise<Targets> {
     await unmount();
     fs.rmSync(image, { force: true });
     await timeCommand({ bin: 'fallocate', args: ['-l', '8G', image] });
-    await timeCommand({ bin: 'mkfs.ext4', args: ['-q', '-F', '-E', 'nodiscard,lazy_itable_init=0,lazy_journal_init=0', image] });
-    const device = (await timeCommand({ bin: 'losetup', args: ['--direct-io=on', '--find', '--show', image] })).output.trim();
+    await timeCommand({
+      bin: 'mkfs.ext4',
+      args: ['-q', '-F', '-E', 'nodiscard,lazy_itable_init=0,lazy_journal_init=0', image],
+    });
+    const device = (
+      await timeCommand({ bin: 'losetup', args: ['--direct-io=on', '--find', '--show', image] })
+    ).output.trim();
     await timeCommand({ bin: 'mount', args: [device, mount] });
     // Detached as soon as it is unmounted.
     await timeCommand({ bin: 'losetup', args: ['--detach', device] });

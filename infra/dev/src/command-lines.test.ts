@@ -55,7 +55,7 @@ test('run.mjs lists its commands', () => {
 });
 
 // They read the tree that they are started in.
-test.each(['infra/dev/dist/run-tests.js', 'infra/dev/dist/mutants.js'])(
+test.each(['infra/dev/dist/run-tests.js', 'infra/dev/dist/mutants.js', 'packages/testing/dist/conventions/house.js'])(
   '%s helps when it is asked to, and refuses what it does not know',
   (program) => {
     const helped = run(program, '--help', inRepo('.'));

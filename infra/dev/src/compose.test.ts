@@ -6,7 +6,8 @@ import { findProgram } from '@drydock/process/find-program';
 import { parse } from 'yaml';
 import { composeFiles, networksOf, renderCompose, renderSecrets } from './compose';
 import { inRepo } from './dev-config';
-import { type ProcessPlan, topology } from './topology';
+import type { ProcessPlan } from './process-plan';
+import { topology } from './topology';
 
 const containers = topology.filter(({ isEmbeddedOnly }) => isEmbeddedOnly !== true);
 const networksIn = (name: string): string[] => containers.filter((plan) => plan.name === name).flatMap(networksOf);
@@ -28,14 +29,17 @@ test('what customers reach has no way to our databases, and customers’ sites a
   expect(networksIn('gateway')).toEqual(['control', 'front', 'queue']);
   expect(inNetwork('sites')).toEqual(['sites-postgres', 'site-host', 'hosting', 'hosting-worker']);
   expect(inNetwork('managed')).toEqual(['database-host', 'databases', 'databases-worker']);
-  for (const host of ['site-host', 'database-host', 'sites-postgres', 'postgres', 'redis']) expect(networksIn(host)).toHaveLength(1);
+  for (const host of ['site-host', 'database-host', 'sites-postgres', 'postgres', 'redis'])
+    expect(networksIn(host)).toHaveLength(1);
 });
 
 test('no secret is an environment variable or stands in the file: each is a file that the container is given', () => {
   const text = renderCompose();
-  expect(text).not.toMatch(/<(?:rotated )?[a-z0-9-]+(?::[a-z:-]+)?>/);
+  expect(text).not.toMatch(/<(?:rotated |fingerprint )?[a-z0-9-]+(?::[a-z:-]+)?>/);
   const containersPart = text.slice(0, text.indexOf('\nsecrets:'));
-  expect(containersPart).not.toMatch(/(?:SECRET|PASSWORD|TOKEN|_KEY|TOKENS|DATABASE_URL|QUEUE_URL|REDIS_URL|TARGETS): /);
+  expect(containersPart).not.toMatch(
+    /(?:SECRET|PASSWORD|TOKEN|_KEY|TOKENS|DATABASE_URL|QUEUE_URL|REDIS_URL|TARGETS): /,
+  );
   const files = [...text.matchAll(/file: \.\/infra\/docker\/secrets\/(\S+)/g)].map(([, name]) => name);
   expect(files).toEqual(Object.keys(JSON.parse(renderSecrets())));
   expect(files.length).toBeGreaterThan(40);
@@ -52,7 +56,7 @@ test('secrets are derived again from the same master key, an operator’s own st
   const read = (name: string) => fs.readFileSync(path.join(target, name), 'utf8');
   const master = /Master key: ([0-9a-f]{64})/.exec(derive(''))?.[1] ?? '';
   const before = read('keys.DATABASE_URL');
-  expect(before).toMatch(/^postgresql:\/\/keys:[0-9a-f]{64}@postgres:5432\/keys$/);
+  expect(before).toMatch(/^postgresql:\/\/keys_[0-9a-f]{8}:[0-9a-f]{64}@postgres:5432\/keys$/);
   fs.writeFileSync(path.join(target, 'hosting-worker.VENDOR_KEY'), 'mine');
   expect(() => derive('')).toThrow('another key would lock you out');
   derive(master);
@@ -66,7 +70,7 @@ test('secrets are derived again from the same master key, an operator’s own st
   expect(read('create-databases.ADMIN_DATABASE_URL')).toBe(theirs);
 });
 
-test('while the master key is rotated each secret is written for both keys, the current one first, and passwords of stores from one', () => {
+test('while the master key is rotated who accepts a secret is given both, the current one first, and who uses it the current one', () => {
   const derive = (name: string, environment: Record<string, string>): ((file: string) => string) => {
     const target = path.join(folder, name);
     const script = inRepo('infra/docker/derive-secrets.mjs');
@@ -74,15 +78,28 @@ test('while the master key is rotated each secret is written for both keys, the 
     return (file) => fs.readFileSync(path.join(target, file), 'utf8');
   };
   const [old, other] = ['a1'.repeat(32), 'b2'.repeat(32)];
-  const [before, after] = [derive('before', { DRYDOCK_MASTER_KEY: old }), derive('after', { DRYDOCK_MASTER_KEY: other })];
-  expect(() => derive('both', { DRYDOCK_MASTER_KEY: `${other},${old}` })).toThrow('DRYDOCK_STORES_MASTER_KEY');
-  const both = derive('both', { DRYDOCK_MASTER_KEY: `${other},${old}`, DRYDOCK_STORES_MASTER_KEY: old });
+  const [before, after] = [
+    derive('before', { DRYDOCK_MASTER_KEY: old }),
+    derive('after', { DRYDOCK_MASTER_KEY: other }),
+  ];
+  const both = derive('both', { DRYDOCK_MASTER_KEY: `${other},${old}` });
+  const secret = /[0-9a-f]{64}/g;
   for (const [name, text] of Object.entries(JSON.parse(renderSecrets()))) {
-    if (name === 'keys.AUDIT_TOKEN_SECRETS') continue;
-    const expected = String(text).startsWith('<rotated ') ? `${after(name)},${before(name)}` : before(name);
-    expect([name, both(name)]).toEqual([name, expected]);
+    const [ofOld = [], ofOther = []] = [before(name), after(name)].map((content) => content.match(secret) ?? []);
+    const isRotated = (String(text).match(/<[^>]+>/g) ?? [])
+      .filter((label) => !label.startsWith('<fingerprint '))
+      .map((label) => label.startsWith('<rotated '));
+    const expected = isRotated.flatMap((isAccepted, at) => [ofOther[at], ...(isAccepted ? [ofOld[at]] : [])]);
+    expect([name, both(name).match(secret) ?? []]).toEqual([name, expected]);
   }
-  expect([both('keys.DATABASE_URL'), both('hosting-worker.ARCHIVE_KEY').length]).toEqual([before('keys.DATABASE_URL'), 129]);
+  expect([both('keys.DATABASE_URL'), both('hosting-worker.ARCHIVE_KEY').length]).toEqual([
+    after('keys.DATABASE_URL'),
+    129,
+  ]);
+  expect(both('redis.REDIS_CONFIG')).toMatch(/^user default on resetpass ~\* &\* \+@all >[0-9a-f]{64} >[0-9a-f]{64}$/);
+  expect(both('hetzner-stand-in.PROJECT_TOKENS')).toBe(
+    `${after('hetzner-stand-in.PROJECT_TOKENS')},${before('hetzner-stand-in.PROJECT_TOKENS').slice('sandbox='.length)}`,
+  );
   const audit: Record<string, string> = JSON.parse(both('keys.AUDIT_TOKEN_SECRETS'));
   expect(audit['hosting']).toBe(both('hosting.AUDIT_TOKEN_SECRET'));
 });
@@ -105,5 +122,6 @@ itWith(`docker-compose takes the file as it is, also Debian’s 1.29, and every 
     logging: expect.objectContaining({ options: expect.objectContaining({ 'max-size': '10m' }) }),
     security_opt: expect.arrayContaining(['no-new-privileges:true']),
   };
-  for (const [name, service] of Object.entries(services)) expect([name, service]).toEqual([name, expect.objectContaining(limited)]);
+  for (const [name, service] of Object.entries(services))
+    expect([name, service]).toEqual([name, expect.objectContaining(limited)]);
 });

@@ -1,8 +1,10 @@
-// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json, which are the topology in containers.
+// `npm run compose`: writes docker-compose.yml and infra/docker/secrets.json. They are the topology in containers.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
+import { wrap, yaml } from './compose-yaml';
 import { inRepo } from './dev-config';
 import {
+  createDatabasesSecrets,
   databaseUrl,
   hostingEnvironment,
   type SecretPlace,
@@ -12,7 +14,8 @@ import {
   urlOf,
   type Variables,
 } from './place';
-import { type Network, type ProcessPlan, topology } from './topology';
+import type { Network, ProcessPlan } from './process-plan';
+import { topology } from './topology';
 
 const sitesSettings = 'listen_addresses=127.0.0.1 hba_file=/etc/postgresql/pg_hba.conf max_locks_per_transaction=800';
 const quietLog = 'log_min_error_statement=panic log_error_verbosity=terse';
@@ -21,10 +24,10 @@ const storePorts: Readonly<Record<string, number>> = { postgres: 5432, 'sites-po
 /** Containers call each other by name. Every program of ours listens on the same port of its own container. */
 export const programPort = 8080;
 export const volumesRoot = '/var/lib/drydock';
-/** Files of that user's number are in the volumes: it is `node` in the image. */
+/** In the volumes, files belong to this user's number. It is `node` in the image. */
 const imageUser = '1000:1000';
 
-/** A secret is the label that it is derived by, in angle brackets; infra/docker/derive-secrets.mjs fills it in. */
+/** A secret is written as its label in angle brackets. infra/docker/derive-secrets.mjs replaces it by the secret. */
 const place: SecretPlace = {
   isEmbedded: false,
   addressOf: (name) => `${name}:${storePorts[name] ?? programPort}`,
@@ -32,8 +35,11 @@ const place: SecretPlace = {
   sitesSocketFolder: () => '/var/run/sites-postgres',
   setting: (variable, fallback = '') => `\${${variable}:-${fallback}}`,
   derive: (label) => `<${label}>`,
+  current: (label) => `<${label}>`,
   rotated: (label) => `<rotated ${label}>`,
-  adminUrl: (cluster) => `postgresql://postgres:<${cluster === 'postgres' ? 'postgres:admin' : 'postgres:sites'}>@${cluster}:5432/postgres`,
+  fingerprint: (label) => `<fingerprint ${label}>`,
+  adminUrl: (cluster) =>
+    `postgresql://postgres:<rotated postgres:${cluster === 'postgres' ? 'admin' : 'sites'}>@${cluster}:5432/postgres`,
   queueUrl: () => 'redis://:<redis>@redis:6379',
   redisUrl: () => place.queueUrl(),
 };
@@ -43,20 +49,17 @@ const planOf = (name: string): ProcessPlan | undefined => plans.find((plan) => p
 const volumeOf = (mount: string): string => mount.replace(/:ro$/, '');
 const programVolumes = [...new Set(plans.flatMap(({ volumes = [] }) => volumes.map(volumeOf)))];
 
-/** The secrets of each container, by variable. '' stands for one that the operator writes into its file. */
+/** The secrets of each container, by variable. '' stands for a secret that the operator writes into its file. */
 const secretsOf: ReadonlyMap<string, Variables> = new Map<string, Variables>([
   ...plans.map(({ name, secrets }): [string, Variables] => [name, secrets?.(place) ?? {}]),
-  ...servicesWithDatabase.map((service): [string, Variables] => [`migrate-${service}`, { DATABASE_URL: databaseUrl(place, service) }]),
-  [
-    'create-databases',
-    {
-      ADMIN_DATABASE_URL: place.adminUrl('postgres'),
-      DATABASES: JSON.stringify(servicesWithDatabase.map((name) => ({ name, password: place.derive(`postgres:${name}`) }))),
-    },
-  ],
+  ...servicesWithDatabase.map((service): [string, Variables] => [
+    `migrate-${service}`,
+    { DATABASE_URL: databaseUrl(place, service) },
+  ]),
+  ['create-databases', createDatabasesSecrets(place)],
 ]);
 
-/** Each secret is one file, however many containers are given it: `<first container>.<variable>`, by its template. */
+/** The file of each secret, by its template: `<first container>.<variable>`, however many containers get it. */
 const secretFiles = new Map<string, string>([[place.queueUrl(), 'redis.URL']]);
 for (const [container, variables] of secretsOf) {
   for (const [variable, template] of Object.entries(variables)) {
@@ -65,12 +68,12 @@ for (const [container, variables] of secretsOf) {
   }
 }
 
-/** Two files that the operator fills are two secrets, although both are empty now. */
+/** Two files that the operator fills are two secrets, although both are still empty. */
 function keyOf(container: string, variable: string, template: string): string {
   return template === '' ? `${container}.${variable}` : template;
 }
 
-/** The secrets that a container is given: variable, and name of its file in infra/docker/secrets. */
+/** The secrets that a container gets: the variable, and the name of its file in infra/docker/secrets. */
 export const secretFilesOf = (container: string): Variables =>
   Object.fromEntries(
     Object.entries(secretsOf.get(container) ?? {}).map(([variable, template]) => [
@@ -84,26 +87,26 @@ function givenSecrets(container: string) {
   return files.length === 0 ? {} : { secrets: files.map(([target, source]) => ({ source, target })) };
 }
 
-/** `NAME_FILE` of each secret: our settings and the image of Postgres read the value there. */
+/** `NAME_FILE` for each secret. Our settings and the image of Postgres read the value from that file. */
 const fileVariables = (container: string): Variables => filesOf(Object.keys(secretsOf.get(container) ?? {}));
 
 function filesOf(names: readonly string[]): Variables {
   return Object.fromEntries(names.map((name) => [`${name}_FILE`, `/run/secrets/${name}`]));
 }
 
-/** Networks that a container is in: its own, and those of what it needs or calls. */
+/** The networks of a container: its own, and those of the containers that it needs or calls. */
 export function networksOf({ network, needs, calls = [] }: ProcessPlan): Network[] {
   return [...new Set([network, ...[...needs, ...calls].flatMap((name) => planOf(name)?.network ?? [])])].sort();
 }
 
-/** Limits of a container that says nothing else. */
+/** The limits of a container that sets no others. */
 const usualLimits = { mem_limit: '512m', cpus: 1, cpu_shares: 1_024, pids_limit: 512 };
 
 const isOfCustomers = ({ network }: ProcessPlan): boolean => network === 'sites' || network === 'managed';
-/** Customers' things yield to the control plane when the machine is busy. */
+/** When the machine is busy, what customers run gets less CPU than the control plane. */
 const customersLimits = { cpus: 2, cpu_shares: 256, pids_limit: 8_192 };
 
-/** What a container has instead. With a gigabyte or more it may take two cores. */
+/** The limits of a container that differ from the usual ones. With a gigabyte or more it may take two cores. */
 function limitsOf(plan: ProcessPlan, base: 'program' | 'store') {
   const { memoryMb } = plan;
   return {
@@ -121,12 +124,14 @@ function startsAfter({ needs, database, volumes = [] }: ProcessPlan) {
     ...(volumes.length === 0 ? {} : { 'prepare-volumes': completed }),
     // The migration has waited for Postgres.
     ...(database === undefined ? {} : { [`migrate-${database}`]: completed }),
-    ...Object.fromEntries(needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy])),
+    ...Object.fromEntries(
+      needs.filter((name) => planOf(name) !== undefined && name !== 'postgres').map((name) => [name, healthy]),
+    ),
   };
   return Object.keys(conditions).length === 0 ? {} : { depends_on: conditions };
 }
 
-/** Variables that containers share; each group has those of the one before. */
+/** Variables that containers share. Each group also has the variables of the group before it. */
 const common: Variables = {
   HOST: '0.0.0.0',
   PORT: String(programPort),
@@ -143,9 +148,9 @@ const ofService: Variables = { KEYS_URL: urlOf(place, 'keys'), ...filesOf(Object
 const ofQueued: Variables = filesOf(['QUEUE_URL']);
 const ofHosting: Variables = without({ ...ofService, ...ofQueued }, hostingEnvironment(place));
 
-/** An environment without what it has from its group. */
+/** The environment without the variables that come from its group. */
 function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables): Variables {
-  // What sends webhooks has a database, and no part in the calls between services.
+  // The process that sends webhooks has a database, but no part in the calls between services.
   if (database === undefined || !('SERVICE_SECRET_FILE' in variables)) return { '<<': '*common', ...variables };
   if (!needs.includes('redis')) return { '<<': '*service', ...without(ofService, variables, name) };
   const queued = { ...ofService, ...ofQueued };
@@ -156,13 +161,16 @@ function mergedWith({ name, database, needs }: ProcessPlan, variables: Variables
 /** @throws when the container would be given what the topology does not give it */
 function without(group: Variables, variables: Variables, container?: string): Variables {
   const added = Object.keys(group).filter((name) => variables[name] !== group[name]);
-  if (container !== undefined && added.length > 0) throw new Error(`${container} is not to be given ${added.join(', ')}`);
+  if (container !== undefined && added.length > 0)
+    throw new Error(`${container} is not to be given ${added.join(', ')}`);
   return Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in group)));
 }
 
 function programOf(plan: ProcessPlan, run: { flags?: readonly string[]; entry: string }) {
   const { name, environment, volumes = [], makesBoxes } = plan;
-  const mounts = volumes.map((mount) => `${volumeOf(mount)}:${place.folderOf(volumeOf(mount))}${mount.endsWith(':ro') ? ':ro' : ''}`);
+  const mounts = volumes.map(
+    (mount) => `${volumeOf(mount)}:${place.folderOf(volumeOf(mount))}${mount.endsWith(':ro') ? ':ro' : ''}`,
+  );
   if (name === 'site-host') mounts.push(`sites-socket:${place.sitesSocketFolder()}`);
   return {
     ...limitsOf(plan, 'program'),
@@ -181,11 +189,19 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    const ping = `REDISCLI_AUTH=$$(cut -d' ' -f2 /run/secrets/REDIS_CONFIG) valkey-cli ping | grep -q PONG`;
+    // The file's first password is one that the running server has.
+    const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
       image: 'valkey/valkey:8-bookworm',
-      command: ['valkey-server', '/run/secrets/REDIS_CONFIG', '--appendonly', 'yes', '--maxmemory-policy', 'noeviction'],
+      command: [
+        'valkey-server',
+        '/run/secrets/REDIS_CONFIG',
+        '--appendonly',
+        'yes',
+        '--maxmemory-policy',
+        'noeviction',
+      ],
       tmpfs: ['/tmp:size=16m'],
       volumes: ['redis:/data'],
       healthcheck: { '<<': '*health', test: ['CMD-SHELL', ping] },
@@ -193,10 +209,10 @@ function storeOf(plan: ProcessPlan) {
   }
   const isOfSites = name === 'sites-postgres';
   const ofSites = {
-    // Private memory of one session, in bytes: a customer's value of a gigabyte fails instead of keeping both cores busy.
+    // The private memory of one session, in bytes. A value of a gigabyte fails, and does not keep both cores busy.
     ulimits: { data: 536_870_912 },
-    // Applications would reach a port, so it listens within its container only, for the health check: the site host comes by the socket.
-    // A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
+    // Applications would reach a port, so it listens within its container only, for the health check: the site host
+    // comes by the socket. A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
     // A statement that fails is told to its client; the log would keep the password of an ALTER ROLE.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
@@ -213,7 +229,9 @@ function storeOf(plan: ProcessPlan) {
     },
     volumes: [
       `${name}:/var/lib/postgresql/data`,
-      ...(isOfSites ? ['sites-socket:/var/run/postgresql', './infra/postgres/sites-pg_hba.conf:/etc/postgresql/pg_hba.conf:ro'] : []),
+      ...(isOfSites
+        ? ['sites-socket:/var/run/postgresql', './infra/postgres/sites-pg_hba.conf:/etc/postgresql/pg_hba.conf:ro']
+        : []),
     ],
     healthcheck: { '<<': '*health', test: ['CMD', 'pg_isready', '--username', 'postgres', '--host', '127.0.0.1'] },
   };
@@ -227,9 +245,9 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** Jobs that run before each start and change nothing that is right already. */
+/** Jobs that run before each start. They change nothing that is already right. */
 const jobs = {
-  // A volume belongs to root when it is made, and every program of ours is an ordinary user. It has one capability and no network.
+  // A new volume belongs to root, but every program of ours runs as another user. One capability, no network.
   'prepare-volumes': {
     '<<': '*job',
     user: '0:0',
@@ -238,7 +256,7 @@ const jobs = {
     entrypoint: ['chown', imageUser, ...programVolumes.map((name) => place.folderOf(name))],
     volumes: programVolumes.map((name) => `${name}:${place.folderOf(name)}`),
   },
-  // It makes the roles and databases that are missing, also beside data that is there, and sets their passwords.
+  // Creates the roles and databases that are missing, also when there is data already, and sets their passwords.
   'create-databases': {
     '<<': '*job',
     entrypoint: ['node', migrateTool, 'databases'],
@@ -253,7 +271,7 @@ const jobs = {
 const unprivileged = 'no-new-privileges:true';
 /** Shared parts; the key is the anchor. */
 const anchors = {
-  // A log without end fills the disk that the databases are on.
+  // A log that grows without end would fill the disk of the databases.
   logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
   health: { interval: '2s', timeout: '3s', retries: 30 },
   healthy: { condition: 'service_healthy' },
@@ -268,7 +286,7 @@ const anchors = {
     cap_drop: ['ALL'],
     logging: '*logging',
   },
-  // DRAIN_SECONDS and 25 s for what is under way.
+  // DRAIN_SECONDS, and 25 s for work in progress.
   program: { '<<': '*image', restart: 'unless-stopped', stop_grace_period: '40s', ...usualLimits },
   job: { '<<': '*image', restart: 'no', mem_limit: '256m', cpus: 1, pids_limit: 128, healthcheck: { disable: true } },
   migration: {
@@ -277,7 +295,7 @@ const anchors = {
     networks: ['data'],
     depends_on: { 'create-databases': completed },
   },
-  // The images of Postgres and Valkey begin as root, give their volume to a user of their own and become that user.
+  // The images of Postgres and Valkey start as root, give their volume to their own user, and become that user.
   store: {
     restart: 'unless-stopped',
     stop_grace_period: '60s',
@@ -289,7 +307,7 @@ const anchors = {
     logging: '*logging',
   },
   customers: customersLimits,
-  // Boxes are made of user namespaces, mounts and a /proc of their own, which Docker's default profiles forbid. No capability is given.
+  // Docker's default profiles forbid what boxes are made of: user namespaces, mounts, a /proc. No capability is given.
   boxes: [unprivileged, 'seccomp=unconfined', 'apparmor=unconfined', 'systempaths=unconfined'],
   common,
   service: { '<<': '*common', ...ofService },
@@ -301,14 +319,21 @@ const anchors = {
 export function renderCompose(): string {
   const services = {
     ...jobs,
-    ...Object.fromEntries(plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)])),
+    ...Object.fromEntries(
+      plans.map((plan) => [plan.name, 'entry' in plan.run ? programOf(plan, plan.run) : storeOf(plan)]),
+    ),
   };
-  // These two have no way out of the machine.
+  // From these two networks nothing outside the machine can be reached.
   const networks = Object.fromEntries(
-    [...new Set(plans.flatMap(networksOf))].sort().map((name) => [name, name === 'data' || name === 'queue' ? { internal: true } : {}]),
+    [...new Set(plans.flatMap(networksOf))]
+      .sort()
+      .map((name) => [name, name === 'data' || name === 'queue' ? { internal: true } : {}]),
   );
   const volumes = ['postgres', 'sites-postgres', 'sites-socket', 'redis', ...programVolumes];
-  const secrets = [...secretFiles.values()].map((name): [string, object] => [name, { file: `./infra/docker/secrets/${name}` }]);
+  const secrets = [...secretFiles.values()].map((name): [string, object] => [
+    name,
+    { file: `./infra/docker/secrets/${name}` },
+  ]);
   const shared = Object.entries(anchors).map(([name, value]) => `x-${name}: &${name}${yaml(value, 1)}\n`);
   const short = shared.filter((text) => text.split('\n').length === 2);
   const long = shared.filter((text) => !short.includes(text));
@@ -317,7 +342,9 @@ export function renderCompose(): string {
       '# How to run it: docs/guides/deploying.md.\n',
     short.join(''),
     ...long,
-    ...Object.entries(services).map(([name, value], at) => `${at === 0 ? 'services:\n' : ''}  ${name}:${yaml(value, 2)}\n`),
+    ...Object.entries(services).map(
+      ([name, value], at) => `${at === 0 ? 'services:\n' : ''}  ${name}:${yaml(value, 2)}\n`,
+    ),
     `networks:${yaml(networks, 1)}\n`,
     `volumes: {${wrap(
       volumes.map((name) => `${name}: {}`),
@@ -328,67 +355,25 @@ export function renderCompose(): string {
   return sections.join('\n');
 }
 
-/** Text of infra/docker/secrets.json: each secret's file, with labels in place of what is derived. */
+/** The text of infra/docker/secrets.json: the file of each secret, with labels in place of what is derived. */
 export const renderSecrets = (): string =>
   `${JSON.stringify(Object.fromEntries([...secretFiles].map(([key, name]) => [name, key === name ? '' : key])), null, 2)}\n`;
-
-const widthMax = 155;
-
-/** What stands behind `key:`, as YAML: on the same line where it is short and its parts are plain, otherwise each part on a line of its own. */
-function yaml(value: unknown, depth: number): string {
-  const line = flow(value);
-  const isMerged = isMap(value) && '<<' in value && depth < 4 && !('test' in value);
-  const isNested = depth === 1 && line.length > 110;
-  if (!isMerged && !isNested && line.length + 2 * depth <= widthMax) return ` ${line}`;
-  const indent = '  '.repeat(depth);
-  if (Array.isArray(value)) return ` [${wrap(value.map(flow), indent)}]`;
-  return isMap(value)
-    ? Object.entries(value)
-        .map(([key, each]) => `\n${indent}${key}:${yaml(each, depth + 1)}`)
-        .join('')
-    : ` ${line}`;
-}
-
-/** Parts of a list, as many on a line as fit. */
-function wrap(parts: readonly string[], indent: string): string {
-  const lines: string[] = [];
-  for (const part of parts) {
-    const last = lines.at(-1);
-    if (last === undefined || last.length + part.length + 2 > widthMax) lines.push(`${indent}${part},`);
-    else lines[lines.length - 1] = `${last} ${part},`;
-  }
-  return lines
-    .map((line) => `\n${line}`)
-    .join('')
-    .replace(/,$/, '');
-}
-
-function flow(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`;
-  if (!isMap(value)) return typeof value === 'string' ? scalar(value) : String(value);
-  const entries = Object.entries(value);
-  return entries.length === 0 ? '{}' : `{ ${entries.map(([key, each]) => `${key}: ${flow(each)}`).join(', ')} }`;
-}
-
-/** Words that YAML takes for something else, and everything with signs in it, are quoted. An alias is none of ours to quote. */
-function scalar(text: string): string {
-  if (/^(?:\*[a-z]+|\[\*.*\])$/.test(text)) return text;
-  return /^[A-Za-z/.][\w./-]*$/.test(text) && !/^(?:yes|no|on|off|true|false|null|y|n)$/i.test(text) ? text : JSON.stringify(text);
-}
-
-const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export const composeFiles: ReadonlyMap<string, () => string> = new Map([
   ['docker-compose.yml', renderCompose],
   ['infra/docker/secrets.json', renderSecrets],
 ]);
 
-/** `--check` changes nothing, and fails when a file is not what the topology makes. */
+/** `--check` changes nothing, and fails when a file differs from what the topology gives. */
 function main(isCheck: boolean): number {
-  const stale = [...composeFiles].filter(([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render());
+  const stale = [...composeFiles].filter(
+    ([file, render]) => !existsSync(inRepo(file)) || readFileSync(inRepo(file), 'utf8') !== render(),
+  );
   if (!isCheck) for (const [file, render] of stale) writeFileSync(inRepo(file), render());
   else if (stale.length > 0)
-    process.stderr.write(`Not what the topology makes: ${stale.map(([file]) => file).join(', ')}. Run: npm run compose\n`);
+    process.stderr.write(
+      `Not what the topology makes: ${stale.map(([file]) => file).join(', ')}. Run: npm run compose\n`,
+    );
   return isCheck && stale.length > 0 ? 1 : 0;
 }
 

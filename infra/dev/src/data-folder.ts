@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fingerprintOf } from '@drydock/postgres/migrate/service-databases';
 import { endProcess } from '@drydock/process/end-process';
 import { isPortFree } from '@drydock/process/free-port';
 import { isSameProcess, type ProcessProof, proveProcess } from '@drydock/process/process-proof';
@@ -10,7 +11,10 @@ import { makePassableFolder } from '@drydock/process/unprivileged';
 import { z } from 'zod';
 import type { SecretPlace } from './place';
 
-/** Replaces a file in one step: a reader sees the old content or the new, also after a kill -9. Readable by us alone. */
+/**
+ * Replaces a file in one step: a reader sees the old content or the new content, also after a kill -9. Only this user
+ * can read it.
+ */
 function writeFileAtomically(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}`;
   fs.writeFileSync(unfinished, content, { mode: 0o600 });
@@ -23,16 +27,20 @@ export function writeJsonAtomically(file: string, value: unknown): void {
 
 const supervisorSchema = z.object({ pid: z.int().positive(), startedTicks: z.string() });
 
-/** Orphans were already told to end when their supervisor died; what still runs hangs. */
+/** Orphans were told to end when their supervisor died. A process that still runs after this time hangs. */
 const graceMs = 5_000;
 
-/** A supervisor looks again after this time: of two that start at the same moment both find nobody and both write, and the last to write stays. */
+/**
+ * A supervisor checks again after this time. When two start at the same moment, both find no other one and both write.
+ * The one that wrote last continues.
+ */
 const sameMomentMs = 250;
 
 /**
- * Makes the data folder ours: refuses while another supervisor works on it, then ends what an earlier one left behind. A process is
- * ended only when pid, start time and program all match what was noted about it; whatever else has its pid by now is left alone.
- * Postgres and Redis end their own leftovers (packages/postgres).
+ * Takes over the data folder. Refuses while another supervisor works on it. Otherwise ends the processes that an
+ * earlier one has left. A process is only ended when its pid, its start time and its program all match what was noted
+ * about it. Another process that now has this pid is not touched. Postgres and Redis end their own leftovers
+ * (packages/postgres).
  */
 export async function claimDataFolder(dataDir: string, say: (line: string) => void): Promise<void> {
   makePassableFolder(dataDir);
@@ -49,7 +57,9 @@ function refuseOther(dataDir: string, file: string): void {
   if (!fs.existsSync(file)) return;
   const other = supervisorSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8')));
   if (!isSameProcess(other) || other.pid === process.pid) return;
-  throw new Error(`Drydock already runs on ${dataDir} (pid ${other.pid}). Stop it first, or set DRYDOCK_DATA_DIR and DRYDOCK_PORT.`);
+  throw new Error(
+    `Drydock already runs on ${dataDir} (pid ${other.pid}). Stop it first, or set DRYDOCK_DATA_DIR and DRYDOCK_PORT.`,
+  );
 }
 
 async function endLeftover(name: string, noted: NotedProcess, say: (line: string) => void): Promise<void> {
@@ -60,15 +70,16 @@ async function endLeftover(name: string, noted: NotedProcess, say: (line: string
 }
 
 /** The secrets of a label, as hex. The labels are those of containers too. */
-type Secrets = Pick<SecretPlace, 'derive' | 'rotated'>;
+type Secrets = Pick<SecretPlace, 'current' | 'rotated' | 'fingerprint' | 'derive'>;
 
 /**
- * The master key of this data folder, made at the first start (0600). It stays with the supervisor: no process is given it. `master.key` may hold
- * several with commas between, and is read at each start of a process, which is how one takes the place of another. What takes one value alone comes
- * from `stores-master.key` then, the key of before.
+ * The master key of this data folder, created at the first start (0600). Only the supervisor has it: no process gets
+ * it. `master.key` may hold several keys, separated by commas, and is read at each start of a process. That is how one
+ * key replaces another. The secrets of emulators, which replace other people's servers, then come from the earlier key,
+ * which is in `emulators-master.key`.
  */
 export function openMasterKey(dataDir: string): Secrets {
-  const [file, ofStores] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'stores-master.key')];
+  const [file, ofEmulators] = [path.join(dataDir, 'master.key'), path.join(dataDir, 'emulators-master.key')];
   if (!fs.existsSync(file)) writeFileAtomically(file, `${randomBytes(32).toString('hex')}\n`);
   const read = (from: string): string[] => {
     const text = fs.readFileSync(from, 'utf8').trim();
@@ -76,17 +87,25 @@ export function openMasterKey(dataDir: string): Secrets {
     return text.split(',');
   };
   const derive = (label: string, masters: readonly string[]): string =>
-    masters.map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex')).join(',');
+    masters
+      .map((master) => Buffer.from(hkdfSync('sha256', Buffer.from(master, 'hex'), '', label, 32)).toString('hex'))
+      .join(',');
   read(file);
+  const current = (label: string): string => derive(label, read(file).slice(0, 1));
   return {
-    derive: (label) => derive(label, read(fs.existsSync(ofStores) ? ofStores : file).slice(0, 1)),
+    current,
     rotated: (label) => derive(label, read(file)),
+    fingerprint: (label) => fingerprintOf(current(label)),
+    derive: (label) => derive(label, read(fs.existsSync(ofEmulators) ? ofEmulators : file).slice(0, 1)),
   };
 }
 
-const proofsSchema = z.record(z.string(), z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }));
+const proofsSchema = z.record(
+  z.string(),
+  z.object({ pid: z.int().positive(), startedTicks: z.string(), program: z.string() }),
+);
 
-/** What identifies a process of an earlier run: its pid, its start time, and a text that its command line holds. */
+/** The identity of a process of an earlier run: its pid, its start time, and a text in its command line. */
 type NotedProcess = ProcessProof & { program: string };
 
 export interface ProcessTable {
@@ -98,7 +117,7 @@ export interface ProcessTable {
 const proofsFile = (dataDir: string): string => path.join(dataDir, 'proofs.json');
 
 /**
- * `<dataDir>/processes.json` says which process of ours has which pid and port right now; whoever is down is not in it.
+ * `<dataDir>/processes.json` says which pid and port each process has now. A process that is down is not in it.
  * `proofs.json` beside it holds what the next start needs to recognise a leftover.
  */
 export function openProcessTable(dataDir: string): ProcessTable {
@@ -125,7 +144,7 @@ export function openProcessTable(dataDir: string): ProcessTable {
   };
 }
 
-/** The processes that an earlier run noted and did not strike out, by name. */
+/** The processes that an earlier run noted and did not remove from its notes, by name. */
 function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
   const file = proofsFile(dataDir);
   return fs.existsSync(file) ? proofsSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
@@ -134,18 +153,24 @@ function readNotedProcesses(dataDir: string): Record<string, NotedProcess> {
 const portsSchema = z.record(z.string(), z.int());
 
 /**
- * Below the range from which Linux and macOS give ports to outgoing connections, and below those of sites and databases (`packages/agent`), so that none of
- * them takes one between two starts.
+ * Lower than the range from which Linux and macOS give ports to outgoing connections, and lower than the ports of sites
+ * and databases (`packages/agent`). So none of them takes one of these ports between two starts.
  */
 const firstPort = 20_000;
 const endPort = 25_000;
-/** A supervisor that listens on the first port of a block has all of it, so that two that start at once never choose the same port. */
+/**
+ * A supervisor that listens on the first port of a block owns the whole block. So two that start at the same time never
+ * choose the same port.
+ */
 const blockSize = 100;
 
 export interface PortBook {
-  /** The same port as at the last start; another only when a stranger listens on it by now, which `say` is told. */
+  /**
+   * Returns the same port as at the last start. It is another one only when some other program now listens on it, and
+   * then `say` is called.
+   */
   settle(name: string): Promise<number>;
-  /** Notes a port that was given. @throws when somebody listens on it */
+  /** Notes a port that the user has chosen. @throws when another program listens on it */
   insist(name: string, port: number): Promise<number>;
   /** Lets the block go. */
   close(): Promise<void>;
@@ -179,11 +204,11 @@ export async function openPortBook(dataDir: string, say: (line: string) => void)
   };
 }
 
-/** Listens on the first port of a block until it is closed: on the `wanted` one where that is free. */
+/** Listens on the first port of a block until it is closed: on the `wanted` port when that is free. */
 async function holdBlock(wanted: number | undefined): Promise<{ port: number; close(): Promise<void> }> {
   for (let port = wanted; ; port = undefined) {
     port ??= firstPort + blockSize * randomInt((endPort - firstPort) / blockSize);
-    // It does not keep the process, and has nothing to say to anybody.
+    // It does not keep the process alive, and ends every connection at once.
     const server = net.createServer((socket) => socket.destroy()).unref();
     const isOurs = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));

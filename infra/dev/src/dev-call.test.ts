@@ -14,11 +14,19 @@ test.each([
 ])('a service that does not answer is told with the reason (%s)', async (down, told) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-dev-call-'));
   const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
-  const running: DevEnvironment = { owner, port: await findFreePort(), environment: { INTERNAL_TOKEN_SECRET: 'ab'.repeat(32) }, down };
+  const running: DevEnvironment = {
+    owner,
+    port: await findFreePort(),
+    environment: { INTERNAL_TOKEN_SECRET: 'ab'.repeat(32) },
+    down,
+  };
   fs.mkdirSync(path.join(folder, 'dev/agency'), { recursive: true });
   fs.writeFileSync(path.join(folder, 'dev/agency/environment.json'), JSON.stringify(running));
   const env = { ...process.env, DRYDOCK_DATA_DIR: folder };
-  const asked = spawnSync(process.execPath, [inRepo('infra/dev/dist/dev-call.js'), 'GET', '/v1/agency/boards'], { env, encoding: 'utf8' });
+  const asked = spawnSync(process.execPath, [inRepo('infra/dev/dist/dev-call.js'), 'GET', '/v1/agency/boards'], {
+    env,
+    encoding: 'utf8',
+  });
   fs.rmSync(folder, { recursive: true, force: true });
   expect([asked.status, asked.stderr]).toEqual([1, expect.stringContaining(told)]);
 });

@@ -1,4 +1,5 @@
-// `npm run dev:call METHOD PATH [BODY]`: asks a service that runs alone, as the gateway would, with a token for this very request.
+// `npm run dev:call METHOD PATH [BODY]`: sends a request to a service that runs alone, as the gateway would, with a
+// token for this very request.
 
 import { randomUUID } from 'node:crypto';
 import { endpoints } from '@drydock/contracts/platform/endpoints';
@@ -12,11 +13,14 @@ import { servicesWithDatabase } from './place';
 const usage = `npm run dev:call METHOD PATH [BODY]
   SERVICE=hosting names the service where the path alone does not; ORG_ID, KEY_ID and MODE=sandbox change who calls`;
 
-/** The organisation that asks when ORG_ID is not set: always the same, so that what one call makes the next one finds. */
+/**
+ * The calling organisation when ORG_ID is not set. It is always the same, so that one call finds what another one has
+ * created.
+ */
 const devOrgId = '01890000-0000-7000-8000-000000000001';
 const devKeyId = '01890000-0000-7000-8000-000000000002';
 
-/** The service whose contract has this path; undefined for /healthz and the like, which every service has. */
+/** The service whose contract has this path, or undefined for /healthz and similar paths, which every service has. */
 function findService(method: string, path: string): string | undefined {
   const segments = (path.split('?')[0] ?? '').split('/');
   const found = endpoints.find((endpoint) => {
@@ -46,7 +50,13 @@ async function call(method: string, path: string, body: string | undefined): Pro
     scopes: permissions,
   };
   const key = tokenKey(running.environment['INTERNAL_TOKEN_SECRET'] ?? '');
-  const token = signRequestToken(key, service, caller, { requestId: randomUUID(), method, path, body: bytes, idempotencyKey });
+  const token = signRequestToken(key, service, caller, {
+    requestId: randomUUID(),
+    method,
+    path,
+    body: bytes,
+    idempotencyKey,
+  });
   const response = await request(`http://127.0.0.1:${running.port}${path}`, {
     method: method as 'GET',
     headers: {

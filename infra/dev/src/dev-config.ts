@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 
-/** The clone's root, from `infra/dev/src` as from `infra/dev/dist`. */
+/** The root of the clone, both from `infra/dev/src` and from `infra/dev/dist`. */
 export const repoRoot = path.resolve(__dirname, '../../..');
 
 /** A path in the clone. */
@@ -14,7 +14,7 @@ const environmentSchema = z.object({
   TRUSTED_PROXIES: z.string().optional(),
   /** Receivers of webhooks on this machine, host:port,host:port. */
   DRYDOCK_WEBHOOK_ALLOW: z.string().optional(),
-  /** The first of the ports where processes serve their metrics, one each; left out, none does. */
+  /** The first of the ports on which processes serve their metrics, one port each. When left out, no process does. */
   OTEL_EXPORTER_PROMETHEUS_PORT: z.coerce.number().int().min(1_024).max(65_000).optional(),
   /** Set by tests: databases without fsync, the managed ones too. */
   DRYDOCK_EPHEMERAL: z.enum(['0', '1']).default('0'),
@@ -24,7 +24,7 @@ const environmentSchema = z.object({
   REDIS_URL: z.url().optional(),
 });
 
-/** Handed down to every process as they are; everything else in our environment stays with us. */
+/** Passed on to every process unchanged. Everything else in our environment is not. */
 const passedOn = [
   'PATH',
   'HOME',
@@ -43,12 +43,12 @@ const passedOn = [
   'SANDBOX_SLOW_MS',
 ] as const;
 
-/** OpenTelemetry's own variables, but for those of which each process has its own. */
+/** OpenTelemetry's own variables, except those that each process sets for itself. */
 const isOfTelemetry = (name: string): boolean =>
   name.startsWith('OTEL_') && !name.startsWith('OTEL_EXPORTER_PROMETHEUS_') && name !== 'OTEL_SERVICE_NAME';
 
 export interface DevConfig {
-  /** The gateway's; 0 takes a free one and keeps it. */
+  /** The port of the gateway. 0 chooses a free one and keeps it. */
   port: number;
   dataDir: string;
   metricsPort: number | undefined;
@@ -58,7 +58,7 @@ export interface DevConfig {
   demo: 'whole' | 'sites';
   queueBackend: 'redis' | 'postgres' | undefined;
   redisUrl: string | undefined;
-  /** What every process of ours gets beside its own settings. */
+  /** The environment of every process of ours, besides its own settings. */
   commonEnvironment: Record<string, string>;
 }
 
@@ -68,10 +68,12 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
   const parsed = environmentSchema.safeParse(given);
   if (!parsed.success) throw new Error(`The environment is wrong:\n${z.prettifyError(parsed.error)}`);
   const values = parsed.data;
-  const common = [...passedOn, ...Object.keys(environment).filter(isOfTelemetry)].flatMap((name): [string, string][] => {
-    const value = environment[name];
-    return value === undefined || value === '' ? [] : [[name, value]];
-  });
+  const common = [...passedOn, ...Object.keys(environment).filter(isOfTelemetry)].flatMap(
+    (name): [string, string][] => {
+      const value = environment[name];
+      return value === undefined || value === '' ? [] : [[name, value]];
+    },
+  );
   return {
     port: values.DRYDOCK_PORT,
     dataDir: path.resolve(repoRoot, values.DRYDOCK_DATA_DIR),
@@ -87,7 +89,7 @@ export function readDevConfig(environment: NodeJS.ProcessEnv): DevConfig {
     redisUrl: values.REDIS_URL,
     commonEnvironment: {
       NODE_ENV: environment['NODE_ENV'] ?? 'development',
-      // The SDK tells every process that its versions of 2027 will need a newer Node; ours is pinned.
+      // The SDK warns in every process that its versions of 2027 will need a newer Node. Ours is pinned.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
       ...Object.fromEntries(common),
     },

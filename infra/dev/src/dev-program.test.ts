@@ -18,7 +18,8 @@ let program: DevProgram;
 
 const write = (name: string, text: string): void => fs.writeFileSync(path.join(folder, name), text);
 const answer = async (): Promise<string> => (await request(url)).body.text();
-const hasSaid = (line: string): Promise<unknown> => until(() => said.includes(line), { what: `"${line}" in ${said.join('\n')}` });
+const hasSaid = (line: string): Promise<unknown> =>
+  until(() => said.includes(line), { what: `"${line}" in ${said.join('\n')}` });
 
 beforeEach(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-dev-program-'));
@@ -33,8 +34,17 @@ beforeEach(async () => {
   said = [];
   states = [];
   const start = () =>
-    spawnGuarded(process.execPath, [path.join(folder, 'server.js')], { stdio: ['ignore', 'inherit', 'pipe'], signalOnOrphan: 'SIGTERM' });
-  program = runDevProgram({ name: 'keys', start, url, say: (line) => said.push(line), onState: (reason) => states.push(reason) });
+    spawnGuarded(process.execPath, [path.join(folder, 'server.js')], {
+      stdio: ['ignore', 'inherit', 'pipe'],
+      signalOnOrphan: 'SIGTERM',
+    });
+  program = runDevProgram({
+    name: 'keys',
+    start,
+    url,
+    say: (line) => said.push(line),
+    onState: (reason) => states.push(reason),
+  });
   program.restart();
   await until(() => said.length > 0, { what: 'the first start' });
 });

@@ -3,22 +3,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GuardedChild } from '@drydock/process/guarded-child';
 import { request } from 'undici';
 
-/** A program that is being developed: started again after each change, and waited for when its code cannot start. */
+/**
+ * A program that is being developed. It is started again after each change. When its code cannot start, the next change
+ * is waited for.
+ */
 export interface DevProgram {
-  /** Ends what runs and starts the code as it is compiled now. It never throws: a program that does not start is told of. */
+  /**
+   * Ends the running program and starts the code as it is compiled now. Never throws: a program that does not start is
+   * reported.
+   */
   restart(): void;
   stop(): Promise<void>;
 }
 
 export interface DevProgramOptions {
   name: string;
-  /** Starts it once. Its standard error is a pipe. */
+  /** Starts the program once. Its standard error is a pipe. */
   start: () => Promise<GuardedChild>;
-  /** Where it answers HTTP; undefined for a program that nobody calls. */
+  /** Where it answers HTTP. Undefined for a program that is not called. */
   url: string | undefined;
-  /** What asks it, for the line that says that it listens. */
+  /** The command that asks it, for the line that says that it listens. */
   how?: string;
-  /** Called with why it is down, and with null when it answers. */
+  /** Called with the reason when it is down, and with null when it answers. */
   onState?: (reason: string | null) => void;
   say: (line: string) => void;
 }
@@ -28,7 +34,14 @@ const everyMs = 50;
 /** How Node prints an error that nobody caught. */
 const complaintPattern = /^(?:Error: (.+)|(\w+Error\b.*))$/m;
 
-export function runDevProgram({ name, start, url, how = 'npm run dev:call GET /healthz', onState, say }: DevProgramOptions): DevProgram {
+export function runDevProgram({
+  name,
+  start,
+  url,
+  how = 'npm run dev:call GET /healthz',
+  onState,
+  say,
+}: DevProgramOptions): DevProgram {
   let current: GuardedChild | undefined;
   let isStopped = false;
   let isWanted = false;
@@ -43,7 +56,7 @@ export function runDevProgram({ name, start, url, how = 'npm run dev:call GET /h
       const [, plain, named] = complaintPattern.exec(text) ?? [];
       complaint = plain ?? named ?? complaint;
     });
-    // At `close` everything that it said has been read.
+    // At `close`, all of its output has been read.
     void once(child.process, 'close').then(([code, signal]: (number | string | null)[]) => {
       if (current !== child) return;
       current = undefined;

@@ -22,7 +22,10 @@ let said: string;
 
 function develop(...words: string[]): void {
   const env = { ...process.env, DRYDOCK_DATA_DIR: folder, DRYDOCK_DEMO: 'sites' };
-  developed = spawn(process.execPath, [inRepo('infra/dev/dist/dev-service.js'), ...words], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  developed = spawn(process.execPath, [inRepo('infra/dev/dist/dev-service.js'), ...words], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   developed.stderr?.setEncoding('utf8').on('data', (text: string) => {
     said += text;
   });

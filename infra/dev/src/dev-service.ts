@@ -1,5 +1,6 @@
-// `npm run dev NAME`: one service, its API and its worker, the gateway or an agent, with what it needs, compiled and started again at every change.
-// `--seed` runs everything else of `npm start` beside it, with the demo content. `--inspect` opens its debugger.
+// `npm run dev NAME`: one service, its API and its worker, the gateway or an agent, with everything that it needs,
+// compiled and started again at every change. `--seed` runs everything else of `npm start` with it, and the demo
+// content. `--inspect` opens its debugger.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -20,7 +21,7 @@ import { type TypeWatch, watchTypes } from './watch-types';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const developable = [...servicesWithDatabase, 'gateway', 'site-host', 'database-host'];
-/** Node's usual port of the inspector; the worker has the next one. */
+/** Node's usual port for the inspector. The worker has the next port. */
 const inspectorPort = 9_229;
 
 /** The package of a built program. */
@@ -32,12 +33,16 @@ const isService = (name: string): boolean => servicesWithDatabase.some((service)
 function start({ name, entry, flags, environment, port }: NodeProgram, isInspected: boolean): Promise<GuardedChild> {
   const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
   const inspect = isInspected ? [`--inspect=127.0.0.1:${inspectorPort + (isWorker(name) ? 1 : 0)}`] : [];
-  return spawnGuarded(process.execPath, [...inspect, ...flags, '--require', preload, '--enable-source-maps', inRepo(entry)], {
-    cwd: folderOf(entry),
-    env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
-    stdio: ['ignore', 'inherit', 'pipe'],
-    signalOnOrphan: 'SIGTERM',
-  });
+  return spawnGuarded(
+    process.execPath,
+    [...inspect, ...flags, '--require', preload, '--enable-source-maps', inRepo(entry)],
+    {
+      cwd: folderOf(entry),
+      env: { ...environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: isWorker(name) ? '0' : String(port) },
+      stdio: ['ignore', 'inherit', 'pipe'],
+      signalOnOrphan: 'SIGTERM',
+    },
+  );
 }
 
 async function run(service: string, options: { inspect: boolean; seed: boolean }): Promise<void> {
@@ -70,7 +75,7 @@ async function run(service: string, options: { inspect: boolean; seed: boolean }
   await seed(stack, config);
 }
 
-/** Compiles its sources and those of the packages at each change, and starts the programs after it. */
+/** Compiles the sources of the program and of the packages at each change, and then starts the programs. */
 function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): Promise<TypeWatch> {
   const project = folderOf(entry);
   const packages = fs.readdirSync(inRepo('packages')).map((folder) => inRepo(`packages/${folder}/src`));
@@ -81,11 +86,16 @@ function watch({ name, entry }: NodeProgram, programs: readonly DevProgram[]): P
   return watchTypes({ name, project, sources, say, onCompiled });
 }
 
-function runPrograms(stack: Stack, names: readonly string[], on: { isInspected: boolean; onAnswer: () => void }): DevProgram[] {
+function runPrograms(
+  stack: Stack,
+  names: readonly string[],
+  on: { isInspected: boolean; onAnswer: () => void },
+): DevProgram[] {
   const owner = proveProcess(process.pid) ?? { pid: process.pid, startedTicks: '' };
   return names.map((name) => {
     const program = stack.programOf(name);
-    if (isWorker(name)) return runDevProgram({ name, start: () => start(program, on.isInspected), url: undefined, say });
+    if (isWorker(name))
+      return runDevProgram({ name, start: () => start(program, on.isInspected), url: undefined, say });
     const { port, environment } = program;
     const url = `http://127.0.0.1:${port}`;
     const onState = (down: string | null): void => {
@@ -98,7 +108,7 @@ function runPrograms(stack: Stack, names: readonly string[], on: { isInspected: 
   });
 }
 
-/** Makes the demo content by the gateway, as `npm start` does. */
+/** Creates the demo content through the gateway, as `npm start` does. */
 async function seed(stack: Stack, config: DevConfig): Promise<void> {
   const demo = await seedDemo({
     ...demoToolsOf(stack),
@@ -108,7 +118,9 @@ async function seed(stack: Stack, config: DevConfig): Promise<void> {
     extent: config.demo,
     say,
   });
-  say(`The gateway is at ${demo.base_url}, keys and ids are in ${path.join(path.relative(process.cwd(), config.dataDir), 'demo.json')}`);
+  say(
+    `The gateway is at ${demo.base_url}, keys and ids are in ${path.join(path.relative(process.cwd(), config.dataDir), 'demo.json')}`,
+  );
 }
 
 const usage = `npm run dev ${developable.join('|')} [-- [--inspect] [--seed]]

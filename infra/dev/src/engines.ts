@@ -1,4 +1,5 @@
-// `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages; without a name lists what is there.
+// `npm run engines -- mariadb@10.11 …`: fetches the programs of MariaDB and MySQL from Debian's packages. Without a
+// name, it lists what this machine has.
 
 import { engineFolders } from '@drydock/mysql/config';
 import { fetchableEngines, fetchEngine } from '@drydock/mysql/engines/fetch-engine';
@@ -17,7 +18,8 @@ async function main(names: readonly string[]): Promise<void> {
   }
   if (names.length > 0) return;
   const engines = await listEngines();
-  for (const { label, release, root } of engines) process.stdout.write(`${label} (${release}): ${root === '/' ? 'installed' : root}\n`);
+  for (const { label, release, root } of engines)
+    process.stdout.write(`${label} (${release}): ${root === '/' ? 'installed' : root}\n`);
   if (engines.length === 0) process.stdout.write(`None is there. Fetch one: ${usage}\n`);
 }
 

@@ -53,7 +53,9 @@ test('every process is in the chart, or its address is a value; what it reads of
   const inChart = names.filter((name) => !(name in values.outside) && name !== 'sites-postgres');
   expect(Object.keys(processes).sort()).toEqual(inChart.sort());
   for (const { env, volumes, callsOutside } of Object.values(processes)) {
-    const settings = Object.values(env).flatMap((value) => [...value.matchAll(/\.Values\.settings\.(\w+)/g)].map(([, name]) => name ?? ''));
+    const settings = Object.values(env).flatMap((value) =>
+      [...value.matchAll(/\.Values\.settings\.(\w+)/g)].map(([, name]) => name ?? ''),
+    );
     expect(settings.filter((name) => !(name in values.settings))).toEqual([]);
     expect(volumes.filter(({ name }) => !(name in values.volumes))).toEqual([]);
     expect(callsOutside.filter((name) => !(name in values.outside))).toEqual([]);
@@ -71,8 +73,10 @@ test('each secret is a file of the Secret, and none stands among the plain varia
 
 test('no process is reached by one that the topology does not let call it, and only those with providers or receivers go out', () => {
   for (const [name, { calls, calledBy }] of Object.entries(processes)) {
-    for (const callee of calls) expect([callee, processes[callee]?.calledBy]).toEqual([callee, expect.arrayContaining([name])]);
-    for (const caller of calledBy) expect([caller, processes[caller]?.calls]).toEqual([caller, expect.arrayContaining([name])]);
+    for (const callee of calls)
+      expect([callee, processes[callee]?.calledBy]).toEqual([callee, expect.arrayContaining([name])]);
+    for (const caller of calledBy)
+      expect([caller, processes[caller]?.calls]).toEqual([caller, expect.arrayContaining([name])]);
   }
   const goOut = Object.keys(processes).filter((name) => processes[name]?.callsOutside.includes('internet'));
   expect(goOut).toEqual(['keys-worker', 'hosting', 'hosting-worker', 'compute', 'compute-worker']);
@@ -83,7 +87,7 @@ test('no process is reached by one that the topology does not let call it, and o
   expect(processes['gateway']?.callsOutside).toEqual(['redis']);
 });
 
-/** What the schema has against these values, given over those of the chart. */
+/** The fields of these values, given over those of the chart, that the schema refuses. */
 function refusalsOf(given: Record<string, unknown>): string[] {
   const schema = z.fromJSONSchema(JSON.parse(fs.readFileSync(path.join(chart, 'values.schema.json'), 'utf8')));
   const result = schema.safeParse({ ...values, ...given });
@@ -93,7 +97,8 @@ function refusalsOf(given: Record<string, unknown>): string[] {
 test('values.schema.json takes the examples, and refuses what is misspelt, of a wrong type, or without the hosts’ addresses', () => {
   const outside = { ...values.outside };
   for (const name of ['site-host', 'database-host']) outside[name] = { ...outside[name], url: 'http://10.0.0.5:8080' };
-  for (const given of [{}, { processes: { 'hosting-worker': { replicas: 2 } } }]) expect(refusalsOf({ outside, ...given })).toEqual([]);
+  for (const given of [{}, { processes: { 'hosting-worker': { replicas: 2 } } }])
+    expect(refusalsOf({ outside, ...given })).toEqual([]);
   expect(refusalsOf({}).sort()).toEqual(['outside.database-host.url', 'outside.site-host.url']);
   const wrong: Record<string, unknown>[] = [
     { setting: {} },
@@ -109,7 +114,8 @@ test('values.schema.json takes the examples, and refuses what is misspelt, of a 
 // .ci/fetch-helm brings both.
 const tools = process.env['DRYDOCK_HELM'] ?? '/var/cache/drydock-helm';
 const helm = path.join(tools, 'helm');
-const itWith = fs.existsSync(helm) && fs.existsSync(path.join(tools, 'node_modules/kubernetes-models')) ? test : test.skip;
+const itWith =
+  fs.existsSync(helm) && fs.existsSync(path.join(tools, 'node_modules/kubernetes-models')) ? test : test.skip;
 
 const manifestSchema = z.looseObject({
   apiVersion: z.string(),
@@ -119,7 +125,9 @@ const manifestSchema = z.looseObject({
 });
 const run = promisify(execFile);
 async function render(...args: string[]): Promise<z.infer<typeof manifestSchema>[]> {
-  const { stdout } = await run(helm, ['template', 'drydock', chart, '--namespace', 'drydock', ...args], { maxBuffer: 16_777_216 });
+  const { stdout } = await run(helm, ['template', 'drydock', chart, '--namespace', 'drydock', ...args], {
+    maxBuffer: 16_777_216,
+  });
   return parseAllDocuments(stdout, { version: '1.1' }).flatMap((document) => {
     const value: unknown = document.toJS();
     return value === null ? [] : [manifestSchema.parse(value)];
@@ -128,28 +136,37 @@ async function render(...args: string[]): Promise<z.infer<typeof manifestSchema>
 const example = (name: string): string[] => ['--values', path.join(chart, 'ci', name)];
 
 describe.each(examples)('%s', (name) => {
-  itWith('is linted by helm; every manifest has the fields, types and values of Kubernetes, and no other field', async () => {
-    await run(helm, ['lint', '--strict', chart, ...example(name)]);
-    const manifests = await render(...example(name));
-    expect(manifests.length).toBeGreaterThan(40);
-    // No types of the Prometheus operator are at hand.
-    const known = manifests.filter(({ kind }) => kind !== 'PodMonitor');
-    const moduleOf = ({ apiVersion, kind }: { apiVersion: string; kind: string }) =>
-      `${apiVersion.startsWith('keda.sh/') ? '@kubernetes-models/keda' : 'kubernetes-models'}/${apiVersion}/${kind}`;
-    const kinds = new Map(known.map((manifest) => [manifest.kind, moduleOf(manifest)]));
-    const imports = [...kinds].map(([kind, from]) => `import { ${kind}, type I${kind} } from '${from}';`);
-    const made = known.map(
-      (manifest, at) => `const made${at}: I${manifest.kind} = ${JSON.stringify(manifest)};\nnew ${manifest.kind}(made${at}).validate();`,
-    );
-    const place = fs.mkdtempSync(path.join(folder, 'manifests-'));
-    fs.symlinkSync(path.join(tools, 'node_modules'), path.join(place, 'node_modules'));
-    fs.writeFileSync(path.join(place, 'package.json'), '{"type": "module"}');
-    fs.writeFileSync(path.join(place, 'manifests.ts'), [...imports, ...made, `process.stdout.write('${known.length} valid');`].join('\n'));
-    const options = ['--module', 'nodenext', '--target', 'es2022', '--skipLibCheck', '--strict', '--types', 'node'];
-    const types = ['--typeRoots', inRepo('node_modules/@types')];
-    await run(inRepo('node_modules/.bin/tsc'), [...options, ...types, 'manifests.ts'], { cwd: place });
-    expect(execFileSync(process.execPath, ['manifests.js'], { cwd: place, encoding: 'utf8' })).toBe(`${known.length} valid`);
-  });
+  itWith(
+    'is linted by helm; every manifest has the fields, types and values of Kubernetes, and no other field',
+    async () => {
+      await run(helm, ['lint', '--strict', chart, ...example(name)]);
+      const manifests = await render(...example(name));
+      expect(manifests.length).toBeGreaterThan(40);
+      // No types of the Prometheus operator are at hand.
+      const known = manifests.filter(({ kind }) => kind !== 'PodMonitor');
+      const moduleOf = ({ apiVersion, kind }: { apiVersion: string; kind: string }) =>
+        `${apiVersion.startsWith('keda.sh/') ? '@kubernetes-models/keda' : 'kubernetes-models'}/${apiVersion}/${kind}`;
+      const kinds = new Map(known.map((manifest) => [manifest.kind, moduleOf(manifest)]));
+      const imports = [...kinds].map(([kind, from]) => `import { ${kind}, type I${kind} } from '${from}';`);
+      const made = known.map(
+        (manifest, at) =>
+          `const made${at}: I${manifest.kind} = ${JSON.stringify(manifest)};\nnew ${manifest.kind}(made${at}).validate();`,
+      );
+      const place = fs.mkdtempSync(path.join(folder, 'manifests-'));
+      fs.symlinkSync(path.join(tools, 'node_modules'), path.join(place, 'node_modules'));
+      fs.writeFileSync(path.join(place, 'package.json'), '{"type": "module"}');
+      fs.writeFileSync(
+        path.join(place, 'manifests.ts'),
+        [...imports, ...made, `process.stdout.write('${known.length} valid');`].join('\n'),
+      );
+      const options = ['--module', 'nodenext', '--target', 'es2022', '--skipLibCheck', '--strict', '--types', 'node'];
+      const types = ['--typeRoots', inRepo('node_modules/@types')];
+      await run(inRepo('node_modules/.bin/tsc'), [...options, ...types, 'manifests.ts'], { cwd: place });
+      expect(execFileSync(process.execPath, ['manifests.js'], { cwd: place, encoding: 'utf8' })).toBe(
+        `${known.length} valid`,
+      );
+    },
+  );
 });
 
 const containerSchema = z.looseObject({
@@ -165,52 +182,71 @@ const podSchema = z.looseObject({
   containers: z.array(containerSchema),
   initContainers: z.array(containerSchema).default([]),
 });
-const workloadSchema = z.looseObject({ strategy: z.looseObject({ type: z.string() }).optional(), template: z.object({ spec: podSchema }) });
-
-itWith('every process has a deployment, a service and a policy; no container is root, writes its root or may gain rights', async () => {
-  const manifests = await render(...example('least-values.yaml'));
-  const named = (kind: string) => manifests.filter((each) => each.kind === kind).map(({ metadata }) => metadata.name);
-  const names = Object.keys(processes).sort();
-  expect(named('Deployment').sort()).toEqual(names);
-  expect(named('Service').sort()).toEqual(names);
-  expect(named('NetworkPolicy').sort()).toEqual([...names, 'migrate'].sort());
-  expect(named('PodDisruptionBudget').sort()).toEqual(names.filter((name) => processes[name]?.role !== 'emulator'));
-  for (const { kind, metadata, spec } of manifests.filter((each) => ['Deployment', 'Job'].includes(each.kind))) {
-    const { strategy, template } = workloadSchema.parse(spec);
-    const { automountServiceAccountToken, securityContext, containers, initContainers } = template.spec;
-    expect([automountServiceAccountToken, securityContext]).toEqual([
-      false,
-      expect.objectContaining({ runAsNonRoot: true, runAsUser: 1_000 }),
-    ]);
-    for (const container of [...containers, ...initContainers]) {
-      const hardened = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } };
-      expect(container.securityContext).toEqual(hardened);
-    }
-    if (kind === 'Deployment')
-      expect([metadata.name, strategy?.type]).toEqual([
-        metadata.name,
-        processes[metadata.name]?.role === 'api' ? 'RollingUpdate' : 'Recreate',
-      ]);
-  }
+const workloadSchema = z.looseObject({
+  strategy: z.looseObject({ type: z.string() }).optional(),
+  template: z.object({ spec: podSchema }),
 });
+
+itWith(
+  'every process has a deployment, a service and a policy; no container is root, writes its root or may gain rights',
+  async () => {
+    const manifests = await render(...example('least-values.yaml'));
+    const named = (kind: string) => manifests.filter((each) => each.kind === kind).map(({ metadata }) => metadata.name);
+    const names = Object.keys(processes).sort();
+    expect(named('Deployment').sort()).toEqual(names);
+    expect(named('Service').sort()).toEqual(names);
+    expect(named('NetworkPolicy').sort()).toEqual([...names, 'migrate'].sort());
+    expect(named('PodDisruptionBudget').sort()).toEqual(names.filter((name) => processes[name]?.role !== 'emulator'));
+    for (const { kind, metadata, spec } of manifests.filter((each) => ['Deployment', 'Job'].includes(each.kind))) {
+      const { strategy, template } = workloadSchema.parse(spec);
+      const { automountServiceAccountToken, securityContext, containers, initContainers } = template.spec;
+      expect([automountServiceAccountToken, securityContext]).toEqual([
+        false,
+        expect.objectContaining({ runAsNonRoot: true, runAsUser: 1_000 }),
+      ]);
+      for (const container of [...containers, ...initContainers]) {
+        const hardened = {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        };
+        expect(container.securityContext).toEqual(hardened);
+      }
+      if (kind === 'Deployment')
+        expect([metadata.name, strategy?.type]).toEqual([
+          metadata.name,
+          processes[metadata.name]?.role === 'api' ? 'RollingUpdate' : 'Recreate',
+        ]);
+    }
+  },
+);
 
 itWith('a process gets the variables that docker-compose.yml gives it, and its own files of the Secret', async () => {
   const compose = z
-    .object({ services: z.record(z.string(), z.looseObject({ environment: z.record(z.string(), z.string()).optional() })) })
+    .object({
+      services: z.record(z.string(), z.looseObject({ environment: z.record(z.string(), z.string()).optional() })),
+    })
     .parse(parse(fs.readFileSync(inRepo('docker-compose.yml'), 'utf8'), { merge: true, maxAliasCount: -1 })).services;
   const deployments = (await render(...example('least-values.yaml'))).filter(({ kind }) => kind === 'Deployment');
   for (const { metadata, spec } of deployments) {
     const env = Object.fromEntries(
-      workloadSchema.parse(spec).template.spec.containers.flatMap((each) => each.env.map(({ name, value }) => [name, value])),
+      workloadSchema
+        .parse(spec)
+        .template.spec.containers.flatMap((each) => each.env.map(({ name, value }) => [name, value])),
     );
     const wanted = Object.entries(compose[metadata.name]?.environment ?? {}).map(([name, value]) => [
       name,
       value.replace(/\$\{\w+:-([^}]*)\}/, '$1'),
     ]);
-    const moved: Record<string, string> = { SITE_HOST_URL: 'http://10.0.0.5:8080', DATABASE_HOST_URL: 'http://10.0.0.6:8080' };
+    const moved: Record<string, string> = {
+      SITE_HOST_URL: 'http://10.0.0.5:8080',
+      DATABASE_HOST_URL: 'http://10.0.0.6:8080',
+    };
     // The chart has two gateways, of which one waits for the other's clients.
     if (metadata.name === 'gateway') moved['DRAIN_SECONDS'] = '40';
-    const given = Object.fromEntries(wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'));
+    const given = Object.fromEntries(
+      wanted.filter(([name, value]) => value !== '' && name !== 'OTEL_EXPORTER_PROMETHEUS_HOST'),
+    );
     for (const [name, value] of Object.entries(moved)) if (name in given) given[name] = value;
     expect([metadata.name, env]).toEqual([metadata.name, given]);
   }
@@ -224,25 +260,36 @@ itWith('a pod has the time to drain, and then to finish what is under way', asyn
   );
   for (const { metadata, spec } of manifests.filter(({ kind }) => kind === 'Deployment')) {
     const { terminationGracePeriodSeconds, containers } = workloadSchema.parse(spec).template.spec;
-    const given = containers.flatMap(({ env }) => env.filter(({ name }) => name === 'DRAIN_SECONDS').map(({ value }) => value));
+    const given = containers.flatMap(({ env }) =>
+      env.filter(({ name }) => name === 'DRAIN_SECONDS').map(({ value }) => value),
+    );
     const isApi = processes[metadata.name]?.role === 'api';
     const seconds = metadata.name === 'gateway' ? 50 : 20;
-    expect([metadata.name, terminationGracePeriodSeconds, given]).toEqual([metadata.name, 40 + seconds, isApi ? [String(seconds)] : []]);
+    expect([metadata.name, terminationGracePeriodSeconds, given]).toEqual([
+      metadata.name,
+      40 + seconds,
+      isApi ? [String(seconds)] : [],
+    ]);
   }
 });
 
-itWith('workersPaused stops every worker, scaled by KEDA or not; an unknown process and a secret among variables are refused', async () => {
-  const manifests = await render(...example('everything-values.yaml'), '--set', 'workersPaused=true');
-  const replicas = manifests
-    .filter(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-worker'))
-    .map(({ spec }) => spec['replicas']);
-  expect(replicas).toEqual([0, 0, 0, 0]);
-  expect(manifests.filter(({ kind }) => kind === 'ScaledObject')).toEqual([]);
-  await expect(render(...example('least-values.yaml'), '--set', 'processes.kyes.replicas=2')).rejects.toThrow('there is no such process');
-  await expect(render(...example('least-values.yaml'), '--set', 'processes.keys.env.SERVICE_SECRET=a')).rejects.toThrow(
-    'a secret is no variable',
-  );
-});
+itWith(
+  'workersPaused stops every worker, scaled by KEDA or not; an unknown process and a secret among variables are refused',
+  async () => {
+    const manifests = await render(...example('everything-values.yaml'), '--set', 'workersPaused=true');
+    const replicas = manifests
+      .filter(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-worker'))
+      .map(({ spec }) => spec['replicas']);
+    expect(replicas).toEqual([0, 0, 0, 0]);
+    expect(manifests.filter(({ kind }) => kind === 'ScaledObject')).toEqual([]);
+    await expect(render(...example('least-values.yaml'), '--set', 'processes.kyes.replicas=2')).rejects.toThrow(
+      'there is no such process',
+    );
+    await expect(
+      render(...example('least-values.yaml'), '--set', 'processes.keys.env.SERVICE_SECRET=a'),
+    ).rejects.toThrow('a secret is no variable');
+  },
+);
 
 itWith('workers with a queue are scaled by the backlog that they report', async () => {
   const scaled = (await render(...example('everything-values.yaml'))).filter(({ kind }) => kind === 'ScaledObject');

@@ -1,5 +1,6 @@
-// `npm run helm`: writes infra/helm/processes.yaml, which tells the chart's templates every process of ours: command, environment, secrets, whom it calls.
-// What an operator chooses (replicas, resources, addresses) is not in there; it is in the chart's values.yaml, which is written by hand.
+// `npm run helm`: writes infra/helm/processes.yaml, which gives the chart's templates every process of ours: its
+// command, environment and secrets, and which processes it calls. What an operator chooses (replicas, resources,
+// addresses) is not in that file. It is in the chart's values.yaml, which is written by hand.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readCommandLine } from '@drydock/process/command-line';
@@ -7,16 +8,20 @@ import { stringify } from 'yaml';
 import { migrateTool, programPort, secretFilesOf, volumesRoot } from './compose';
 import { inRepo } from './dev-config';
 import { type Place, readinessPath, servicesWithDatabase, type Variables } from './place';
-import { type ProcessPlan, topology } from './topology';
+import type { ProcessPlan } from './process-plan';
+import { topology } from './topology';
 
-/** The chart leaves out databases, the queue and the hosts that run customers' code. Their addresses are values. */
-const isOutside = ({ run, network }: ProcessPlan): boolean => 'store' in run || network === 'sites' || network === 'managed';
+/**
+ * The chart does not contain databases, the queue, and the hosts that run customers' code. Their addresses are values.
+ */
+const isOutside = ({ run, network }: ProcessPlan): boolean =>
+  'store' in run || network === 'sites' || network === 'managed';
 const isInChart = (plan: ProcessPlan): boolean => plan.isEmbeddedOnly !== true && !isOutside(plan);
 
 const inChart = topology.filter(isInChart);
 const outside = topology.filter((plan) => plan.isEmbeddedOnly !== true && isOutside(plan));
 
-/** Values are templates of Helm. A process in the chart is found by its Service, which has its name. */
+/** Values are Helm templates. A process in the chart is found through its Service, which has the same name. */
 const place: Place = {
   isEmbedded: false,
   addressOf: (name) => (outside.some((plan) => plan.name === name) ? `<${name}>` : `${name}:${programPort}`),
@@ -25,7 +30,7 @@ const place: Place = {
   setting: (variable) => `{{ .Values.settings.${variable} }}`,
 };
 
-/** The whole URL of what is outside is a value, so that it may be https. */
+/** For what is outside of the chart, the whole URL is a value, so that it may be https. */
 const environmentOf = (plan: ProcessPlan): Variables =>
   Object.fromEntries(
     Object.entries(plan.environment?.(place) ?? {}).map(([name, value]) => [
@@ -52,7 +57,7 @@ function entryOf(plan: ProcessPlan) {
     role: roleOf(plan),
     args: [...(run.flags ?? []), run.entry],
     memory: `${memoryMb}Mi`,
-    // The backlog is a metric of workers that have a queue.
+    // The backlog is a metric of the workers that have a queue.
     hasQueue: isWorker(plan) && plan.needs.includes('redis'),
     env: environmentOf(plan),
     secrets: secretFilesOf(plan.name),
@@ -80,13 +85,14 @@ export function renderProcesses(): string {
     processes: Object.fromEntries(inChart.map((plan) => [plan.name, entryOf(plan)])),
     migrations,
   };
-  const head = '# Made from infra/dev/src/topology.ts by `npm run helm`; do not edit. What you may choose is in values.yaml.';
+  const head =
+    '# Made from infra/dev/src/topology.ts by `npm run helm`; do not edit. What you may choose is in values.yaml.';
   return `${head}\n${stringify(content, { lineWidth: 0 })}`;
 }
 
 export const chartFile = 'infra/helm/processes.yaml';
 
-/** `--check` changes nothing, and fails when the file is not what the topology makes. */
+/** `--check` changes nothing, and fails when the file differs from what the topology gives. */
 function main(isCheck: boolean): number {
   const file = inRepo(chartFile);
   const isStale = !existsSync(file) || readFileSync(file, 'utf8') !== renderProcesses();

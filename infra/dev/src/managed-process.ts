@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { type DevConfig, inRepo, repoRoot } from './dev-config';
 import type { ManagedProcess, Running } from './supervisor';
 
-/** One earlier file is kept beside the current one. */
+/** One older file is kept beside the current one. */
 const logBytesMax = 10 << 20;
 
 interface ChildLog {
@@ -15,7 +15,10 @@ interface ChildLog {
   write(chunk: string | Buffer): void;
 }
 
-/** Appends to `<folder>/<name>.log`; a file that has grown past 10 MB becomes `<name>.1.log`. What cannot be written is lost. */
+/**
+ * Appends to `<folder>/<name>.log`. A file that has grown past 10 MB is renamed to `<name>.1.log`. Output that cannot
+ * be written is lost.
+ */
 export function openChildLog(folder: string, name: string): ChildLog {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = path.join(folder, `${name}.log`);
@@ -31,7 +34,8 @@ export function openChildLog(folder: string, name: string): ChildLog {
         fs.appendFileSync(file, chunk, { mode: 0o600 });
         bytes += chunk.length;
       } catch {
-        // A full disk costs these lines. Thrown from where a child's output comes in it would end us, and every process with us.
+        // When the disk is full, these lines are lost. An error thrown where a child's output is read would end this
+        // process, and every other process with it.
       }
     },
   };
@@ -50,8 +54,8 @@ const quietMs = 60_000;
 const entrySchema = z.looseObject({ level: z.number(), msg: z.string().default('') });
 
 /**
- * Picks the errors out of a process' log for the terminal: the message alone, and the same message once a minute.
- * Feed it the process' output as it comes.
+ * Picks the errors out of a process' log for the terminal: only the message, and the same message once a minute. Is
+ * called with the process' output as it comes.
  */
 function createErrorSummary(name: string, say: (line: string) => void): (chunk: string) => void {
   let rest = '';
@@ -88,12 +92,13 @@ export interface NodeProgram {
   environment: Readonly<Record<string, string>>;
 }
 
-/** Beyond the 25 s that a process of ours allows itself to hand over its work. */
+/** Longer than the 25 s in which a process of ours hands over its work. */
 const stopTimeoutMs = 28_000;
 
 /**
- * A process of ours: Node with the telemetry preload, its own environment and nothing of ours, its output in `<logsDir>/<name>.log`. `describe` is asked
- * again at each start, since secrets may have been rotated.
+ * A process of ours: Node with the telemetry preload, with an environment of its own and nothing from this process'
+ * environment. Its output goes to `<logsDir>/<name>.log`. `describe` is called again at each start, because secrets may
+ * have been rotated.
  */
 export function managedNode(describe: () => NodeProgram, logsDir: string, say: (line: string) => void): ManagedProcess {
   const { name, port, flags, entry: program } = describe();
@@ -102,30 +107,40 @@ export function managedNode(describe: () => NodeProgram, logsDir: string, say: (
     const log = openChildLog(logsDir, name);
     const summarise = createErrorSummary(name, say);
     const preload = inRepo('packages/service/dist/telemetry/telemetry.js');
-    const child = await spawnGuarded(process.execPath, [...flags, '--require', preload, '--enable-source-maps', entry], {
-      cwd: repoRoot,
-      env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      signalOnOrphan: 'SIGTERM',
-    });
+    const child = await spawnGuarded(
+      process.execPath,
+      [...flags, '--require', preload, '--enable-source-maps', entry],
+      {
+        cwd: repoRoot,
+        env: { ...describe().environment, SERVICE_NAME: name, HOST: '127.0.0.1', PORT: String(port) },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        signalOnOrphan: 'SIGTERM',
+      },
+    );
     for (const stream of [child.process.stdout, child.process.stderr]) {
       stream?.on('data', (chunk: Buffer) => {
         log.write(chunk);
         summarise(chunk.toString());
       });
     }
-    return { port, proof: child.proof, program: entry, exited: child.exited, stop: () => child.stop('SIGTERM', stopTimeoutMs) };
+    return {
+      port,
+      proof: child.proof,
+      program: entry,
+      exited: child.exited,
+      stop: () => child.stop('SIGTERM', stopTimeoutMs),
+    };
   };
   return { name, start };
 }
 
 export interface ManagedPostgres {
   managed: ManagedProcess;
-  /** The server of the last start. @throws before the first */
+  /** The server of the latest start. @throws before the first start */
   server(): PostgresServer;
 }
 
-/** An embedded Postgres as a supervised process: the same folder, port and password at every start. */
+/** An embedded Postgres as a supervised process, with the same folder, port and password at every start. */
 export function managedPostgres(options: {
   name: string;
   folder: string;
@@ -153,31 +168,41 @@ export function managedPostgres(options: {
   };
 }
 
-/** Which queue this start uses: a Redis of the user's, a private one of ours, or tables in our Postgres. */
-type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & { note: string };
+/** Which queue this start uses: the user's Redis, a private one of ours, or tables in our Postgres. */
+type QueueChoice = ({ kind: 'redis-url'; url: string } | { kind: 'redis-child' } | { kind: 'postgres' }) & {
+  note: string;
+};
 
 /**
- * REDIS_URL, else a Valkey or Redis on the PATH, else Postgres; QUEUE_BACKEND forces one of the two backends.
- * @throws when Redis is forced and there is none
+ * REDIS_URL, else a Valkey or Redis on the PATH, else Postgres. QUEUE_BACKEND forces one of the two backends. @throws
+ * when Redis is forced and there is none
  */
 export function chooseQueue(config: Pick<DevConfig, 'queueBackend' | 'redisUrl'>): QueueChoice {
   if (config.queueBackend === 'postgres') return { kind: 'postgres', note: 'Postgres' };
   if (config.redisUrl !== undefined) return { kind: 'redis-url', url: config.redisUrl, note: 'Redis at REDIS_URL' };
   if (findRedis() !== null) return { kind: 'redis-child', note: 'a private Redis or Valkey' };
-  if (config.queueBackend === 'redis') throw new Error('QUEUE_BACKEND=redis needs REDIS_URL, or valkey-server or redis-server on the PATH');
+  if (config.queueBackend === 'redis')
+    throw new Error('QUEUE_BACKEND=redis needs REDIS_URL, or valkey-server or redis-server on the PATH');
   return { kind: 'postgres', note: 'Postgres' };
 }
 
-/** The private Redis as a supervised process. `onUrl` gets its URL, the same at every start. */
-export function managedRedis(options: { folder: string; port: number; isEphemeral: boolean; onLog: (text: string) => void }): {
-  managed: ManagedProcess;
-  url: () => string;
-} {
-  let url = '';
+/**
+ * The private Redis as a supervised process. `passwordsNow` is called at each start, because secrets may have been
+ * rotated since the last one.
+ */
+export function managedRedis({
+  passwordsNow,
+  ...options
+}: {
+  folder: string;
+  port: number;
+  isEphemeral: boolean;
+  onLog: (text: string) => void;
+  passwordsNow: () => readonly string[];
+}): ManagedProcess {
   const start = async (): Promise<Running> => {
-    const server = await startRedis(options);
-    url = server.url;
+    const server = await startRedis({ ...options, passwords: passwordsNow() });
     return { port: server.port, proof: server.proof, program: '', exited: server.exited, stop: () => server.stop() };
   };
-  return { managed: { name: 'redis', start }, url: () => url };
+  return { name: 'redis', start };
 }

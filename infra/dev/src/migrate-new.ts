@@ -14,17 +14,24 @@ const run = promisify(execFile);
 async function main(service: string | undefined, name: string | undefined): Promise<void> {
   if (service === undefined || name === undefined) throw new Error(`usage: ${usage}`);
   const serviceDir = inRepo(`services/${service}`);
-  if (!fs.existsSync(path.join(serviceDir, 'prisma/schema'))) throw new Error(`There is no services/${service}/prisma/schema`);
-  // the history is replayed into a shadow database: a throw-away server will do, and nobody's data is near
+  if (!fs.existsSync(path.join(serviceDir, 'prisma/schema')))
+    throw new Error(`There is no services/${service}/prisma/schema`);
+  // the history is replayed into a shadow database, so a temporary server is used, which has nobody's data
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-migrate-'));
   fs.chmodSync(folder, 0o711);
   const server = await startPostgres({ folder, isEphemeral: true });
   try {
-    const { stdout } = await run(process.execPath, [inRepo('packages/postgres/dist/migrate/cli.js'), 'create', serviceDir, name], {
-      env: { DATABASE_URL: server.adminUrl },
-    });
+    const { stdout } = await run(
+      process.execPath,
+      [inRepo('packages/postgres/dist/migrate/cli.js'), 'create', serviceDir, name],
+      {
+        env: { DATABASE_URL: server.adminUrl },
+      },
+    );
     const made: unknown = JSON.parse(stdout);
-    process.stdout.write(typeof made === 'string' ? `${path.relative(process.cwd(), made)}\n` : 'The history is up to the schema.\n');
+    process.stdout.write(
+      typeof made === 'string' ? `${path.relative(process.cwd(), made)}\n` : 'The history is up to the schema.\n',
+    );
   } finally {
     await server.stop();
     fs.rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,6 @@
-// `npm run mutants`: plants one defect after another in a copy of the working tree and runs the suites of the gate that should find it. That is how we know that
-// a short gate is a good one. Names run only those defects; `--whole` runs every suite of `npm test` for each.
+// `npm run mutants`: plants one defect after another in a copy of the working tree, and runs the suites of the gate
+// that should find it. This shows whether a short gate is a good one. With names, only those defects are planted.
+// `--whole` runs every suite of `npm test` for each.
 
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -13,9 +14,13 @@ const root = process.cwd();
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const secondsSince = (started: number): string => ((performance.now() - started) / 1000).toFixed(1);
 
-/** Runs in the copy, to the end; resolves with its exit code and, for a failure to be explained, what it said. */
+/** Runs a command in the copy, to its end. Resolves with its exit code and, to explain a failure, its output. */
 function run(copy: string, command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
-  const child = spawn(command, args, { cwd: copy, env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, {
+    cwd: copy,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const said: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => said.push(chunk));
   const stop = (): void => void child.kill();
@@ -34,7 +39,7 @@ async function build(copy: string, files: Iterable<string>): Promise<void> {
   if (code !== 0) throw new Error(`the compiler finds it before any test does: ${output.trim()}`);
 }
 
-/** Runs the suites, or with none the whole gate; resolves with those that failed. */
+/** Runs the suites, or the whole gate when there are none. Resolves with the suites that failed. */
 async function runSuites(copy: string, files: readonly string[]): Promise<Suite[]> {
   const log = scratchFile('suites.jsonl');
   const reporter = `--reporters=${path.join(copy, 'packages/testing/jest/reporter.cjs')}`;
@@ -43,19 +48,28 @@ async function runSuites(copy: string, files: readonly string[]): Promise<Suite[
   const suites = readSuites(log);
   fs.rmSync(path.dirname(log), { recursive: true });
   const missing = files.filter((file) => !suites.some((suite) => suite.file === file));
-  if (suites.length === 0 || missing.length > 0) throw new Error(`jest did not run ${missing.join(' and ')}: ${output.trim()}`);
+  if (suites.length === 0 || missing.length > 0)
+    throw new Error(`jest did not run ${missing.join(' and ')}: ${output.trim()}`);
   return suites.filter(isBroken);
 }
 
-/** The tests that failed, as `file › title`, those of the expected suites first. That a text has changed is no find: the suite of the list of defects sees that. */
+/**
+ * The tests that failed, as `file › title`, those of the expected suites first. A test that only notices that a text
+ * has changed does not count: the suite of the list of defects notices every such change.
+ */
 function findsOf(suites: readonly Suite[], { suites: expected }: Defect): string[] {
-  const broken = [...suites].sort((left, right) => Number(expected.includes(right.file)) - Number(expected.includes(left.file)));
+  const broken = [...suites].sort(
+    (left, right) => Number(expected.includes(right.file)) - Number(expected.includes(left.file)),
+  );
   return broken.flatMap(({ file, failed }) =>
     file.startsWith('infra/dev/src/mutants') ? [] : failed.map((title) => `${file} › ${title}`),
   );
 }
 
-/** With the defect planted; `alsoBuild` is the file of the defect before, which was put back. Resolves with the tests that found it. */
+/**
+ * Plants the defect. `alsoBuild` is the file of the previous defect, which was put back. Resolves with the tests that
+ * found this one.
+ */
 async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, isWhole: boolean): Promise<string[]> {
   const file = path.join(copy, defect.file);
   const original = fs.readFileSync(file, 'utf8');
@@ -71,13 +85,14 @@ async function plant(copy: string, defect: Defect, alsoBuild: Iterable<string>, 
   }
 }
 
-/** Says of each defect whether it was found; resolves with how many were not. */
+/** Says of each defect whether it was found. Resolves with the number of those that were not. */
 async function tryAll(copy: string, chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   let failed = 0;
   let planted: string[] = [];
   for (const defect of chosen) {
     const started = performance.now();
-    const tell = (verdict: string, what: string): void => write(`${verdict} ${defect.name} (${secondsSince(started)} s): ${what}`);
+    const tell = (verdict: string, what: string): void =>
+      write(`${verdict} ${defect.name} (${secondsSince(started)} s): ${what}`);
     try {
       const [first, ...others] = await plant(copy, defect, planted, isWhole);
       if (first === undefined) failed += 1;
@@ -101,7 +116,9 @@ async function main(): Promise<number> {
   });
   const unknown = positionals.filter((name) => !defects.some((defect) => defect.name === name));
   if (unknown.length > 0)
-    throw new Error(`There is no defect ${unknown.join(', ')}. There are: ${defects.map(({ name }) => name).join(', ')}.`);
+    throw new Error(
+      `There is no defect ${unknown.join(', ')}. There are: ${defects.map(({ name }) => name).join(', ')}.`,
+    );
   const wanted = defects.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
   const unfit = wanted.flatMap((defect) => {
     const reason = whyUnfit(defect, root);
@@ -114,7 +131,9 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/** Resolves with how many defects were not found. A suite that fails without a defect can find none. */
+/**
+ * Resolves with the number of defects that were not found. A suite that already fails without a defect cannot find any.
+ */
 async function inCopy(chosen: readonly Defect[], isWhole: boolean): Promise<number> {
   const copy = copyTree(root);
   const started = performance.now();

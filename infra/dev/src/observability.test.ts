@@ -27,10 +27,10 @@ const alerts = rules.flatMap((rule) => ('alert' in rule ? [rule] : []));
 test('each alert leads to a page that names it', () => {
   expect(alerts.length).toBeGreaterThan(9);
   for (const { alert, annotations } of alerts) {
-    expect([alert, existsSync(inRepo(annotations.runbook)) && readFileSync(inRepo(annotations.runbook), 'utf8').includes(alert)]).toEqual([
+    expect([
       alert,
-      true,
-    ]);
+      existsSync(inRepo(annotations.runbook)) && readFileSync(inRepo(annotations.runbook), 'utf8').includes(alert),
+    ]).toEqual([alert, true]);
   }
 });
 
@@ -46,12 +46,19 @@ test('the dashboards are those that dashboards.mjs makes', async () => {
 });
 
 const itWith = spawnSync('promtool', ['--version']).status === 0 ? test : test.skip;
-itWith('alerts are silent where all is well and call where it is not (promtool of Debian’s package prometheus)', async () => {
-  const { stdout } = await promisify(execFile)('promtool', ['test', 'rules', inRepo('infra/observability/rules.test.yml')]);
-  expect(stdout).toContain('SUCCESS');
-  const judged = readFileSync(inRepo('infra/observability/rules.test.yml'), 'utf8');
-  expect(alerts.map(({ alert }) => alert).filter((alert) => !judged.includes(`"${alert}"`))).toEqual([]);
-  // All is well only with every program: an alert that calls for one that is well would call for ever.
-  const programs = topology.filter(({ run }) => 'entry' in run).map(({ name }) => name);
-  expect(programs.filter((name) => !judged.includes(`'up{process="${name}"}'`))).toEqual([]);
-});
+itWith(
+  'alerts are silent where all is well and call where it is not (promtool of Debian’s package prometheus)',
+  async () => {
+    const { stdout } = await promisify(execFile)('promtool', [
+      'test',
+      'rules',
+      inRepo('infra/observability/rules.test.yml'),
+    ]);
+    expect(stdout).toContain('SUCCESS');
+    const judged = readFileSync(inRepo('infra/observability/rules.test.yml'), 'utf8');
+    expect(alerts.map(({ alert }) => alert).filter((alert) => !judged.includes(`"${alert}"`))).toEqual([]);
+    // All is well only with every program: an alert that calls for one that is well would call for ever.
+    const programs = topology.filter(({ run }) => 'entry' in run).map(({ name }) => name);
+    expect(programs.filter((name) => !judged.includes(`'up{process="${name}"}'`))).toEqual([]);
+  },
+);

@@ -17,9 +17,20 @@ const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openap
 const itWith = fs.existsSync(path.join(tools, 'complete')) ? test : test.skip;
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 
-const redocly = (file: string) => run(bin('redocly'), ['lint', '--config', inRepo('redocly.yaml'), '--format', 'json', file]);
+const redocly = (file: string) =>
+  run(bin('redocly'), ['lint', '--config', inRepo('redocly.yaml'), '--format', 'json', file]);
 const spectral = (file: string) =>
-  run(bin('spectral'), ['lint', '-r', inRepo('.spectral.yaml'), '-f', 'json', '--quiet', '--fail-severity', 'hint', file]);
+  run(bin('spectral'), [
+    'lint',
+    '-r',
+    inRepo('.spectral.yaml'),
+    '-f',
+    'json',
+    '--quiet',
+    '--fail-severity',
+    'hint',
+    file,
+  ]);
 
 itWith(
   'redocly and spectral find nothing in the contract, not even a hint',

@@ -1,4 +1,5 @@
-// The values that environments are made of: addresses, folders, settings and secrets of one place, and what several processes share.
+// The values that environments are made of: addresses, folders, settings and secrets of one place, and values that
+// several processes share.
 
 /** Services with a database and a role of their own. */
 export const servicesWithDatabase = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
@@ -6,45 +7,67 @@ export type ServiceWithDatabase = (typeof servicesWithDatabase)[number];
 
 export type Variables = Record<string, string>;
 
-/** The side of a deployment that differs between one machine (`npm start`) and containers (docker-compose.yml). */
+/** The differences between a deployment on one machine (`npm start`) and one in containers (docker-compose.yml). */
 export interface Place {
-  /** True for `npm start`, which runs emulators in place of what an operator would bring. */
+  /** True for `npm start`, which runs emulators for what an operator would provide. */
   isEmbedded: boolean;
   /** `host:port` of a process. @throws for an unknown name */
   addressOf(name: string): string;
   /** Absolute path of a volume of that name. */
   folderOf(name: string): string;
-  /** Folder of the Unix socket of the Postgres with older sites, whose roles are refused at its port; '' where there is none. */
+  /**
+   * The folder of the Unix socket of the Postgres with older sites, whose port refuses their roles. '' where there is
+   * no such Postgres.
+   */
   sitesSocketFolder(): string;
-  /** A setting of the operator's that is no secret; '' when it is not set. */
+  /** A setting by the operator that is not secret. '' when it is not set. */
   setting(variable: string, fallback?: string): string;
 }
 
-/** A place that also knows the secrets. Only `secrets` of a process is given one, so that no secret ends up among plain variables. */
+/**
+ * A place that also knows the secrets. It is only given to `secrets` of a process, so that no secret can get into plain
+ * variables.
+ */
 export interface SecretPlace extends Place {
-  /** The secret derived from the master key for this label, as hex. */
-  derive(label: string): string;
-  /** The same for a secret of which a process accepts several: while the master key is rotated, one of each, the current one first. */
+  /** The secret of this label, as hex, derived from the current master key. */
+  current(label: string): string;
+  /** The same for those that accept it: while the master key is rotated, one of each, the current one first. */
   rotated(label: string): string;
+  /** The part of a login's name in Postgres that tells its password: a role has only one password there. */
+  fingerprint(label: string): string;
+  /**
+   * The secret of an emulator. On one machine it replaces somebody else's server, whose secrets stay as they are when
+   * ours are rotated.
+   */
+  derive(label: string): string;
   /** Superuser's URL of one of our two clusters; '' where there are no older sites. */
   adminUrl(cluster: 'postgres' | 'sites-postgres'): string;
-  /** URL of the queue: Redis, or a database of our cluster. */
+  /** The URL of the queue: Redis, or a database of our cluster. */
   queueUrl(): string;
-  /** undefined where the queue is in Postgres. */
+  /** Undefined when the queue is in Postgres. */
   redisUrl(): string | undefined;
 }
 
-/** The path that says whether a process of ours can do its work; `/healthz` says only that it runs. */
+/** The path that says whether a process of ours can do its work. `/healthz` only says that it runs. */
 export const readinessPath = '/readyz';
 
 export const urlOf = (place: Place, name: string): string => `http://${place.addressOf(name)}`;
 
-/** The URL by which a service enters its database. */
+/** The URL with which a service connects to its database. */
 export function databaseUrl(place: SecretPlace, service: ServiceWithDatabase | 'queue'): string {
-  return `postgresql://${service}:${place.derive(`postgres:${service}`)}@${place.addressOf('postgres')}/${service}`;
+  const label = `postgres:${service}`;
+  return `postgresql://${service}_${place.fingerprint(label)}:${place.current(label)}@${place.addressOf('postgres')}/${service}`;
 }
 
-/** What a service and its worker share. */
+/** The secrets of the job that creates the services' databases and logins. */
+export const createDatabasesSecrets = (place: SecretPlace): Variables => ({
+  ADMIN_DATABASE_URL: place.adminUrl('postgres'),
+  DATABASES: JSON.stringify(
+    servicesWithDatabase.map((name) => ({ name, password: place.rotated(`postgres:${name}`) })),
+  ),
+});
+
+/** The secrets that a service and its worker share. */
 export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   DATABASE_URL: databaseUrl(place, service),
   SERVICE_SECRET: place.rotated(`service:${service}`),
@@ -58,7 +81,7 @@ export const queuedSecrets = (service: ServiceWithDatabase, place: SecretPlace):
   QUEUE_URL: place.queueUrl(),
 });
 
-/** The same for a worker of one. The operator may bring a password for the board of its queues. */
+/** The same for the worker of a service. The operator may provide a password for the board of its queues. */
 export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...queuedSecrets(service, place),
   QUEUE_BOARD_TOKEN: '',
@@ -66,20 +89,27 @@ export const workerSecrets = (service: ServiceWithDatabase, place: SecretPlace):
 
 export const keysUrl = (place: Place): Variables => ({ KEYS_URL: urlOf(place, 'keys') });
 
-/** How long an API goes on while others take its place. `npm start` has one of each, and nobody to wait for. */
+/**
+ * How long an API keeps working while others take its place. `npm start` has one of each API, and so nothing to wait
+ * for.
+ */
 export const drainTime = (place: Place, variable = 'DRAIN_SECONDS'): Variables =>
   place.isEmbedded ? {} : { DRAIN_SECONDS: place.setting(variable, '5') };
 
-/** Receivers of webhooks that may be anywhere: a setting for those who try them out. */
+/** Receivers of webhooks that may be at any address: a setting for developers who try webhooks out. */
 export const webhookReceivers = (place: Place): Variables => {
   const allowed = place.setting('DRYDOCK_WEBHOOK_ALLOW');
   return allowed === '' ? {} : { DRYDOCK_WEBHOOK_ALLOW: allowed };
 };
 
-/** The demo's buckets at the S3 emulator, by owner. That of Drydock's backups has Object Lock. */
-export const buckets = { backups: 'drydock-backups', customer: 'demo-customer', sandboxCustomer: 'demo-sandbox-customer' } as const;
+/** The demo's buckets at the S3 emulator, by owner. The bucket of Drydock's backups has Object Lock. */
+export const buckets = {
+  backups: 'drydock-backups',
+  customer: 'demo-customer',
+  sandboxCustomer: 'demo-sandbox-customer',
+} as const;
 
-/** What the owner of a bucket needs to use the S3 emulator. The bucket's name is its access key's too. */
+/** The settings for the owner of a bucket of the S3 emulator. The access key has the bucket's name. */
 export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
   endpoint: urlOf(place, 's3-stand-in'),
   region: 'us-east-1',
@@ -89,20 +119,28 @@ export const s3KeysOf = (owner: keyof typeof buckets, place: SecretPlace) => ({
 });
 export type S3Keys = ReturnType<typeof s3KeysOf>;
 
-/** How the demo tells an emulator what happens behind our back. */
-export const emulatorAdmin = (name: 'hetzner-stand-in' | 'vendor-stand-in', place: SecretPlace): { url: string; token: string } => ({
+/** How the demo makes things happen at an emulator without Drydock. */
+export const emulatorAdmin = (
+  name: 'hetzner-stand-in' | 'vendor-stand-in',
+  place: SecretPlace,
+): { url: string; token: string } => ({
   url: urlOf(place, name),
   token: place.derive(`${name}:admin`),
 });
 
-/** Live accounts at the emulators stand for real ones, so that only `npm start` has them. */
+/** Live accounts at the emulators replace real ones, so only `npm start` has them. */
 const accountsIn = (place: Place): readonly string[] => (place.isEmbedded ? ['live', 'sandbox'] : ['sandbox']);
 
-/** `name=secret,name=secret` for each account of an emulator. */
-export const accountList = (place: SecretPlace, name: string, suffix = ''): string =>
-  accountsIn(place)
-    .map((account) => `${account}=${place.derive(`${name}:${account}${suffix}`)}`)
+/**
+ * `name=secret,name=secret` for each account of an emulator. In containers an account has two secrets while the master
+ * key is rotated.
+ */
+export function accountList(place: SecretPlace, name: string, suffix = ''): string {
+  const accepted = place.isEmbedded ? place.derive : place.rotated;
+  return accountsIn(place)
+    .map((account) => `${account}=${accepted(`${name}:${account}${suffix}`)}`)
     .join(',');
+}
 
 /** Where backups are. */
 const backupsBucket = (place: Place): Variables => ({
@@ -117,21 +155,22 @@ const vendorUrls = (place: Place): Variables =>
     ? { VENDOR_URL: urlOf(place, 'vendor-stand-in'), VENDOR_SANDBOX_URL: urlOf(place, 'vendor-stand-in') }
     : { VENDOR_URL: place.setting('VENDOR_URL') };
 
-/** What both hosting processes get. */
+/** The environment that both hosting processes have in common. */
 export const hostingEnvironment = (place: Place): Variables => ({
   ...keysUrl(place),
   ...backupsBucket(place),
   ...vendorUrls(place),
   SITE_HOST_URL: urlOf(place, 'site-host'),
   BACKUPS_DIR: place.folderOf('backups'),
-  // The demo's customers have their storage at the emulator; nowhere else may customers' storage be on loopback.
+  // The demo's customers have their storage at the emulator. In no other deployment may customers' storage be on
+  // loopback.
   ...(place.isEmbedded ? { DRYDOCK_OFFSITE_ALLOW: place.addressOf('s3-stand-in') } : {}),
 });
 
-/** Only embedded values are known here; for containers the operator brings them, which '' says. */
+/** Only the values of `npm start` are known here. For containers the operator provides them, and '' says so. */
 export const embeddedOr = (place: SecretPlace, value: string): string => (place.isEmbedded ? value : '');
 
-/** What Hetzner's emulator sells, at the prices of a small provider. */
+/** The offer of Hetzner's emulator, at the prices of a small provider. */
 const hetznerOffer = {
   currency: 'EUR',
   specs: {
@@ -142,16 +181,19 @@ const hetznerOffer = {
   plans: { small: 'cpx11', medium: 'cpx21' },
 };
 
-/** What machines of the Proxmox emulator's cluster are made into. */
+/** The offer of the Proxmox emulator: its sizes, and the templates that machines are made from. */
 const proxmoxOffer = {
   currency: 'EUR',
   specs: { 'vm-small': { hour_minor: 1, month_minor: 390 }, 'vm-medium': { hour_minor: 2, month_minor: 790 } },
   plans: { small: 'vm-small', medium: 'vm-medium' },
-  sizes: { 'vm-small': { cores: 1, memory_mb: 2_048, disk_gb: 20 }, 'vm-medium': { cores: 2, memory_mb: 4_096, disk_gb: 40 } },
+  sizes: {
+    'vm-small': { cores: 1, memory_mb: 2_048, disk_gb: 20 },
+    'vm-medium': { cores: 2, memory_mb: 4_096, disk_gb: 40 },
+  },
   templates: { 'debian-12': 9_000, 'debian-12-zfs': 9_001 },
 };
 
-/** The ranges of one mode, each with its provider, by tokens that change machines or that only look at them. */
+/** The ranges of one mode, each with its provider. The tokens either can change machines or can only read them. */
 export function computeTargets(place: SecretPlace, account: 'live' | 'sandbox', role: 'driver' | 'reader'): string {
   const suffix = role === 'reader' ? ':reader' : '';
   const proxmoxToken = role === 'reader' ? 'reader' : 'drydock';

@@ -1,6 +1,7 @@
-// `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites too. `npm run chaos`: hours. `npm run check`: the checks alone.
-// `npm test -- PATTERN` runs the suites that it names, whatever their tier. `npm test -- --as-root` runs those marked `@root`, as root.
-// Each ends in `N passed, N failed`, where each check counts as one.
+// `npm test`: the checks, then the suites of the gate. `npm run test:all`: the long suites, too. `npm run chaos`:
+// hours. `npm run check`: only the checks. `npm test -- PATTERN` runs the suites that the pattern names, whatever their
+// tier is. `npm test -- --as-root` runs those marked `@root`, as root. Each ends with `N passed, N failed`, where each
+// check counts as one.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -9,9 +10,19 @@ import path from 'node:path';
 import { readCommandLine } from '@drydock/process/command-line';
 import { runChecks } from './tests/checks';
 import { describeRun, sum } from './tests/report';
-import { isBroken, listSuites, mayRunAgain, readSuites, rootOf, runJest, type Scope, type Suite, scratchFile } from './tests/suites';
+import {
+  isBroken,
+  listSuites,
+  mayRunAgain,
+  readSuites,
+  rootOf,
+  runJest,
+  type Scope,
+  type Suite,
+  scratchFile,
+} from './tests/suites';
 
-/** Suites that may fail once and pass alone before the whole run fails. */
+/** The most suites that may fail once and pass on their own before the whole run fails. */
 const flakySuitesMax = 2;
 
 interface Counts {
@@ -29,7 +40,7 @@ const options = {
   chaos: { type: 'boolean', default: false },
   /** `n/m`: the n-th of m parts. */
   shard: { type: 'string' },
-  /** Runs again what an earlier run of the same files has shown to pass. */
+  /** Also runs what an earlier run of the same files has shown to pass. */
   afresh: { type: 'boolean', default: false },
 } as const;
 
@@ -48,7 +59,7 @@ async function main(): Promise<number> {
     counts.failed += checked.failed;
     write(`Checks: ${secondsSince(started)} s`);
   }
-  // A formatting error is told after a minute, not after all tests.
+  // A formatting error is reported after a minute, not after all tests.
   if (counts.failed === 0 && !values['checks-only']) add(counts, await runSuites(scope, values, positionals));
   const wholeSince = Number(process.env['DRYDOCK_COMMAND_STARTED_MS']);
   if (wholeSince > 0) write(`With install and build: ${((Date.now() - wholeSince) / 1000).toFixed(0)} s`);
@@ -68,7 +79,8 @@ async function runSuites(
   const log = isResumed ? resumableLog(scope, values.afresh) : scratchFile('suites.jsonl');
   const before = readSuites(log).filter((suite) => !isBroken(suite));
   const files = patterns.length > 0 ? [] : suitesToRun(scope, values, new Set(before.map(({ file }) => file)));
-  if (before.length > 0) write(`${before.length} suites passed in an earlier run of the same files; --afresh runs them again`);
+  if (before.length > 0)
+    write(`${before.length} suites passed in an earlier run of the same files; --afresh runs them again`);
   if (files.length === 0 && patterns.length === 0) {
     if (before.length === 0) throw new Error('There is no suite to run');
     return counted(before, []);
@@ -106,8 +118,8 @@ function suitesToRun(
 }
 
 /**
- * Runs a failed suite once more, alone, if it says that it runs real processes. What passes then is told as flaky. With more failures than may be flaky the run has
- * failed whatever a second one says.
+ * Runs a failed suite once more, alone, if it says that it runs real processes. When it passes then, it is reported as
+ * flaky. When more suites failed than may be flaky, the run has failed, and nothing is run again.
  */
 async function giveSecondChances(
   ran: Suite[],
@@ -118,16 +130,23 @@ async function giveSecondChances(
   const flaky: string[] = [];
   for (const suite of broken.filter(mayRunAgain)) {
     write(`Once more, alone: ${suite.file}`);
-    // jest runs a single file in its own process, which what a failed test left open would keep from ending.
+    // For a single file jest runs the tests in its own process. What a failed test left open would keep that process
+    // from ending.
     if ((await runJest([suite.file], { ...run, args: ['--forceExit'] })) !== 0) continue;
-    flaky.push(...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map((title) => `${suite.file} › ${title}`));
+    flaky.push(
+      ...(suite.failed.length > 0 ? suite.failed : ['(could not be loaded)']).map(
+        (title) => `${suite.file} › ${title}`,
+      ),
+    );
   }
   const names = new Set(ran.map(({ file }) => file));
   return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
 }
 
 /** The last that was told of each suite. */
-const latestOf = (suites: readonly Suite[]): Suite[] => [...new Map(suites.map((suite) => [suite.file, suite])).values()];
+const latestOf = (suites: readonly Suite[]): Suite[] => [
+  ...new Map(suites.map((suite) => [suite.file, suite])).values(),
+];
 
 function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   const told = new Set(suites.map(({ file }) => file));
@@ -140,7 +159,7 @@ function counted(suites: readonly Suite[], wanted: readonly string[]): Counts {
   };
 }
 
-/** A file that belongs to exactly these sources: another commit or another edit begins anew. */
+/** A file that belongs to exactly these sources. Another commit or another edit starts a new one. */
 function resumableLog(scope: Scope, afresh: boolean): string {
   const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   const untracked = git('ls-files', '--others', '--exclude-standard').split('\n').filter(Boolean);

@@ -20,38 +20,49 @@ import {
   readLastLines,
 } from './managed-process';
 import { databaseUrl, readinessPath, type SecretPlace, type ServiceWithDatabase } from './place';
+import type { ProcessPlan } from './process-plan';
 import { createSupervisor, type Supervisor } from './supervisor';
-import { findPlan, type ProcessPlan, topology, withNeeds } from './topology';
+import { findPlan, topology, withNeeds } from './topology';
 
 /** Processes of the topology on this machine, with what they need. */
 export interface Stack {
-  /** Starts them; `tell` gets the name of each as it becomes ready. */
+  /** Starts them. Calls `tell` with the name of each when it becomes ready. */
   start(tell: (line: string) => void): Promise<void>;
-  /** Addresses and secrets. The databases' are known once it has started. */
+  /** Addresses and secrets. Those of the databases are known only after the start. */
   place: SecretPlace;
   /** A process of ours as it is run here. */
   programOf(name: string): NodeProgram;
   processesFile: string;
-  /** What the user should know, once it is up. */
+  /** Notes for the user, once it is up. */
   notes(): string[];
-  /** Stops every process, each after those that need it; harmless at any time and more than once. */
+  /** Stops every process, each one after those that need it. May be called at any time, and more than once. */
   stop(): Promise<void>;
 }
 
 interface StackOptions {
-  /** Processes to run with all that they need; the whole topology when missing. */
+  /** Processes to run, with everything that they need. When missing, the whole topology. */
   names?: readonly string[];
-  /** The caller runs these itself: what they need is started, and they are not. */
+  /** Processes that the caller runs itself. What they need is started, but they are not. */
   without?: readonly string[];
-  /** Called when all of them run, before it is waited for any of them: the moment for those that the caller runs. */
+  /**
+   * Called when all processes have been spawned, before any of them is waited for. The caller then starts those that it
+   * runs itself.
+   */
   onSpawned?: () => void;
 }
 
-/** A backup locks every table of a site at once: 80,000 locks for the server's 200 connections. */
+/** A backup locks every table of a site at once. This gives 80,000 locks for the server's 200 connections. */
 const sitesLocks = '400';
 
-/** Claims the data folder and gets ready to start. `say` gets a line whenever something happens that nobody asked for. */
-export async function openStack(config: DevConfig, say: (line: string) => void, options: StackOptions = {}): Promise<Stack> {
+/**
+ * Takes over the data folder and prepares the start. Calls `say` with a line for each event that the user did not ask
+ * for.
+ */
+export async function openStack(
+  config: DevConfig,
+  say: (line: string) => void,
+  options: StackOptions = {},
+): Promise<Stack> {
   const { dataDir, isEphemeral } = config;
   await claimDataFolder(dataDir, say);
   const secrets = openMasterKey(dataDir);
@@ -75,7 +86,6 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     if (cluster === undefined) throw new Error(`${name} does not run here`);
     return cluster.server();
   };
-  let redisUrl = queue.kind === 'redis-url' ? queue.url : undefined;
   let isolation: Isolation | undefined;
 
   const place: SecretPlace = {
@@ -86,11 +96,17 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     setting: (variable, fallback = '') => config.settings[variable] ?? fallback,
     ...secrets,
     adminUrl: (name) => (name === 'sites-postgres' && !hasOlderSites ? '' : clusterOf(name).adminUrl),
-    queueUrl: () => redisUrl ?? databaseUrl(place, 'queue'),
-    redisUrl: () => redisUrl,
+    queueUrl: () => place.redisUrl() ?? databaseUrl(place, 'queue'),
+    redisUrl: () => {
+      if (queue.kind === 'redis-child') return `redis://:${secrets.current('redis')}@${place.addressOf('redis')}`;
+      return queue.kind === 'redis-url' ? queue.url : undefined;
+    },
   };
 
-  /** Finds each process its port before the first of them runs, also those that do not run now: others are told where they would be. */
+  /**
+   * Finds a port for each process before the first of them runs, also for those that do not run now: other processes
+   * are told where they would be.
+   */
   async function settlePorts(): Promise<(name: string) => number> {
     const ports = new Map<string, number>();
     for (const { name } of topology.filter(isThere)) {
@@ -108,9 +124,11 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     const { run, environment, secrets, network } = findPlan(name);
     if ('store' in run) throw new Error(`${name} is no program of ours`);
     const own = Object.entries({ ...environment?.(place), ...secrets?.(place) }).filter(([, value]) => value !== '');
-    // What stands in for somebody else's server sends us no spans, as that server would not.
+    // An emulator sends us no spans, because the server that it replaces would not either.
     const commonEnvironment = Object.fromEntries(
-      Object.entries(config.commonEnvironment).filter(([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_')),
+      Object.entries(config.commonEnvironment).filter(
+        ([variable]) => network !== 'clouds' || !variable.startsWith('OTEL_'),
+      ),
     );
     const metricsPort = metricsPortOf(config.metricsPort, name);
     return {
@@ -135,24 +153,36 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       settings: { max_locks_per_transaction: sitesLocks },
     };
     const own = name === 'sites-postgres' ? ofSites : { account: clusterAccounts.services };
-    const cluster = managedPostgres({ name, folder: path.join(dataDir, name), port: portOf(name), isEphemeral, onLog: log.write, ...own });
+    const cluster = managedPostgres({
+      name,
+      folder: path.join(dataDir, name),
+      port: portOf(name),
+      isEphemeral,
+      onLog: log.write,
+      ...own,
+    });
     clusters.set(name, cluster);
     await supervisor.keepRunning(cluster.managed);
     if (name === 'postgres') await createDatabases();
   }
 
-  /** Once for all services: two that change the rights of one database at the same time disturb each other. */
+  /**
+   * Once for all services: two services that change the rights of one database at the same time would disturb each
+   * other.
+   */
   async function createDatabases(): Promise<void> {
     const names = needsQueue && queue.kind === 'postgres' ? ([...services, 'queue'] as const) : services;
-    const databases = names.map((name) => ({ name, password: secrets.derive(`postgres:${name}`) }));
+    const databases = names.map((name) => ({ name, passwords: secrets.rotated(`postgres:${name}`).split(',') }));
     await ensureServiceDatabases(place.adminUrl('postgres'), databases);
   }
 
   async function startRedis(): Promise<void> {
     const log = openChildLog(logsDir, 'redis');
-    const redis = managedRedis({ folder: path.join(dataDir, 'redis'), port: portOf('redis'), isEphemeral, onLog: log.write });
-    await supervisor.keepRunning(redis.managed);
-    redisUrl = redis.url();
+    const passwordsNow = () => secrets.rotated('redis').split(',');
+    const folder = path.join(dataDir, 'redis');
+    await supervisor.keepRunning(
+      managedRedis({ folder, port: portOf('redis'), isEphemeral, onLog: log.write, passwordsNow }),
+    );
   }
 
   async function startOne({ name, run }: ProcessPlan, tell: (line: string) => void): Promise<void> {
@@ -166,8 +196,9 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   }
 
   /**
-   * Walks the graph of needs: each process starts when all that it needs has started, and once at most. A database server has started
-   * when it answers; a program of ours when it is spawned, since programs wait for each other by themselves, as after a restart.
+   * Follows the graph of needs. Each process is started once, when everything that it needs has started. A database
+   * server has started when it answers. A program of ours has started when it is spawned, because programs wait for
+   * each other by themselves, as after a restart.
    */
   async function start(tell: (line: string) => void): Promise<void> {
     const starting = new Map<string, Promise<void>>();
@@ -176,7 +207,8 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
       starting.set(key, begun);
       return begun;
     };
-    const ready = (name: string): Promise<void> => (name === 'redis' ? once('queue', prepare) : bringUp(findPlan(name)));
+    const ready = (name: string): Promise<void> =>
+      name === 'redis' ? once('queue', prepare) : bringUp(findPlan(name));
     const prepare = async (): Promise<void> => {
       if (queue.kind !== 'redis-url') await bringUp(findPlan(queue.kind === 'postgres' ? 'postgres' : 'redis'));
       await prepareQueue(place.queueUrl());
@@ -194,7 +226,8 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
     await Promise.all([...plans.map(bringUp), ...wanted.map(({ name }) => ready(name))]);
     options.onSpawned?.();
     const programs = plans.filter(({ run }) => 'entry' in run);
-    if (config.metricsPort !== undefined) writeTargets(path.join(dataDir, 'prometheus-targets.json'), config.metricsPort, programs);
+    if (config.metricsPort !== undefined)
+      writeTargets(path.join(dataDir, 'prometheus-targets.json'), config.metricsPort, programs);
     await Promise.all(
       programs.map(async ({ name }) => {
         await waitUntilReady(supervisor, name, portOf(name), path.join(logsDir, `${name}.log`));
@@ -244,27 +277,35 @@ export async function openStack(config: DevConfig, say: (line: string) => void, 
   };
 }
 
-/** Each process has a port of its own, the same at every start. */
+/** Each process has a port of its own, which is the same at every start. */
 const metricsPortOf = (first: number | undefined, name: string): number | undefined =>
   first === undefined ? undefined : first + topology.findIndex((plan) => plan.name === name);
 
-/** Where Prometheus finds the processes, as its `file_sd_configs` reads it. */
+/** Where Prometheus finds the processes, in the format of its `file_sd_configs`. */
 function writeTargets(file: string, first: number, programs: readonly ProcessPlan[]): void {
-  const targets = programs.map(({ name }) => ({ targets: [`127.0.0.1:${metricsPortOf(first, name)}`], labels: { process: name } }));
+  const targets = programs.map(({ name }) => ({
+    targets: [`127.0.0.1:${metricsPortOf(first, name)}`],
+    labels: { process: name },
+  }));
   writeJsonAtomically(file, targets);
 }
 
-/** Started with everything else on two cores a process needs 2 to 3 s; this is for slower machines. */
+/** When everything starts at once on two cores, a process needs 2 to 3 s. This is for slower machines. */
 const readyTimeoutMs = 180_000;
 const deathsMax = 4;
 
-/** Resolves when the process says that it is ready. @throws when it keeps dying or never gets ready, with the end of its log */
+/**
+ * Resolves when the process says that it is ready. @throws when it keeps dying or never becomes ready, with the end of
+ * its log
+ */
 async function waitUntilReady(supervisor: Supervisor, name: string, port: number, logFile: string): Promise<void> {
   const until = performance.now() + readyTimeoutMs;
   while (!(await isReady(port))) {
     const isDying = supervisor.deathsOf(name) >= deathsMax;
     if (isDying || performance.now() > until) {
-      throw new Error(`${name} ${isDying ? 'keeps dying' : 'is not ready'}. The end of ${logFile}:\n${readLastLines(logFile, 15)}`);
+      throw new Error(
+        `${name} ${isDying ? 'keeps dying' : 'is not ready'}. The end of ${logFile}:\n${readLastLines(logFile, 15)}`,
+      );
     }
     await sleep(50);
   }
@@ -280,7 +321,7 @@ async function isReady(port: number): Promise<boolean> {
   }
 }
 
-/** How applications are kept apart on this machine. */
+/** How applications are kept separate on this machine. */
 function describeIsolation(isolation: Isolation): string {
   switch (isolation.kind) {
     case 'accounts':

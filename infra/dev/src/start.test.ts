@@ -1,5 +1,6 @@
 /**
- * Every process is killed in turn, with all of the demo content and on both queues; as root, applications have accounts of their own.
+ * Every process is killed in turn, with all of the demo content and on both queues; as root, applications have accounts
+ * of their own.
  *
  * @tier long
  * @processes
@@ -26,7 +27,9 @@ const proofsOf = (stack: TestStack): ProcessProof[] =>
   });
 
 async function listSites(stack: TestStack): Promise<number> {
-  const answer = await fetch(`${stack.demo.base_url}/v1/sites`, { headers: { authorization: `Bearer ${stack.demo.live_key}` } });
+  const answer = await fetch(`${stack.demo.base_url}/v1/sites`, {
+    headers: { authorization: `Bearer ${stack.demo.live_key}` },
+  });
   await answer.arrayBuffer();
   return answer.status;
 }
@@ -55,7 +58,8 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
     const page = await (await fetch(shop?.url ?? '')).text();
     expect(page).toContain('Mooring line');
     expect(fs.statSync(shop?.files_dir ?? '').uid >= 200_000).toBe(process.getuid?.() === 0);
-    for (const file of ['demo.json', 'master.key']) expect(fs.statSync(path.join(stack.dataDir, file)).mode & 0o777).toBe(0o600);
+    for (const file of ['demo.json', 'master.key'])
+      expect(fs.statSync(path.join(stack.dataDir, file)).mode & 0o777).toBe(0o600);
   });
 
   test('no process is given the master key or another’s secrets', () => {
@@ -79,7 +83,9 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
   });
 
   test('the role of a service enters its own database and no other one of its cluster', async () => {
-    const environments = Object.values(stack.processes()).map(({ pid }) => fs.readFileSync(`/proc/${pid}/environ`, 'utf8'));
+    const environments = Object.values(stack.processes()).map(({ pid }) =>
+      fs.readFileSync(`/proc/${pid}/environ`, 'utf8'),
+    );
     const urls = new Set(environments.flatMap((text) => /(?<=\0DATABASE_URL=)[^\0]+/.exec(text) ?? []));
     const names = [...[...urls].map((url) => new URL(url).pathname.slice(1)), 'postgres', 'template1'];
     expect(names.length).toBeGreaterThan(5);
@@ -95,15 +101,18 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
   });
 
   const itWith = queueBackend === firstBackend ? test : test.skip;
-  itWith('the example of every operation succeeds, but for those of which the contract says what the demo answers', async () => {
-    const examples = await Examples.read(stack.demo);
-    await examples.sendAll();
-    expect([...examples.succeeded, ...examples.refused].sort()).toEqual(examples.names);
-    // Nothing in a healthy demo waits for staff.
-    const kinds = ['DeletedSite', 'Database', 'Server', 'Site'];
-    const waiting = kinds.flatMap((kind) => [`abandon${kind}Workflow`, `retry${kind}Workflow`]);
-    expect([...examples.refused].sort()).toEqual(waiting.sort());
-  });
+  itWith(
+    'the example of every operation succeeds, but for those of which the contract says what the demo answers',
+    async () => {
+      const examples = await Examples.read(stack.demo);
+      await examples.sendAll();
+      expect([...examples.succeeded, ...examples.refused].sort()).toEqual(examples.names);
+      // Nothing in a healthy demo waits for staff.
+      const kinds = ['DeletedSite', 'Database', 'Server', 'Site'];
+      const waiting = kinds.flatMap((kind) => [`abandon${kind}Workflow`, `retry${kind}Workflow`]);
+      expect([...examples.refused].sort()).toEqual(waiting.sort());
+    },
+  );
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
@@ -120,7 +129,10 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
     const { demo, dataDir, supervisorPid } = stack;
     const proofs = proofsOf(stack);
     process.kill(supervisorPid, 'SIGKILL');
-    await until(() => proofs.every((proof) => !isSameProcess(proof)), { timeoutMs: 120_000, what: 'the end of every child' });
+    await until(() => proofs.every((proof) => !isSameProcess(proof)), {
+      timeoutMs: 120_000,
+      what: 'the end of every child',
+    });
     const again = await startStack({ queueBackend, dataDir, environment });
     expect(again.demo).toEqual(demo);
     expect(await listSites(again)).toBe(200);
@@ -138,7 +150,8 @@ describe('npm start -- NAME', () => {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (chunk: Buffer) => (said += chunk.toString()));
     const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
     const ready = new Promise<void>((resolve) => child.once('message', () => resolve()));
     return { child, exited, ready, said: () => said };
@@ -154,7 +167,9 @@ describe('npm start -- NAME', () => {
     const { child, exited, ready, said } = startSome(['keys'], dataDir);
     try {
       await Promise.race([ready, exited]);
-      const running: Record<string, { port: number }> = JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'));
+      const running: Record<string, { port: number }> = JSON.parse(
+        fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8'),
+      );
       expect(Object.keys(running).sort()).toEqual(['keys', 'postgres']);
       const url = /curl -s (http:\S+)/.exec(said())?.[1] ?? said();
       expect((await fetch(url)).status).toBe(200);

@@ -34,12 +34,14 @@ async function main(): Promise<void> {
   });
   try {
     const shown = names.length === 0 ? await startWithDemo(stack, config) : await startSome(stack, config, names);
-    if (isStopping()) return; // the parts of the demo that were under way have failed for that
+    if (isStopping()) return; // a demo seed that was in progress has failed only because of the stop
     const notes = [...stack.notes(), ...(traces === undefined ? [] : [`Traces: ${traces.url} shows the last 300`])];
-    process.stdout.write(`\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`);
+    process.stdout.write(
+      `\n${[...shown, ...notes.map((note) => `  ${note}`)].join('\n')}\n\nCtrl-C stops everything.\n`,
+    );
     process.send?.('ready'); // to a test that started us
   } catch (error) {
-    if (isStopping()) return; // what was under way failed because everything is going away; the signal's handler exits
+    if (isStopping()) return; // what was in progress failed because everything stops, and the handler of the signal exits
     say(error instanceof Error ? error.message : String(error));
     await stack.stop();
     process.exit(1);
@@ -49,7 +51,10 @@ async function main(): Promise<void> {
 const usage = `npm start [-- [--traces] [NAME…]]
   Everything with demo content; with names these processes and what they need, without it. --traces shows all traces in the browser.`;
 
-/** Where wanted, starts what shows traces, and has every process send all of its spans there, those of reads too. */
+/**
+ * If wanted, starts the page that shows traces, and makes every process send all of its spans to it, including those of
+ * reads.
+ */
 async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ config: DevConfig; traces?: TraceViewer }> {
   if (!isWanted) return { config };
   const common = config.commonEnvironment;
@@ -60,7 +65,10 @@ async function withTraces(config: DevConfig, isWanted: boolean): Promise<{ confi
   return { config: { ...config, commonEnvironment }, traces };
 }
 
-/** Everything, and then the demo content. Returns what is where, with one command that works as it stands. */
+/**
+ * Starts everything, and then creates the demo content. Returns a list of what is where, with one command that works as
+ * it is printed.
+ */
 async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]> {
   let demo: Demo | undefined;
   const seed = async (tell: (line: string) => void): Promise<void> => {
@@ -87,7 +95,9 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
     `  Keys, ids   ${path.join(shown, 'demo.json')}`,
     `  Processes   ${path.join(shown, 'processes.json')}`,
     `  Logs        ${path.join(shown, 'logs')}`,
-    ...(demo.unfinished ?? []).map(({ title, problem }) => `  Not done    ${title}: ${problem}. The next npm start tries again.`),
+    ...(demo.unfinished ?? []).map(
+      ({ title, problem }) => `  Not done    ${title}: ${problem}. The next npm start tries again.`,
+    ),
     '',
     'Try:',
     `  curl -s ${demo.base_url}/v1/sites -H 'Authorization: Bearer ${demo.live_key}'`,
@@ -96,7 +106,7 @@ async function startWithDemo(stack: Stack, config: DevConfig): Promise<string[]>
   ];
 }
 
-/** Some processes and what they need. Returns how to call each of them. */
+/** Starts some processes and what they need. Returns how to call each of them. */
 async function startSome(stack: Stack, config: DevConfig, names: readonly string[]): Promise<string[]> {
   await runSteps([{ title: `Starting ${names.join(', ')} and what is needed for it`, run: stack.start }]);
   const isService = (name: string): boolean => servicesWithDatabase.some((service) => service === name);
@@ -107,19 +117,22 @@ async function startSome(stack: Stack, config: DevConfig, names: readonly string
   const lines = names.flatMap((name) => [
     `  ${name} listens on ${stack.place.addressOf(name)}`,
     ...('entry' in findPlan(name).run ? [`    curl -s http://${stack.place.addressOf(name)}/readyz`] : []),
-    // The gateway would sign the request; this command does it in its place.
+    // The gateway would sign the request. Here, this command signs it.
     ...(isService(name) ? [`    SERVICE=${name} npm run dev:call METHOD PATH [BODY]`] : []),
   ]);
   return ['Up:', ...lines, `  Logs are in ${path.join(path.relative(process.cwd(), config.dataDir) || '.', 'logs')}`];
 }
 
-/** One thing that takes a while. `tell` shows a line below it while it runs. */
+/** Something that takes a while. `tell` shows a line below it while it runs. */
 interface Step {
   title: string;
   run(tell: (line: string) => void): Promise<void>;
 }
 
-/** Runs steps in order: a moving list on a terminal, one plain line for each in CI or a pipe. The first that fails ends it. */
+/**
+ * Runs steps in order: as a moving list on a terminal, and as one plain line for each step in CI or a pipe. The first
+ * step that fails ends the run.
+ */
 async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = process.stdout): Promise<void> {
   if (!output.isTTY || (process.env['CI'] ?? '') !== '') {
     for (const step of steps) {
@@ -135,7 +148,7 @@ async function runSteps(steps: readonly Step[], output: NodeJS.WriteStream = pro
         task.output = line;
       }),
   }));
-  // signals are the supervisor's: listr2 would end the process at once
+  // the supervisor handles signals, while listr2 would end the process at once
   await new Listr(tasks, { registerSignalListeners: false, rendererOptions: { collapseErrors: false } }).run();
 }
 

@@ -1,9 +1,9 @@
-/** How often it is looked whether whoever started us is still there. */
+/** How often to check whether the process that started this one still runs. */
 const parentCheckMs = 500;
 
 /**
- * Calls `stop` once, at the first of: Ctrl-C, SIGTERM, a closed terminal, the death of the process that started us (a killed npm cannot
- * pass anything on). Then exits with 0, or 1 when stopping failed.
+ * Calls `stop` once, at the first of: Ctrl-C, SIGTERM, a closed terminal, the death of the process that started this
+ * one (an npm that is killed cannot pass a signal on). Then exits with 0, or with 1 when stopping failed.
  */
 export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boolean } {
   let stopping = false;
@@ -24,7 +24,7 @@ export function stopOnSignal(stop: () => Promise<void>): { isStopping: () => boo
   setInterval(() => {
     if (process.ppid !== parent) begin();
   }, parentCheckMs).unref();
-  // with the terminal gone, writing must not be what ends us half way
+  // once the terminal is gone, writing to it must not end this process before everything is stopped
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   return { isStopping: () => stopping };
 }

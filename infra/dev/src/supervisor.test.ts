@@ -38,7 +38,13 @@ afterEach(async () => {
 function managed(name: string, script: string): ManagedProcess {
   const start = async (): Promise<Running> => {
     const child = await spawnGuarded('/bin/sh', ['-c', script], { stdio: 'ignore', signalOnOrphan: 'SIGKILL' });
-    return { port: 1234, proof: child.proof, program: script, exited: child.exited, stop: () => child.stop('SIGTERM', 500) };
+    return {
+      port: 1234,
+      proof: child.proof,
+      program: script,
+      exited: child.exited,
+      stop: () => child.stop('SIGTERM', 500),
+    };
   };
   return { name, start };
 }

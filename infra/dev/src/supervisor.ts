@@ -7,32 +7,41 @@ import type { ProcessTable } from './data-folder';
 export interface Running {
   port: number;
   proof: ProcessProof;
-  /** A text that its command line holds, to recognise a leftover by; empty when it takes care of its own leftovers. */
+  /**
+   * A text in its command line, by which a leftover is recognised. Empty when the process handles its own leftovers.
+   */
   program: string;
   exited: Promise<ChildExit>;
   stop(): Promise<void>;
 }
 
-/** A process that we want to run. `start` resolves once it is spawned, or, for a server without a /readyz, once it answers. */
+/**
+ * A process that shall run. `start` resolves once it is spawned, or, for a server without a /readyz, once it answers.
+ */
 export interface ManagedProcess {
   name: string;
   start(): Promise<Running>;
 }
 
 export interface Supervisor {
-  /** Resolves when it was started for the first time; from then on it is restarted whenever it dies. @throws when that first start fails */
+  /**
+   * Resolves when the process was started for the first time. From then on it is restarted whenever it dies. @throws
+   * when the first start fails
+   */
   keepRunning(managed: ManagedProcess): Promise<Running>;
-  /** How often a process has died since it was first started. */
+  /** How many times the process has died since it was first started. */
   deathsOf(name: string): number;
-  /** From now on nothing is started any more; who is just starting is stopped as soon as it has. */
+  /**
+   * From now on nothing is started any more. A process that is just being started is stopped as soon as it has started.
+   */
   close(): void;
-  /** Stops these processes, all at once; resolves when they have gone. */
+  /** Stops these processes, all at once. Resolves when they have ended. */
   stop(names: readonly string[]): Promise<void>;
 }
 
 const firstDelayMs = 250;
 const delayMsMax = 10_000;
-/** A process that has run this long did not die of its start. */
+/** When a process has run this long, its later death has nothing to do with its start. */
 const steadyMs = 30_000;
 
 interface Kept {
@@ -43,16 +52,26 @@ interface Kept {
   ended: Promise<void>;
 }
 
-/** Waits, or until the signal says that it is over. */
+/** Waits for this time, or until the signal aborts. */
 type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
 const pauseByClock: Pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined);
 
-/** Keeps processes running and the process table true. A first death is answered at once, quick ones in a row with growing pauses. */
-export function createSupervisor(table: ProcessTable, say: (line: string) => void, pause: Pause = pauseByClock): Supervisor {
+/**
+ * Keeps processes running, and the process table up to date. After a first death a process is started again at once.
+ * After several quick deaths in a row, the pauses grow.
+ */
+export function createSupervisor(
+  table: ProcessTable,
+  say: (line: string) => void,
+  pause: Pause = pauseByClock,
+): Supervisor {
   const processes = new Map<string, Kept>();
   let isClosed = false;
 
-  /** A full disk makes the table untrue until the next change; nobody goes without being started again for it. */
+  /**
+   * When the disk is full, the table is wrong until the next change. That must not keep any process from being started
+   * again.
+   */
   function note(change: () => void): void {
     try {
       change();
@@ -90,7 +109,8 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
     kept.running = null;
     kept.deaths += 1;
     note(() => table.down(name));
-    if (!kept.stopping.signal.aborted) say(`${name} (pid ${running.proof.pid}) ended with ${signal ?? `code ${code}`}; starting it again`);
+    if (!kept.stopping.signal.aborted)
+      say(`${name} (pid ${running.proof.pid}) ended with ${signal ?? `code ${code}`}; starting it again`);
   }
 
   async function stopOne(name: string): Promise<void> {
@@ -105,7 +125,13 @@ export function createSupervisor(table: ProcessTable, say: (line: string) => voi
   return {
     keepRunning: async (managed) => {
       if (isClosed) throw new Error('Drydock is stopping');
-      const kept: Kept = { running: null, deaths: 0, quickDeaths: 0, stopping: new AbortController(), ended: Promise.resolve() };
+      const kept: Kept = {
+        running: null,
+        deaths: 0,
+        quickDeaths: 0,
+        stopping: new AbortController(),
+        ended: Promise.resolve(),
+      };
       processes.set(managed.name, kept);
       const starting = startOnce(managed, kept);
       kept.ended = starting.then((running) => watch(managed, kept, running)).catch(() => undefined);

@@ -9,13 +9,17 @@ const place: SecretPlace = {
   sitesSocketFolder: () => '/data/sites-postgres/socket',
   setting: (_variable, fallback = '') => fallback,
   derive: (label) => `<${label}>`,
+  current: (label) => `<${label}>`,
   rotated: (label) => `<${label}>`,
+  fingerprint: () => 'fingerprint',
   adminUrl: (cluster) => `postgresql://admin:superuser@127.0.0.1:1/${cluster}`,
   queueUrl: () => 'redis://127.0.0.1:1',
   redisUrl: () => undefined,
 };
 const ours = topology.filter(({ run }) => 'entry' in run);
-const programs = new Map(ours.map(({ name, environment, secrets }) => [name, { ...environment?.(place), ...secrets?.(place) }]));
+const programs = new Map(
+  ours.map(({ name, environment, secrets }) => [name, { ...environment?.(place), ...secrets?.(place) }]),
+);
 
 function secretsOf(program: string): Set<string> {
   const environment = programs.get(program);
@@ -23,7 +27,10 @@ function secretsOf(program: string): Set<string> {
   return new Set(Object.values(environment).flatMap((value) => decodeURIComponent(value).match(/<[^>]+>/g) ?? []));
 }
 
-/** What each API shares with nobody but its worker, the gateway and keys, and what it can only look by. */
+/**
+ * The secrets that each API shares only with its worker, the gateway and keys. `readersOf` has the secrets with which
+ * it can only read.
+ */
 const ownSecrets = (service: string): string[] => [
   `<postgres:${service}>`,
   `<service:${service}>`,
@@ -31,23 +38,41 @@ const ownSecrets = (service: string): string[] => [
   `<audit:${service}>`,
 ];
 const readersOf: Readonly<Record<string, string[]>> = {
-  hosting: ['<site-host:reader>', '<s3-stand-in:backups:reader>', '<vendor-stand-in:live:reader>', '<vendor-stand-in:sandbox:reader>'],
+  hosting: [
+    '<site-host:reader>',
+    '<s3-stand-in:backups:reader>',
+    '<vendor-stand-in:live:reader>',
+    '<vendor-stand-in:sandbox:reader>',
+  ],
   databases: ['<database-host:reader>'],
-  compute: ['hetzner', 'proxmox'].flatMap((cloud) => [`<${cloud}-stand-in:live:reader>`, `<${cloud}-stand-in:sandbox:reader>`]),
+  compute: ['hetzner', 'proxmox'].flatMap((cloud) => [
+    `<${cloud}-stand-in:live:reader>`,
+    `<${cloud}-stand-in:sandbox:reader>`,
+  ]),
 };
 
-it.each(Object.keys(readersOf))('the process that answers for %s holds its own secrets and readers’, and none that destroys', (service) => {
-  expect([...secretsOf(service)].sort()).toEqual([...ownSecrets(service), ...(readersOf[service] ?? [])].sort());
-});
+it.each(Object.keys(readersOf))(
+  'the process that answers for %s holds its own secrets and readers’, and none that destroys',
+  (service) => {
+    expect([...secretsOf(service)].sort()).toEqual([...ownSecrets(service), ...(readersOf[service] ?? [])].sort());
+  },
+);
 
-it.each(Object.keys(readersOf))('the worker of %s holds what changes things, so that the difference above is one', (service) => {
-  const worker = secretsOf(`${service}-worker`);
-  expect([...secretsOf(service)].filter((secret) => secret.endsWith(':reader>')).every((secret) => !worker.has(secret))).toBe(true);
-  expect([...worker].some((secret) => !ownSecrets(service).includes(secret))).toBe(true);
-});
+it.each(Object.keys(readersOf))(
+  'the worker of %s holds what changes things, so that the difference above is one',
+  (service) => {
+    const worker = secretsOf(`${service}-worker`);
+    expect(
+      [...secretsOf(service)].filter((secret) => secret.endsWith(':reader>')).every((secret) => !worker.has(secret)),
+    ).toBe(true);
+    expect([...worker].some((secret) => !ownSecrets(service).includes(secret))).toBe(true);
+  },
+);
 
 it('only a host process holds a superuser of what it hosts, and nobody the master key', () => {
-  const holders = [...programs].filter(([, environment]) => Object.values(environment).some((value) => value.includes('superuser')));
+  const holders = [...programs].filter(([, environment]) =>
+    Object.values(environment).some((value) => value.includes('superuser')),
+  );
   expect(holders.map(([name]) => name)).toEqual(['site-host']);
 });
 
@@ -68,6 +93,12 @@ it('whoever is named in needs or calls exists, and needs have no circle', () => 
 
 it('a process is started with what it needs and nothing else', () => {
   expect(withNeeds(['keys']).map(({ name }) => name)).toEqual(['postgres', 'keys']);
-  expect(withNeeds(['databases', 'keys']).map(({ name }) => name)).toEqual(['postgres', 'redis', 'database-host', 'keys', 'databases']);
+  expect(withNeeds(['databases', 'keys']).map(({ name }) => name)).toEqual([
+    'postgres',
+    'redis',
+    'database-host',
+    'keys',
+    'databases',
+  ]);
   expect(() => withNeeds(['kyes'])).toThrow('There is no process "kyes". There are: postgres, sites-postgres, redis,');
 });

@@ -1,5 +1,5 @@
-// Every process of Drydock, once: its command, what it needs, its environment, its secrets, its network and its limits.
-// `npm start`, `npm run dev`, docker-compose.yml, the secrets of containers and the list of databases all come from here.
+// The one list of all processes of Drydock: command, needs, environment, secrets, network and limits. `npm start`,
+// `npm run dev`, docker-compose.yml, the secrets of containers and the list of databases are all made from it.
 
 import {
   accountList,
@@ -10,50 +10,15 @@ import {
   embeddedOr,
   hostingEnvironment,
   keysUrl,
-  type Place,
   queuedSecrets,
-  type SecretPlace,
-  type ServiceWithDatabase,
   s3KeysOf,
   serviceSecrets,
   servicesWithDatabase,
   urlOf,
-  type Variables,
   webhookReceivers,
   workerSecrets,
 } from './place';
-
-/**
- * Networks of containers. A process listens in its own and joins those of the processes that it needs or calls.
- * The gateway is alone in `front`, and has no way to `data`, where our databases are. `data` and `queue` have no way out to the internet.
- */
-export type Network = 'front' | 'control' | 'data' | 'queue' | 'sites' | 'managed' | 'clouds';
-
-export interface ProcessPlan {
-  name: string;
-  /** Built entry point with Node's own flags before it, or the server that the place brings. */
-  run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** These are started before it, and stopped after it. */
-  needs: readonly string[];
-  /** What it calls as well, but can start and be useful without. */
-  calls?: readonly string[];
-  /** The service whose database it uses; created and migrated before it starts. */
-  database?: ServiceWithDatabase;
-  /** Only `npm start` runs it: it stands in for something that an operator has. */
-  isEmbeddedOnly?: true;
-  /** It serves what earlier versions have made: `npm start` runs it where the data folder has its folder. */
-  isForOldData?: true;
-  network: Network;
-  /** Volumes that it writes, or, with `:ro`, only reads. Each is a folder in the data folder of `npm start`. */
-  volumes?: readonly string[];
-  /** It runs customers' things in boxes, for which its container needs namespaces. */
-  makesBoxes?: true;
-  /** Memory of its container, in MB. */
-  memoryMb: number;
-  environment?(place: Place): Variables;
-  /** Variables whose value is a secret or holds one. '' stands for a secret that the operator brings. */
-  secrets?(place: SecretPlace): Variables;
-}
+import type { ProcessPlan } from './process-plan';
 
 const dataStores: readonly ProcessPlan[] = [
   {
@@ -62,7 +27,7 @@ const dataStores: readonly ProcessPlan[] = [
     needs: [],
     network: 'data',
     memoryMb: 1_024,
-    secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:admin') }),
+    secrets: (place) => ({ POSTGRES_PASSWORD: place.current('postgres:admin') }),
   },
   {
     name: 'sites-postgres',
@@ -71,7 +36,7 @@ const dataStores: readonly ProcessPlan[] = [
     isForOldData: true,
     network: 'sites',
     memoryMb: 2_048,
-    secrets: (place) => ({ POSTGRES_PASSWORD: place.derive('postgres:sites') }),
+    secrets: (place) => ({ POSTGRES_PASSWORD: place.current('postgres:sites') }),
   },
   {
     name: 'redis',
@@ -80,11 +45,11 @@ const dataStores: readonly ProcessPlan[] = [
     network: 'queue',
     memoryMb: 512,
     // A line of its configuration: Valkey reads no secret from a file by itself, and a command line is readable by all.
-    secrets: (place) => ({ REDIS_CONFIG: `requirepass ${place.derive('redis')}` }),
+    secrets: (place) => ({ REDIS_CONFIG: `user default on resetpass ~* &* +@all >${place.rotated('redis')}` }),
   },
 ];
 
-/** Things of customers, and the emulators of providers. */
+/** The hosts of what customers have, and the emulators of providers. */
 const hosts: readonly ProcessPlan[] = [
   {
     name: 's3-stand-in',
@@ -95,7 +60,9 @@ const hosts: readonly ProcessPlan[] = [
     memoryMb: 256,
     environment: (place) => ({
       STATE_DIR: place.folderOf('s3'),
-      BUCKETS: JSON.stringify(Object.values(buckets).map((name) => ({ name, hasObjectLock: name === buckets.backups }))),
+      BUCKETS: JSON.stringify(
+        Object.values(buckets).map((name) => ({ name, hasObjectLock: name === buckets.backups })),
+      ),
     }),
     secrets: (place) => ({
       ADMIN_TOKEN: place.derive('s3-stand-in:admin'),
@@ -122,7 +89,7 @@ const hosts: readonly ProcessPlan[] = [
     isEmbeddedOnly: true,
     network: 'clouds',
     memoryMb: 256,
-    // Its jobs take three seconds here, minutes at a real vendor.
+    // Its jobs take three seconds here, and minutes at a real vendor.
     environment: (place) => ({ STATE_DIR: place.folderOf('vendor'), JOB_SECONDS: '3' }),
     secrets: (place) => ({
       ACCOUNT_KEYS: accountList(place, 'vendor-stand-in'),
@@ -205,17 +172,19 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     memoryMb: 512,
     environment: (place) => ({ ...keysUrl(place), ...drainTime(place), ...webhookReceivers(place) }),
-    // It takes the audit entries of every other service.
+    // It receives the audit entries of every other service.
     secrets: (place) => ({
       ...serviceSecrets('keys', place),
       WEBHOOK_SECRET: place.rotated('webhooks'),
       AUDIT_TOKEN_SECRETS: JSON.stringify(
-        Object.fromEntries(servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.rotated(`audit:${name}`)])),
+        Object.fromEntries(
+          servicesWithDatabase.filter((name) => name !== 'keys').map((name) => [name, place.rotated(`audit:${name}`)]),
+        ),
       ),
     }),
   },
   {
-    // It sends webhooks. It calls addresses of customers' choice, and holds nothing but what it signs with.
+    // It sends webhooks. It calls addresses that customers choose, so the only secret it has is the one for signatures.
     name: 'keys-worker',
     run: { entry: 'services/keys/dist/worker.js' },
     needs: ['postgres'],
@@ -226,7 +195,7 @@ const services: readonly ProcessPlan[] = [
     secrets: (place) => ({ DATABASE_URL: databaseUrl(place, 'keys'), WEBHOOK_SECRET: place.rotated('webhooks') }),
   },
   {
-    // It looks at the site host, into the bucket and at the vendor, each by a credential that can change nothing.
+    // It reads the site host, the bucket and the vendor, each with a credential that cannot change anything.
     name: 'hosting',
     run: { entry: 'services/hosting/dist/server.js' },
     needs: ['postgres', 'redis', 'site-host', 's3-stand-in', 'vendor-stand-in'],
@@ -238,7 +207,7 @@ const services: readonly ProcessPlan[] = [
     environment: (place) => ({
       ...hostingEnvironment(place),
       ...drainTime(place),
-      // Nobody's name servers know the demo's domains.
+      // No name server knows the demo's domains.
       DOMAIN_PROOF: place.isEmbedded ? 'skipped' : place.setting('DOMAIN_PROOF', 'required'),
     }),
     secrets: (place) => ({
@@ -260,8 +229,8 @@ const services: readonly ProcessPlan[] = [
     network: 'control',
     volumes: ['backups', 'spool'],
     memoryMb: 1_024,
-    // glibc keeps an arena per thread: two are enough for the archive's threads and save about 13 MB. It asks the kernel for each
-    // buffer over 128 kB and gives it back at once: kept, they cost a fifth less of an extraction's time.
+    // glibc has an arena for each thread. Two are enough for the archive's threads, and save about 13 MB. It gives each
+    // buffer over 128 kB back to the kernel at once. When such buffers are kept, an extraction takes a fifth less time.
     environment: (place) => ({
       ...hostingEnvironment(place),
       SPOOL_DIR: place.folderOf('spool'),
@@ -295,7 +264,7 @@ const services: readonly ProcessPlan[] = [
     }),
   },
   {
-    // Only the worker has tokens that change machines.
+    // Only the worker has tokens that can change machines.
     name: 'compute-worker',
     run: { entry: 'services/compute/dist/worker.js' },
     needs: ['postgres', 'redis', 'hetzner-stand-in', 'proxmox-stand-in'],
@@ -329,11 +298,18 @@ const services: readonly ProcessPlan[] = [
     database: 'databases',
     network: 'control',
     memoryMb: 512,
-    environment: (place) => ({ ...keysUrl(place), ...drainTime(place), DATABASE_HOST_URL: urlOf(place, 'database-host') }),
-    secrets: (place) => ({ ...queuedSecrets('databases', place), DATABASE_HOST_READER_SECRET: place.rotated('database-host:reader') }),
+    environment: (place) => ({
+      ...keysUrl(place),
+      ...drainTime(place),
+      DATABASE_HOST_URL: urlOf(place, 'database-host'),
+    }),
+    secrets: (place) => ({
+      ...queuedSecrets('databases', place),
+      DATABASE_HOST_READER_SECRET: place.rotated('database-host:reader'),
+    }),
   },
   {
-    // Only the worker opens archives, and changes what is on the host.
+    // Only the worker opens archives and changes what is on the host.
     name: 'databases-worker',
     run: { entry: 'services/databases/dist/worker.js' },
     needs: ['postgres', 'redis', 'database-host'],
@@ -355,21 +331,26 @@ const services: readonly ProcessPlan[] = [
   },
   {
     name: 'gateway',
-    // Requests live for a millisecond: room for them to die young takes a fifth off what each costs. At most 192 MB.
+    // Requests live for a millisecond. More room for young objects makes each a fifth cheaper. At most 192 MB.
     run: { flags: ['--max-semi-space-size=64'], entry: 'services/gateway/dist/server.js' },
     needs: [...servicesWithDatabase, 'redis'],
     network: 'front',
     memoryMb: 512,
     environment: (place) => ({
-      ...Object.fromEntries(servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)])),
+      ...Object.fromEntries(
+        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_URL`, urlOf(place, service)]),
+      ),
       ...drainTime(place, 'GATEWAY_DRAIN_SECONDS'),
       DRYDOCK_RATE_LIMIT_SCALE: place.setting('DRYDOCK_RATE_LIMIT_SCALE', '1'),
       TRUSTED_PROXIES: place.setting('TRUSTED_PROXIES'),
     }),
-    // It signs its calls to each service with that service's own secret.
+    // It signs its calls to each service with the secret of that service.
     secrets: (place) => ({
       ...Object.fromEntries(
-        servicesWithDatabase.map((service) => [`${service.toUpperCase()}_TOKEN_SECRET`, place.rotated(`internal-token:${service}`)]),
+        servicesWithDatabase.map((service) => [
+          `${service.toUpperCase()}_TOKEN_SECRET`,
+          place.rotated(`internal-token:${service}`),
+        ]),
       ),
       REDIS_URL: place.redisUrl() ?? '',
     }),
@@ -381,11 +362,12 @@ export const topology: readonly ProcessPlan[] = [...dataStores, ...hosts, ...ser
 /** @throws with the list of names */
 export function findPlan(name: string): ProcessPlan {
   const plan = topology.find((each) => each.name === name);
-  if (plan === undefined) throw new Error(`There is no process "${name}". There are: ${topology.map((each) => each.name).join(', ')}.`);
+  if (plan === undefined)
+    throw new Error(`There is no process "${name}". There are: ${topology.map((each) => each.name).join(', ')}.`);
   return plan;
 }
 
-/** These processes and, transitively, all that they need; in the order of the topology. */
+/** These processes and everything that they need, directly or indirectly, in the order of the topology. */
 export function withNeeds(names: readonly string[]): ProcessPlan[] {
   const found = new Set<ProcessPlan>();
   const add = (name: string): void => {

@@ -13,7 +13,9 @@ let folder: string;
 let said: string[];
 let watch: TypeWatch;
 const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
-/** Newer than the end of any compiler: a file that is saved while one is at work has everything compiled anew, rightly. */
+/**
+ * Newer than the end of any compiler: a file that is saved while one is at work has everything compiled anew, rightly.
+ */
 const writeNewer = (text: string, name: string): void => {
   const draft = path.join(folder, 'draft');
   const later = Date.now() / 1_000 + 3_600;
@@ -34,7 +36,12 @@ beforeEach(async () => {
   fs.mkdirSync(path.join(folder, 'src'));
   write('export const port: number = 1;\n');
   said = [];
-  watch = await watchTypes({ name: 'keys', project: folder, sources: [path.join(folder, 'src')], say: (line) => said.push(line) });
+  watch = await watchTypes({
+    name: 'keys',
+    project: folder,
+    sources: [path.join(folder, 'src')],
+    say: (line) => said.push(line),
+  });
   await until(() => compiled().includes('port = 1'), { what: 'the first code' });
 });
 afterEach(async () => {
@@ -52,13 +59,16 @@ test('code with a type error is told and never compiled; the last good code stay
   await until(() => said.at(-1) === 'keys has no type errors any more', { what: 'the good news' });
 });
 
-test.each([100, 300, 500, 700])('a file that is saved again %d ms later, while the compiler is at work, is compiled again', async (ms) => {
-  write('export const port: number = 4;\n');
-  await sleep(ms);
-  write('export const port: number = 5;\n');
-  await until(() => compiled().includes('port = 5'), { what: 'the code that was saved last' });
-  expect(said).toEqual([]);
-});
+test.each([100, 300, 500, 700])(
+  'a file that is saved again %d ms later, while the compiler is at work, is compiled again',
+  async (ms) => {
+    write('export const port: number = 4;\n');
+    await sleep(ms);
+    write('export const port: number = 5;\n');
+    await until(() => compiled().includes('port = 5'), { what: 'the code that was saved last' });
+    expect(said).toEqual([]);
+  },
+);
 
 test('a file that is removed is missed by its importer alone: nothing else is compiled anew', async () => {
   const output = (name: string): string => path.join(folder, `dist/${name}.js`);
@@ -67,7 +77,9 @@ test('a file that is removed is missed by its importer alone: nothing else is co
   const before = fs.statSync(output('port')).mtimeMs;
   fs.rmSync(path.join(folder, 'src/host.ts'));
   writeNewer("import { host } from './host';\nexport const url = host;\n", 'url');
-  await until(() => said.some((line) => line.includes("Cannot find module './host'")), { what: 'the complaint of the importer' });
+  await until(() => said.some((line) => line.includes("Cannot find module './host'")), {
+    what: 'the complaint of the importer',
+  });
   writeNewer('export const url = 2;\n', 'url');
   await until(() => fs.existsSync(output('url')), { what: 'the mended importer' });
   expect(fs.statSync(output('port')).mtimeMs).toBe(before);

@@ -16,7 +16,7 @@ export interface TypeWatchOptions {
   /** Folders whose files are watched. */
   sources: readonly string[];
   say: (line: string) => void;
-  /** Called after the first compilation, whatever it found, and after every later one without a type error. */
+  /** Called after the first compilation, with or without errors, and after every later one without a type error. */
   onCompiled?: () => void;
 }
 
@@ -24,16 +24,18 @@ export interface TypeWatchOptions {
 const quietMs = 100;
 const stopTimeoutMs = 5_000;
 
-/** What the compiler reads. The files that an editor keeps beside it, such as `.port.ts.swp`, start nothing. */
+/** Files that the compiler reads. Those that an editor keeps beside them, such as `.port.ts.swp`, start nothing. */
 const isSource = (file: string): boolean => file.endsWith('.ts');
-/** When the file was written. One that is gone counts as new: the compiler sees by itself that it is gone. */
-const writtenAtMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+/** When the file was written. A file that is gone counts as new, because the compiler notices that by itself. */
+const writtenAtMs = (file: string): number =>
+  fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
 
 /**
- * Compiles a project whenever a file of `sources` changes, and shows every type error. The compiler writes nothing while there is one
- * (`noEmitOnError`), so a process that runs the project goes on with the last code that had none, and the developer is told so.
- * It compiles by itself because the watch mode of TypeScript 7 misses changes, and does not use Node's recursive `fs.watch`, which loses
- * a file for good once an editor has replaced it by a rename.
+ * Compiles a project whenever a file of `sources` changes, and shows every type error. While there is an error the
+ * compiler writes nothing (`noEmitOnError`). A process that runs the project then keeps running the last code without
+ * errors, and the developer is told that. This compiles by itself because the watch mode of TypeScript 7 misses
+ * changes. It does not use Node's recursive `fs.watch`, which loses a file for good after an editor has replaced it by
+ * a rename.
  */
 export async function watchTypes({ name, project, sources, say, onCompiled }: TypeWatchOptions): Promise<TypeWatch> {
   const stopping = new AbortController();
@@ -45,17 +47,22 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
   const changed = new Set<string>();
 
   async function compileOnce(isWhole: boolean): Promise<void> {
-    compiler = await spawnGuarded(inRepo('node_modules/.bin/tsc'), ['-b', '--pretty', 'false', ...(isWhole ? ['--force'] : [])], {
-      cwd: project,
-      stdio: ['ignore', 'pipe', 'inherit'],
-      signalOnOrphan: 'SIGTERM',
-      isWrapper: true,
-    });
+    compiler = await spawnGuarded(
+      inRepo('node_modules/.bin/tsc'),
+      ['-b', '--pretty', 'false', ...(isWhole ? ['--force'] : [])],
+      {
+        cwd: project,
+        stdio: ['ignore', 'pipe', 'inherit'],
+        signalOnOrphan: 'SIGTERM',
+        isWrapper: true,
+      },
+    );
     let output = '';
     compiler.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    // At `close` everything that it said has been read, and what it started has ended too: until then that may write.
+    // At `close`, all of its output has been read, and the processes that it started have ended. Until then those may
+    // still write.
     const [code]: (number | null)[] = await once(compiler.process, 'close');
     if (stopping.signal.aborted) return;
     if (code !== 0) say(`${output.trimEnd()}\n${name} has type errors: it goes on with the last code that had none`);
@@ -65,8 +72,9 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
   }
 
   /**
-   * One compiler at a time. `tsc -b` takes a file that is older than its output for compiled. One that was written while the last compiler
-   * ran may be older and not compiled: then the next compiler takes everything anew.
+   * One compiler at a time. `tsc -b` thinks that a file which is older than its output is compiled. A file that was
+   * written while the last compiler ran may be older than the output and still not be compiled. Then the next compiler
+   * compiles everything again.
    */
   async function compileWhileWanted(): Promise<void> {
     while (isWanted) {
@@ -94,7 +102,9 @@ export async function watchTypes({ name, project, sources, say, onCompiled }: Ty
       if (files.length > 0) compile(files);
     };
   };
-  const watchers = await Promise.all(sources.map((folder) => subscribe(folder, tell(folder), { ignore: ['**/*.test.ts'] })));
+  const watchers = await Promise.all(
+    sources.map((folder) => subscribe(folder, tell(folder), { ignore: ['**/*.test.ts'] })),
+  );
   compile([]);
   return {
     stop: async () => {

@@ -29,7 +29,7 @@ export const protocol: ControlProtocol<'box_is_full'> = {
   Refusal: BoxError,
 };
 
-/** What the boxes of the test do. */
+/** The work of the test's boxes. */
 export interface Levers {
   put: (text: string) => Promise<unknown>;
 }
@@ -41,21 +41,30 @@ export interface BoxHost {
   readerSecret: string;
   levers: Levers;
   client: ControlClient;
-  clientWith(change: { secret?: string; role?: 'parties' | 'readers'; url?: string; deadlineMs?: number }): ControlClient;
-  /** A call by hand: signed as `signed` says, sent as it is. */
-  send(method: string, callPath: string, sent: { body?: string; signed?: { path?: string; body?: string } }): Promise<Response>;
+  clientWith(change: {
+    secret?: string;
+    role?: 'parties' | 'readers';
+    url?: string;
+    deadlineMs?: number;
+  }): ControlClient;
+  /** Sends a call by hand: with a token as `signed` says, and the body unchanged. */
+  send(
+    method: string,
+    callPath: string,
+    sent: { body?: string; signed?: { path?: string; body?: string } },
+  ): Promise<Response>;
   close(): Promise<void>;
 }
 
 interface BoxOptions {
-  /** What its jobs do. */
+  /** The work of its jobs. */
   kinds?: Record<string, AnyJobKind>;
-  /** The folder of a host before this one. Left out, the host has a folder of its own, which goes with it. */
+  /** The folder of an earlier host. When left out, the host has a folder of its own, which is removed with it. */
   folder?: string;
   now?: () => Date;
 }
 
-/** The smallest host there can be, both ends of it real. */
+/** The smallest host that is possible, with both of its ends real. */
 export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions = {}): Promise<BoxHost> {
   const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'drydock-boxes-')));
   const secret = randomBytes(32).toString('hex');
@@ -93,7 +102,8 @@ export async function startBoxHost({ kinds = {}, folder: kept, now }: BoxOptions
     check,
   });
   const { url } = await listen(server, 0, '127.0.0.1');
-  const clientWith: BoxHost['clientWith'] = (change) => createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
+  const clientWith: BoxHost['clientWith'] = (change) =>
+    createControlClient(protocol, { url, secret, deadlineMs: 30_000, ...change });
   const client = clientWith({});
   return {
     url,

@@ -77,22 +77,35 @@ test('a tree comes back with contents, modes, times, symlinks and hard links', a
 test('an archive in a folder reads as it was written', async () => {
   const [site, folder] = [buildSite(), freshFolder()];
   const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };
-  const { manifestMac } = await pack({ roots: [directoryRoot('files', site)], sink: folderSink(folder), key, identity, createdAt });
+  const { manifestMac } = await pack({
+    roots: [directoryRoot('files', site)],
+    sink: folderSink(folder),
+    key,
+    identity,
+    createdAt,
+  });
   const expected = { archiveId: 'one', siteId: 'site', orgId: 'org', manifestMac };
   expect(describeTree(await restore([{ source: folderSource(folder), expected }]))).toEqual(describeTree(site));
 });
 
-const fileName = fc.string({ minLength: 1, maxLength: 12 }).filter((name) => !/[/\0]/.test(name) && name !== '.' && name !== '..');
+const fileName = fc
+  .string({ minLength: 1, maxLength: 12 })
+  .filter((name) => !/[/\0]/.test(name) && name !== '.' && name !== '..');
 const randomTree = fc.dictionary(
   fileName,
-  fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.dictionary(fileName, fc.uint8Array({ maxLength: 50 }), { maxKeys: 6 })),
+  fc.oneof(
+    fc.uint8Array({ maxLength: 200 }),
+    fc.dictionary(fileName, fc.uint8Array({ maxLength: 50 }), { maxKeys: 6 }),
+  ),
   {
     maxKeys: 10,
   },
 );
 
 /** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
-const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)) };
+const seeded = {
+  seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
+};
 
 test('any tree comes back as it was', async () => {
   await fc.assert(
@@ -142,7 +155,12 @@ test('an increment of an unchanged tree holds no entry', async () => {
   const site = buildSite();
   const full = await packDirectory(site);
   const second = await packDirectory(site, [full]);
-  expect((await verifyChain([full, second], key))[1]).toMatchObject({ entries: 0, segments: 0, sequence: 2, base_id: 'archive-1' });
+  expect((await verifyChain([full, second], key))[1]).toMatchObject({
+    entries: 0,
+    segments: 0,
+    sequence: 2,
+    base_id: 'archive-1',
+  });
   expect(describeTree(await restore([full, second]))).toEqual(describeTree(site));
 });
 
@@ -237,7 +255,13 @@ test('every link comes back as it was, wherever it leads, and nothing is followe
   const outside = freshFolder();
   writeFileSync(join(outside, 'canary'), 'not mine');
   mkdirSync(join(site, 'a'));
-  const links = { absolute: outside, inside: join(site, 'a'), upwards: '../outside', 'a/detour': '../a/../a', dangling: '/nowhere/at/all' };
+  const links = {
+    absolute: outside,
+    inside: join(site, 'a'),
+    upwards: '../outside',
+    'a/detour': '../a/../a',
+    dangling: '/nowhere/at/all',
+  };
   for (const [name, target] of Object.entries(links)) symlinkSync(target, join(site, name));
   const link = await packDirectory(site);
   const target = join(freshFolder(), 'target');
@@ -259,7 +283,10 @@ test('a tree of a thousand folders comes back to its last one', async () => {
   expect(readFileSync(join(target, deep, 'bottom'), 'utf8')).toBe('deep');
 });
 
-/** Goes down step by step and leaves a file at the bottom: no call takes such a path. Without `cd`, which asks for the whole path. */
+/**
+ * Goes down step by step and leaves a file at the bottom: no call takes such a path. Without `cd`, which asks for the
+ * whole path.
+ */
 function makeDeep(site: string, name: string, depth: number): void {
   const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;
   expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);
@@ -320,7 +347,13 @@ function accessList(...rows: [tag: number, rights: number, id: number][]): Buffe
 }
 
 const nobody = 0xffffffff;
-const sharedList = accessList([1, 7, nobody], [2, 5, process.getuid?.() ?? 0], [4, 0, nobody], [16, 5, nobody], [32, 0, nobody]);
+const sharedList = accessList(
+  [1, 7, nobody],
+  [2, 5, process.getuid?.() ?? 0],
+  [4, 0, nobody],
+  [16, 5, nobody],
+  [32, 0, nobody],
+);
 
 /** Files and folders with everything that an attribute can be. */
 function buildAttributes(site: string): void {
@@ -333,7 +366,11 @@ function buildAttributes(site: string): void {
     setAttribute(join(site, 'plain'), 'user.comment', Buffer.from([0, 255, 10])),
     setAttribute(join(site, 'plain'), 'user.empty', Buffer.alloc(0)),
     setAttribute(join(site, 'closed'), 'user.mime', Buffer.from('text/plain')),
-    setAttribute(Buffer.concat([Buffer.from(join(site, 'name-')), Buffer.from([0xe9])]), 'user.\u00ff', Buffer.alloc(1500, 7)),
+    setAttribute(
+      Buffer.concat([Buffer.from(join(site, 'name-')), Buffer.from([0xe9])]),
+      'user.\u00ff',
+      Buffer.alloc(1500, 7),
+    ),
     setAttribute(join(site, 'shared'), 'user.folder', Buffer.from('yes')),
     setAttribute(join(site, 'listed'), 'system.posix_acl_access', sharedList),
     setAttribute(join(site, 'shared'), 'system.posix_acl_access', sharedList),
@@ -364,7 +401,11 @@ test('an increment takes a path whose attributes alone have changed', async () =
 test('what an archive does not keep of a path is said, and the path is kept', async () => {
   const site = freshFolder();
   writeFileSync(join(site, 'able'), 'x');
-  const isAble = setAttribute(join(site, 'able'), 'security.capability', Buffer.from('0100000200040000000000000000000000000000', 'hex'));
+  const isAble = setAttribute(
+    join(site, 'able'),
+    'security.capability',
+    Buffer.from('0100000200040000000000000000000000000000', 'hex'),
+  );
   const { entries, skipped } = await packNowhere(site);
   const able = isAble ? [{ path: 'able', reason: 'its file capabilities were left out' }] : [];
   expect(skipped).toEqual(able);
@@ -433,7 +474,9 @@ test('a file that changes while it is packed is recorded as it was read', async 
   const growing = setInterval(() => appendFileSync(log, 'b'.repeat(1000)), 1);
   try {
     const link = await packDirectory(site);
-    await expect(verifyArchive(link.source, key, link.expected, { contents: true })).resolves.toMatchObject({ entries: 1 });
+    await expect(verifyArchive(link.source, key, link.expected, { contents: true })).resolves.toMatchObject({
+      entries: 1,
+    });
   } finally {
     clearInterval(growing);
   }

@@ -18,13 +18,13 @@ export interface CraftedEntry extends Partial<Entry> {
 export interface Craft {
   entries: CraftedEntry[];
   kind?: 'tree' | 'stream';
-  /** Last word on the manifest, before it is sealed properly. */
+  /** Changes the manifest as the last step before it is sealed properly. */
   manifest?: (manifest: Manifest) => Manifest;
   /** Last word on the objects. */
   objects?: (archive: MemoryArchive) => void;
 }
 
-/** An archive by somebody who holds the key and means harm: sealed properly, whatever it says. */
+/** An archive made by an attacker who holds the key: properly sealed, whatever it says. */
 export async function craftArchive(craft: Craft): Promise<ArchiveLink & { source: MemoryArchive }> {
   const source = new MemoryArchive();
   const keys = archiveKeysOf(craftKey, randomBytes(16), 'crafted');

@@ -1,14 +1,29 @@
 import { createHash } from 'node:crypto';
-import { type BigIntStats, closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+} from 'node:fs';
 import { cPath, cString, libc } from '../src/files/libc';
 import { fileCallPath } from '../src/format/path-bytes';
 
-/** Sets an attribute of a path as it is given, and says whether the file system took it. */
+/**
+ * Sets an attribute on a path, which is given in the form of the file calls. Returns whether the file system accepted
+ * it.
+ */
 export function setAttribute(location: string | Buffer, name: string, value: Buffer): boolean {
   return libc !== null && libc.lsetxattr(cPath(location), cString(name), value, value.length, 0) === 0;
 }
 
-/** Everything about every path below a directory, one line each: what a restore has to bring back. Names are bytes, one character each. */
+/**
+ * Everything about every path below a directory, one line each: all that a restore must bring back. Names are bytes,
+ * one character each.
+ */
 export function describeFully(directory: string, skip: ReadonlySet<string> = new Set()): string[] {
   const firstNames = new Map<string, string>();
   const lines: string[] = [];
@@ -19,7 +34,8 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
       const location = fileCallPath(`${directory}/${path}`);
       const stat = lstatSync(location, { bigint: true });
       const inode = `${stat.dev}:${stat.ino}`;
-      const shared = stat.isDirectory() || stat.nlink === 1n ? '' : ` ${stat.nlink} names, first ${firstNames.get(inode) ?? path}`;
+      const shared =
+        stat.isDirectory() || stat.nlink === 1n ? '' : ` ${stat.nlink} names, first ${firstNames.get(inode) ?? path}`;
       if (!firstNames.has(inode)) firstNames.set(inode, path);
       const facts = `${(stat.mode & 0o177777n).toString(8)} ${stat.uid}:${stat.gid} ${stat.mtimeNs}${shared}${attributesOf(location)}`;
       lines.push(`${path} ${facts} ${contentOf(location, stat)}`);
@@ -30,7 +46,10 @@ export function describeFully(directory: string, skip: ReadonlySet<string> = new
   return lines;
 }
 
-/** As the kernel lists them, values in hex; the marks of a security module are the machine's. */
+/**
+ * As the kernel lists them, with values in hex. The marks of a security module are left out, because they belong to the
+ * machine.
+ */
 function attributesOf(location: string | Buffer): string {
   if (libc === null || lstatSync(location).isSymbolicLink()) return '';
   const [names, value] = [Buffer.alloc(65_536), Buffer.alloc(65_536)];
@@ -53,12 +72,13 @@ function contentOf(location: string | Buffer, stat: BigIntStats): string {
   return `${stat.size} bytes${stat.blocks * 512n + 65_536n < stat.size ? ' with holes' : ''} ${sha256Of(location)}`;
 }
 
-/** In pieces: a file with holes is larger than what memory takes. */
+/** Reads in pieces: a file with holes may be larger than the memory. */
 function sha256Of(location: string | Buffer): string {
   const file = openSync(location, constants.O_RDONLY);
   const [digest, piece] = [createHash('sha256'), Buffer.alloc(2 ** 20)];
   try {
-    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) digest.update(piece.subarray(0, read));
+    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece))
+      digest.update(piece.subarray(0, read));
   } finally {
     closeSync(file);
   }

@@ -24,7 +24,10 @@ export class MemoryArchive implements ArchiveSink, ArchiveSource {
   }
 }
 
-/** The reason for which a promise rejects; fails when it does not, or with anything but an ArchiveError. */
+/**
+ * The reason for which a promise rejects. Fails when the promise does not reject, or rejects with anything but an
+ * ArchiveError.
+ */
 export async function reasonOf(promise: Promise<unknown>): Promise<ArchiveReason> {
   try {
     await promise;

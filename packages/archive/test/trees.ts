@@ -23,7 +23,7 @@ export function removeFolders(): void {
   for (const folder of folders.splice(0)) removeFolder(folder);
 }
 
-/** An ordinary user cannot empty a folder that is read-only, so each becomes writable first. */
+/** An ordinary user cannot empty a read-only folder, so each folder becomes writable first. */
 export function removeFolder(folder: string): void {
   makeWritable(Buffer.from(folder));
   rmSync(folder, { recursive: true });
@@ -37,7 +37,10 @@ function makeWritable(folder: Buffer): void {
   }
 }
 
-/** Everything below a directory that a restore has to bring back, one line per path. Times to the microsecond, as far as Node sets them. */
+/**
+ * Everything below a directory that a restore must bring back, one line per path. Times are to the microsecond, which
+ * is what Node can set.
+ */
 export function describeTree(directory: string): string[] {
   const names = listNames(directory, '');
   const lines = names.map((path) => {
@@ -56,7 +59,9 @@ function listNames(directory: string, below: string): string[] {
   const location = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(below, 'latin1')]);
   return readdirSync(location, { encoding: 'latin1' }).flatMap((name) => {
     const path = below + name;
-    const isDirectory = lstatSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, 'latin1')])).isDirectory();
+    const isDirectory = lstatSync(
+      Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(path, 'latin1')]),
+    ).isDirectory();
     return isDirectory ? [path, ...listNames(directory, `${path}/`)] : [path];
   });
 }
@@ -65,12 +70,19 @@ export interface PackedLink extends ArchiveLink {
   source: MemoryArchive;
 }
 
-/** Packs a directory as root `files` into memory, on top of a chain or in full. */
-export async function packDirectory(directory: string, parent: ArchiveLink[] = [], more: PackRoot[] = []): Promise<PackedLink> {
+/** Packs a directory as root `files` into memory: on top of a chain, or as a full archive. */
+export async function packDirectory(
+  directory: string,
+  parent: ArchiveLink[] = [],
+  more: PackRoot[] = [],
+): Promise<PackedLink> {
   const source = new MemoryArchive();
   const sequence = parent.length + 1;
   const identity = { archiveId: `archive-${sequence}`, siteId: 'site', orgId: 'org', sequence };
   const roots = [directoryRoot('files', directory), ...more];
   const result = await pack({ roots, sink: source, key, identity, createdAt, ...(parent.length > 0 && { parent }) });
-  return { source, expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac } };
+  return {
+    source,
+    expected: { archiveId: identity.archiveId, siteId: 'site', orgId: 'org', manifestMac: result.manifestMac },
+  };
 }

@@ -8,7 +8,7 @@ import { clean, type Format, isObject, print, printNext, recordOf, tableOf } fro
 import { openSession, type Session } from './session';
 import { ask, canAsk, openProgress, tell } from './terminal';
 
-/** Options of every command and of some, as commander reads them. */
+/** Options of every command and of some commands, as commander reads them. */
 export interface Options {
   [name: string]: unknown;
   output: Format;
@@ -53,13 +53,23 @@ const pick = (value: unknown, columns: readonly string[] | undefined): unknown =
   columns === undefined
     ? value
     : Object.fromEntries(
-        columns.map((name) => [name, name.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), value)]),
+        columns.map((name) => [
+          name,
+          name.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), value),
+        ]),
       );
 
-async function printPage(session: Session, id: OperationId, input: Input, first: unknown, { output, all }: Options): Promise<void> {
+async function printPage(
+  session: Session,
+  id: OperationId,
+  input: Input,
+  first: unknown,
+  { output, all }: Options,
+): Promise<void> {
   const { items: name = 'data' } = operations[id];
   const itemsOf = (page: unknown): unknown[] => (isObject(page) && Array.isArray(page[name]) ? page[name] : []);
-  const cursorOf = (page: unknown): unknown => (isObject(page) && isObject(page['page']) ? page['page']['next_cursor'] : null);
+  const cursorOf = (page: unknown): unknown =>
+    isObject(page) && isObject(page['page']) ? page['page']['next_cursor'] : null;
   const items = itemsOf(first);
   let last = first;
   while (all === true && typeof cursorOf(last) === 'string') {
@@ -73,27 +83,33 @@ async function printPage(session: Session, id: OperationId, input: Input, first:
   if (output === 'table' && typeof next === 'string') tell(`There are more: --all, or --cursor ${clean(next)}`);
 }
 
-/** What the call would do, in lines; empty where nothing is said of it. */
+/** The preflight's answer in lines; empty if it is none. */
 function preflightLines(found: unknown): string[] {
   if (!isObject(found)) return [];
   const { would, resource, point, space, refusal, findings } = found;
-  const bytes = (value: unknown): string => (typeof value === 'number' ? `${(value / 1e6).toFixed(1)} MB` : 'an unknown number of bytes');
+  const bytes = (value: unknown): string =>
+    typeof value === 'number' ? `${(value / 1e6).toFixed(1)} MB` : 'an unknown number of bytes';
   return [
     String(would),
     `  Of        ${String(resource)}`,
     ...(isObject(point) ? [`  Point     ${String(point['id'])}, the state of ${String(point['taken_at'])}`] : []),
-    ...(isObject(space) ? [`  Space     needs ${bytes(space['needed_bytes'])}, has ${bytes(space['free_bytes'])}`] : []),
+    ...(isObject(space)
+      ? [`  Space     needs ${bytes(space['needed_bytes'])}, has ${bytes(space['free_bytes'])}`]
+      : []),
     ...(Array.isArray(findings) ? findings.filter(isObject).map(findingLine) : []),
-    ...(isObject(refusal) ? [`  Refused   ${String(refusal['title'])}. ${String(refusal['detail'])} (${String(refusal['code'])})`] : []),
+    ...(isObject(refusal)
+      ? [`  Refused   ${String(refusal['title'])}. ${String(refusal['detail'])} (${String(refusal['code'])})`]
+      : []),
     '  Undo      none: no call takes it back',
   ].map(clean);
 }
 const findingLine = ({ level, code, detail }: Record<string, unknown>): string =>
   `  ${String(level).padEnd(8)}  ${String(detail)} (${String(code)})`;
 
-/** Ends the command where the call would be refused now. */
+/** Ends the command when the call would be refused now. */
 function stopAtRefusal(preflight: unknown): void {
-  if (isObject(preflight) && isObject(preflight['refusal'])) throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
+  if (isObject(preflight) && isObject(preflight['refusal']))
+    throw new ShownError(exitCodeOfStatus(Number(preflight['refusal']['status'])));
 }
 
 async function dryRun(session: Session, id: OperationId, input: Input, format: Format): Promise<void> {
@@ -104,38 +120,49 @@ async function dryRun(session: Session, id: OperationId, input: Input, format: F
   stopAtRefusal(preflight);
 }
 
-/** Shows what would happen and asks for the name of what it would happen to. */
-async function confirm(session: Session, id: OperationId, asks: NonNullable<CommandPlan['asks']>, input: Input): Promise<void> {
+/** Shows what would happen, and asks the user to type the name of what it would happen to. */
+async function confirm(
+  session: Session,
+  id: OperationId,
+  asks: NonNullable<CommandPlan['asks']>,
+  input: Input,
+): Promise<void> {
   const twin = dryRunFor(id);
   const last = Object.values(input.path).at(-1) ?? '';
   const target = asks === 'argument' ? { id: last } : await session.call(asks, { path: input.path, query: {} });
   const preflight = twin === undefined ? undefined : await session.call(twin, input);
-  for (const line of preflight === undefined ? [`${clean(operations[id].summary)}.`] : preflightLines(preflight)) tell(line);
+  for (const line of preflight === undefined ? [`${clean(operations[id].summary)}.`] : preflightLines(preflight))
+    tell(line);
   stopAtRefusal(preflight);
   const name = nameOf(target);
-  if ((await ask(`Type ${name} to go on: `)) !== name) throw new UsageError('That is not its name, so nothing was done');
+  if ((await ask(`Type ${name} to go on: `)) !== name)
+    throw new UsageError('That is not its name, so nothing was done');
 }
 
-/** A domain where there is one: two sites may have the same name. */
+/** A domain, if there is one, because two sites may have the same name. */
 function nameOf(target: unknown): string {
   const { primary_domain, label, name, id } = isObject(target) ? target : {};
-  // A name of nothing that can be seen would be confirmed by nothing.
+  // A name without any visible character could be confirmed by typing nothing.
   const names = [primary_domain, label, name, id].map((one) => (typeof one === 'string' ? clean(one).trim() : ''));
   return names.find((one) => one !== '') ?? 'yes';
 }
 
 const stepOf = ({ steps }: Workflow): string => steps.find(({ status }) => status === 'running')?.name ?? '';
-const progressOf = (workflow: Workflow): string => `${workflow.kind}  ${workflow.progress} %  ${stepOf(workflow)}`.trimEnd();
+const progressOf = (workflow: Workflow): string =>
+  `${workflow.kind}  ${workflow.progress} %  ${stepOf(workflow)}`.trimEnd();
 const workflowColumns = ['id', 'kind', 'subject.type', 'subject.id', 'status', 'progress', 'created_at', 'finished_at'];
 
 /**
- * Long work that was accepted: waits for it on a terminal or where it is told to, and prints one document of the answer and the workflow, also where waiting ends early.
- * The answer may hold what is never shown again, such as a password.
+ * For long work that the server accepted. Waits for it on a terminal, or where it is told to wait. Then prints one
+ * document with the answer and the workflow, also when waiting ends early. The answer may hold something that is never
+ * shown again, such as a password.
  */
 async function follow(session: Session, answer: unknown, plan: CommandPlan, options: Options): Promise<void> {
   const path = session.location();
   if (path === null) throw new Error('the answer names no workflow');
-  const isWaiting = options.detach !== true && (options.wait === true || options.timeout !== undefined || process.stdout.isTTY === true);
+  const isWaiting =
+    options.detach !== true &&
+    (options.wait === true || options.timeout !== undefined || process.stdout.isTTY === true);
   const interrupted = new AbortController();
   const stop = (): void => interrupted.abort(new InterruptedError('interrupted; the work goes on'));
   process.on('SIGINT', stop);
@@ -206,7 +233,7 @@ async function watchEvents(session: Session, { query }: Input, { output, timeout
   }
 }
 
-/** A stream without an event is one of work that had ended. */
+/** A stream without any event belongs to work that had already ended. */
 async function watchEnded(session: Session, path: string, format: Format): Promise<void> {
   const workflow = await session.drydock.wait(path);
   await printNext(format, workflow, () => clean(`${workflow.status}  ${progressOf(workflow)}`));

@@ -14,14 +14,14 @@ export function planOf(id: OperationId): CommandPlan {
 
 export const commandOf = (id: OperationId): string => planOf(id).command;
 
-/** The operation that says what this one would do. */
+/** The operation that shows, without changing anything, what this operation would do. */
 export const dryRunFor = (id: OperationId): OperationId | undefined =>
   operationIds.find((other) => {
     const plan = plans[other];
     return 'dryRunOf' in plan && plan.dryRunOf === id;
   });
 
-/** The command that follows a workflow, by the workflow's path. */
+/** The command that follows the workflow at this path. */
 export function watchOf(path: string): string {
   for (const id of operationIds.filter((id) => operations[id].isStream)) {
     const pattern = operations[id].path.replace(/\/events$/, '').replace(/\{\w+\}/g, '([^/?]+)');
@@ -39,10 +39,10 @@ export function parseDuration(text: string): number {
   return Number(digits) * (seconds[unit] ?? 1) * 1_000;
 }
 
-/** Runs an operation with the arguments and options of its command. */
+/** Runs an operation with the arguments and options that its command was given. */
 export type Run = (id: OperationId, given: readonly string[], options: Record<string, unknown>) => Promise<void>;
 
-/** Every command of the contract, below `program`. */
+/** Adds the command of every operation of the contract to `program`. */
 export function addOperations(program: Command, run: Run): void {
   const known = new Map<string, Command>([['', program]]);
   const groupOf = (words: readonly string[]): Command => {
@@ -66,9 +66,11 @@ export function addOperations(program: Command, run: Run): void {
 
 function addOperation(command: Command, id: OperationId, { asks, follow }: CommandPlan, run: Run): void {
   const operation = operations[id];
-  // The contract tells of a stream how it is read; the command reads it.
+  // The summary in the contract says how to read the stream. The help of a command says what the command does.
   const ofStream =
-    id === 'watchEvents' ? 'Print each event as it comes, until Ctrl-C' : 'Print each state of a workflow until it has ended';
+    id === 'watchEvents'
+      ? 'Print each event as it comes, until Ctrl-C'
+      : 'Print each state of a workflow until it has ended';
   const summary = operation.isStream ? ofStream : operation.summary;
   command.summary(summary).description(`${summary}.\n${operation.description}`);
   addFields(command, operation);
@@ -78,13 +80,16 @@ function addOperation(command: Command, id: OperationId, { asks, follow }: Comma
     command.option('--detach', 'return when it is accepted; so it is where stdout is no terminal');
   }
   if (operation.isLong || operation.isStream || follow !== undefined) {
-    const timeout = new Option('--timeout <time>', 'wait no longer than this, such as 90s or 10m; the work goes on').argParser(
-      parseDuration,
-    );
+    const timeout = new Option(
+      '--timeout <time>',
+      'wait no longer than this, such as 90s or 10m; the work goes on',
+    ).argParser(parseDuration);
     command.addOption(operation.isLong ? timeout.conflicts('detach') : timeout);
   }
   if (follow !== undefined)
-    command.addOption(new Option('-f, --follow', 'print each as it comes, until Ctrl-C').conflicts(['all', 'limit', 'cursor']));
+    command.addOption(
+      new Option('-f, --follow', 'print each as it comes, until Ctrl-C').conflicts(['all', 'limit', 'cursor']),
+    );
   if (asks !== undefined) command.option('-y, --yes', 'do it without asking for the name');
   if (dryRunFor(id) !== undefined) command.option('--dry-run', 'say what it would do, and change nothing');
   command.action(() => run(id, command.args, command.optsWithGlobals()));

@@ -1,21 +1,28 @@
 import type { OperationId } from './generated/contract';
 
 export interface CommandPlan {
-  /** The words of the command; arguments and options come from the contract. */
+  /** The words of the command. Its arguments and options come from the contract. */
   command: string;
-  /** Columns of its table: those of a list, or of the answer that begins long work. Left out: every field, and of long work its workflow. */
+  /**
+   * Columns of the table that is printed: of a list, or of the answer that starts long work. When left out: every
+   * field, and for long work the fields of its workflow.
+   */
   columns?: readonly string[];
   /**
-   * It destroys or replaces something, and asks for the name of it: as this operation answers it, or the last argument itself for `argument`.
+   * The command destroys or replaces something, and asks the user to type that thing's name. This operation answers the
+   * name. With `argument`, the name is the last argument.
    */
   asks?: OperationId | 'argument';
-  /** Its group alone means it: `drydock events` is `drydock events list`. */
+  /** The name of the group alone runs this command: `drydock events` is `drydock events list`. */
   isDefault?: boolean;
-  /** With `--follow` this stream is read in its place. */
+  /** With the option `--follow`, this stream is read instead. */
   follow?: OperationId;
 }
 
-/** An operation that is an option of another one's command: it says what that would do, and changes nothing. */
+/**
+ * An operation that is an option of another operation's command. It shows what that command would do, and changes
+ * nothing.
+ */
 export interface DryRun {
   dryRunOf: OperationId;
 }
@@ -28,7 +35,7 @@ const database = ['id', 'label', 'engine', 'engine_version', 'size', 'status', '
 const snapshot = ['id', 'description', 'status', 'size_gb', 'created_at'];
 const key = ['id', 'name', 'prefix', 'sandbox', 'last_used_at', 'created_at'];
 
-/** The command of every operation of the contract. The build fails where one has none. */
+/** The command of every operation of the contract. The build fails when an operation has none. */
 export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   getMe: { command: 'whoami', columns: ['key.name', 'key.prefix', 'org.name', 'org.id', 'mode', 'scopes'] },
 
@@ -112,7 +119,10 @@ export const plans: Readonly<Record<OperationId, CommandPlan | DryRun>> = {
   takeDatabaseBackup: { command: 'databases backups take', columns: backup },
   getDatabaseBackup: { command: 'databases backups get' },
 
-  listWorkflows: { command: 'workflows list all', columns: ['id', 'kind', 'status', 'resource', 'created_at', 'updated_at'] },
+  listWorkflows: {
+    command: 'workflows list all',
+    columns: ['id', 'kind', 'status', 'resource', 'created_at', 'updated_at'],
+  },
   getWorkflow: { command: 'workflows find' },
   listSiteWorkflows: { command: 'workflows list site', columns: workflow },
   getSiteWorkflow: { command: 'workflows get site' },

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander';
 import { listNames } from './contexts';
 
-/** What each shell is told. All of them ask `drydock __complete`, so that what they offer is what this version takes. */
+/** The script for each shell. All of them ask `drydock __complete`, so that they offer what this version takes. */
 const scripts = {
   bash: `_drydock() {
   local line
@@ -36,7 +36,7 @@ const shells = Object.keys(scripts);
 type Candidate = readonly [word: string, description: string];
 const bare = (words: readonly string[]): Candidate[] => words.map((word) => [word, '']);
 
-/** What may stand in place of the last of these words. */
+/** The words that could replace the last, unfinished one. */
 export function candidatesFor(program: Command, words: readonly string[]): Candidate[] {
   const unfinished = words.at(-1) ?? '';
   let command = program;
@@ -52,7 +52,8 @@ export function candidatesFor(program: Command, words: readonly string[]): Candi
 
 function offersOf(command: Command, awaited: Option | undefined, unfinished: string): Candidate[] {
   if (awaited !== undefined) return bare(awaited.long === '--context' ? listNames() : (awaited.argChoices ?? []));
-  if (unfinished.startsWith('-')) return [...optionsOf(command), ...help].map(({ long, description }) => [long ?? '', description]);
+  if (unfinished.startsWith('-'))
+    return [...optionsOf(command), ...help].map(({ long, description }) => [long ?? '', description]);
   if (command.name() === 'completion') return bare(shells);
   if (command.parent?.name() === 'contexts' && ['use', 'remove'].includes(command.name())) return bare(listNames());
   return command
@@ -68,7 +69,7 @@ const optionsOf = (command: Command): Option[] => [
   ...(command.parent === null ? [] : optionsOf(command.parent)),
 ];
 
-/** `drydock completion SHELL`, and the command that its scripts ask. */
+/** The command `drydock completion SHELL`, and the command that its scripts call. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')

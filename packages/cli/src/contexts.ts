@@ -24,7 +24,7 @@ const fileOf = ({ folder }: Config): string => path.join(folder, 'contexts.json'
 const keyPattern = /^dd_(?:live|test)_[\x21-\x7e]+$/;
 const isLoopback = (host: string): boolean => /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
 
-/** The contexts of this user. Throws where others could read the keys, or put others in their place. */
+/** The contexts of this user. Throws when other users could read the keys, or could replace them. */
 function readContexts(config: Config): Contexts {
   const file = fileOf(config);
   let text: string;
@@ -47,7 +47,8 @@ function readContexts(config: Config): Contexts {
 
 function refuseOpenToOthers(file: string, { mode, uid }: fs.Stats, forbidden: number, wanted: string): void {
   const own = process.geteuid?.();
-  if (own !== undefined && uid !== own) throw new UsageError(`${file} belongs to another user, so its keys are not used`);
+  if (own !== undefined && uid !== own)
+    throw new UsageError(`${file} belongs to another user, so its keys are not used`);
   if (own !== undefined && (mode & forbidden) !== 0)
     throw new UsageError(
       `${file} is open to other users, so its keys are not used. chmod ${wanted} ${file} closes it; rotate the keys that were in it`,
@@ -62,7 +63,8 @@ function parseContexts(file: string, text: string): Contexts {
     // It is said below.
   }
   const contexts: Contexts = { current: null, contexts: {} };
-  if (!isObject(found) || !isObject(found['contexts'])) throw new UsageError(`${file} holds no contexts. Remove it and add them again`);
+  if (!isObject(found) || !isObject(found['contexts']))
+    throw new UsageError(`${file} holds no contexts. Remove it and add them again`);
   for (const [name, context] of Object.entries(found['contexts'])) {
     if (!isObject(context) || typeof context['url'] !== 'string' || typeof context['key'] !== 'string')
       throw new UsageError(`${file} has no url or no key for ${name}`);
@@ -72,7 +74,10 @@ function parseContexts(file: string, text: string): Contexts {
   return contexts;
 }
 
-/** Written beside and renamed: a command that is killed leaves the old contexts or the new ones. */
+/**
+ * Writes a file beside the old one and renames it. A command that is killed leaves either the old contexts or the new
+ * ones.
+ */
 function writeContexts(config: Config, contexts: Contexts): void {
   fs.mkdirSync(config.folder, { recursive: true, mode: 0o700 });
   const beside = `${fileOf(config)}.${crypto.randomUUID()}`;
@@ -80,21 +85,28 @@ function writeContexts(config: Config, contexts: Contexts): void {
   fs.renameSync(beside, fileOf(config));
 }
 
-/** What to call and with which key: the context that is asked for, else the environment, else the current context. */
+/**
+ * Finds the installation to call and the key for it: the named context, otherwise the environment, otherwise the
+ * current context.
+ */
 export function findTarget(name: string | undefined, config: Config = readConfig()): Target {
   const { url, key } = config;
   if (name === undefined && (url !== undefined || key !== undefined)) {
-    // A key must not go to an installation that it was not given for.
-    if (url === undefined || key === undefined) throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
+    // A key must only be sent to the installation that it was given for.
+    if (url === undefined || key === undefined)
+      throw new UsageError('Set DRYDOCK_URL and DRYDOCK_KEY both, or neither and use a context');
     if (!keyPattern.test(key)) throw new UsageError('DRYDOCK_KEY is no key: one begins with dd_live_ or dd_test_');
     return { url: originOf(url), key, from: 'DRYDOCK_URL and DRYDOCK_KEY' };
   }
   const { current, contexts } = readContexts(config);
   const wanted = name ?? current;
   if (wanted === null)
-    throw new UsageError('No installation is named. Add one with drydock contexts add NAME --url URL, or set DRYDOCK_URL and DRYDOCK_KEY');
+    throw new UsageError(
+      'No installation is named. Add one with drydock contexts add NAME --url URL, or set DRYDOCK_URL and DRYDOCK_KEY',
+    );
   const context = Object.hasOwn(contexts, wanted) ? contexts[wanted] : undefined;
-  if (context === undefined) throw new UsageError(`There is no context ${wanted}; drydock contexts list has those that there are`);
+  if (context === undefined)
+    throw new UsageError(`There is no context ${wanted}; drydock contexts list shows all of them`);
   return { ...context, from: `context ${wanted}` };
 }
 
@@ -112,7 +124,7 @@ async function readKey(url: string): Promise<string> {
   return key;
 }
 
-/** Names of the contexts, for completion; none where they cannot be read. */
+/** Names of the contexts, for completion. Empty when they cannot be read. */
 export function listNames(): string[] {
   try {
     return Object.keys(readContexts(readConfig()).contexts);
@@ -135,7 +147,7 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
       const url = originOf(given);
       const { protocol, hostname } = new URL(url);
       if (protocol === 'http:' && !isLoopback(hostname))
-        tell(`${url} is not encrypted: whoever is in between reads the key. Use https where you can.`);
+        tell(`${url} is not encrypted: anybody on the way can read the key. Use https if you can.`);
       const known = readContexts(config);
       const key = await readKey(url);
       writeContexts(config, { current: known.current ?? name, contexts: { ...known.contexts, [name]: { url, key } } });
@@ -146,7 +158,11 @@ export function addContextCommands(contexts: Command, formatOf: (command: Comman
     .description('The installations that are kept, without their keys')
     .action(async (_options: unknown, command: Command) => {
       const known = readContexts(config);
-      const items = Object.entries(known.contexts).map(([name, { url }]) => ({ name, url, current: name === known.current }));
+      const items = Object.entries(known.contexts).map(([name, { url }]) => ({
+        name,
+        url,
+        current: name === known.current,
+      }));
       await print(formatOf(command), items, () => tableOf(['name', 'url', 'current'], items));
     });
   const change = (name: string, make: (known: Contexts) => Contexts): void => {

@@ -8,7 +8,7 @@ interface Check {
   check: string;
   result: 'ok' | 'warning' | 'failed';
   detail: string;
-  /** What to do about it. */
+  /** Advice for the user. */
   next?: string;
   exitCode?: number;
 }
@@ -16,7 +16,10 @@ interface Check {
 const timeoutMs = 10_000;
 const clockToleranceSeconds = 60;
 
-/** Looks at all that a command needs, in the order in which it needs it, and says of each what to do. Ends with the code of the first that fails. */
+/**
+ * Checks everything that a command needs, in the order in which a command needs it, and says for each failure what to
+ * do. Ends with the exit code of the first check that fails.
+ */
 export async function runDoctor(context: string | undefined, format: Format): Promise<void> {
   const checks: Check[] = [];
   const target = findTarget(context);
@@ -28,12 +31,16 @@ export async function runDoctor(context: string | undefined, format: Format): Pr
   }
   const shown = checks.map(({ exitCode: _hidden, ...check }) => check);
   const advice = checks.flatMap(({ check, next }) => (next === undefined ? [] : [`\n${check}: ${clean(next)}`]));
-  await print(format, shown, () => `${tableOf(['check', 'result', 'detail'], shown)}${advice.join('')}${advice.length > 0 ? '\n' : ''}`);
+  await print(
+    format,
+    shown,
+    () => `${tableOf(['check', 'result', 'detail'], shown)}${advice.join('')}${advice.length > 0 ? '\n' : ''}`,
+  );
   const failed = checks.find(({ result }) => result === 'failed');
   if (failed !== undefined) throw new ShownError(failed.exitCode ?? exitCodes.unavailable);
 }
 
-/** Asks without the key: these pages need none. */
+/** Sends no key: these pages do not need one. */
 const ask = ({ url }: Target, path: string): Promise<Response> =>
   fetch(new URL(path, url), { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
 
@@ -64,15 +71,16 @@ function checkClock(date: string | null, localMs: number): Check {
       check: 'clock',
       result: 'warning',
       detail: 'the answer has no date',
-      next: 'Something in between removes the Date of answers.',
+      next: 'A proxy removes the Date header of answers.',
     };
-  if (Math.abs(seconds) <= clockToleranceSeconds) return { check: 'clock', result: 'ok', detail: 'as the server has it' };
+  if (Math.abs(seconds) <= clockToleranceSeconds)
+    return { check: 'clock', result: 'ok', detail: "the same as the server's" };
   const detail = `${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the server`;
   return {
     check: 'clock',
     result: 'warning',
     detail,
-    next: 'Set the clock of this machine, such as by NTP; certificates and times are judged by it.',
+    next: 'Set the clock of this machine, for example by NTP: certificates are checked against it.',
   };
 }
 
@@ -84,10 +92,13 @@ async function checkVersion(target: Target): Promise<Check> {
     const paths = isObject(document) && isObject(document['paths']) ? Object.values(document['paths']) : [];
     const ids = paths
       .filter(isObject)
-      .flatMap((methods) => Object.values(methods).flatMap((one) => (isObject(one) ? [String(one['operationId'])] : [])));
+      .flatMap((methods) =>
+        Object.values(methods).flatMap((one) => (isObject(one) ? [String(one['operationId'])] : [])),
+      );
     const unknown = ids.filter((id) => !Object.hasOwn(operations, id)).length;
     const missing = Object.keys(operations).filter((id) => !ids.includes(id)).length;
-    if (there === version && unknown === 0 && missing === 0) return { check, result: 'ok', detail: `${version}, the same operations` };
+    if (there === version && unknown === 0 && missing === 0)
+      return { check, result: 'ok', detail: `${version}, the same operations` };
     const detail = `there ${String(there)}, here ${version}; ${unknown} operations have no command here, ${missing} commands no operation there`;
     return { check, result: 'warning', detail, next: 'Use the drydock of the same release as the installation.' };
   } catch (error) {
@@ -95,7 +106,7 @@ async function checkVersion(target: Target): Promise<Check> {
       check,
       result: 'warning',
       detail: `/openapi.json cannot be read: ${messageOf(error).trim()}`,
-      next: 'What is at the address may be no Drydock.',
+      next: 'The server at this address may not be Drydock.',
     };
   }
 }
@@ -109,12 +120,19 @@ async function checkReady(target: Target): Promise<Check> {
     const bad = parts.flatMap(([name, state]) => (state === 'ok' ? [] : [`${name} ${String(state)}`]));
     if (response.ok && bad.length === 0) return { check, result: 'ok', detail: 'all services' };
     const detail = bad.join(', ') || `/readyz answers ${response.status}`;
-    const next = 'What these services do waits or is refused with 503. Those who run the installation see it in /readyz.';
+    const next =
+      'What these services do waits or is refused with 503. Those who run the installation see it in /readyz.';
     return response.ok
       ? { check, result: 'warning', detail, next }
       : { check, result: 'failed', detail, next, exitCode: exitCodes.unavailable };
   } catch (error) {
-    return { check, result: 'failed', detail: messageOf(error).trim(), next: 'Try again in a minute.', exitCode: exitCodes.unavailable };
+    return {
+      check,
+      result: 'failed',
+      detail: messageOf(error).trim(),
+      next: 'Try again in a minute.',
+      exitCode: exitCodes.unavailable,
+    };
   }
 }
 
@@ -127,7 +145,7 @@ async function checkKey({ drydock }: Session): Promise<Check> {
       check: 'key',
       result: 'warning',
       detail,
-      next: 'The key may do nothing. drydock keys mint with --scope makes one that may, with a key that holds it.',
+      next: 'The key has no permissions. Mint another one with drydock keys mint --scope, using a key that holds the scope.',
     };
   } catch (error) {
     const exitCode = exitCodeOf(error);

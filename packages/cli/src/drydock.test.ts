@@ -33,17 +33,25 @@ describe('the commands', () => {
   const contract = JSON.parse(fs.readFileSync(path.resolve(__dirname, '../../../docs/openapi.json'), 'utf8')) as {
     paths: Record<string, Record<string, { operationId: string }>>;
   };
-  const ids = Object.values(contract.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+  const ids = Object.values(contract.paths).flatMap((methods) =>
+    Object.values(methods).map(({ operationId }) => operationId),
+  );
   const program = buildProgram();
   const find = (words: string) =>
-    words.split(' ').reduce<typeof program | undefined>((at, word) => at?.commands.find((command) => command.name() === word), program);
+    words
+      .split(' ')
+      .reduce<typeof program | undefined>(
+        (at, word) => at?.commands.find((command) => command.name() === word),
+        program,
+      );
 
   it('reach every operation of docs/openapi.json, each with its summary, its arguments and an option for every field', () => {
     expect(ids.length).toBeGreaterThan(90);
     expect(ids.toSorted()).toEqual([...operationIds].sort());
     const unreachable = operationIds.filter((id) => {
       const plan = plans[id];
-      if ('dryRunOf' in plan) return !find((plans[plan.dryRunOf] as CommandPlan).command)?.options.some(({ long }) => long === '--dry-run');
+      if ('dryRunOf' in plan)
+        return !find((plans[plan.dryRunOf] as CommandPlan).command)?.options.some(({ long }) => long === '--dry-run');
       const command = find(plan.command);
       const fields = operations[id].fields.filter(({ place }) => place !== 'path').length;
       return (
@@ -60,7 +68,8 @@ describe('the commands', () => {
   });
 
   it('ask first wherever something is deleted, replaced, rotated or given up', () => {
-    const isDestructive = (id: string): boolean => /^(delete|restore|rollBack|rebuild|upgrade|abandon|rotate|revoke)/.test(id);
+    const isDestructive = (id: string): boolean =>
+      /^(delete|restore|rollBack|rebuild|upgrade|abandon|rotate|revoke)/.test(id);
     const hasDryRun = Object.values(plans).flatMap((plan) => ('dryRunOf' in plan ? [plan.dryRunOf] : []));
     const silent = operationIds.filter((id) => {
       const plan = plans[id];
@@ -74,7 +83,8 @@ describe('the commands', () => {
   it.each(operationIds.flatMap((id) => ('dryRunOf' in plans[id] ? [[id, plans[id].dryRunOf] as const] : [])))(
     'take a dry run with the arguments of the real one: %s is of %s',
     (twin, real) => {
-      const namesOf = (id: typeof twin): string[] => operations[id].fields.map(({ place, steps }) => `${place} ${steps.join('.')}`);
+      const namesOf = (id: typeof twin): string[] =>
+        operations[id].fields.map(({ place, steps }) => `${place} ${steps.join('.')}`);
       expect(namesOf(twin)).toEqual(namesOf(real));
     },
   );
@@ -82,8 +92,21 @@ describe('the commands', () => {
 
 describe('a call', () => {
   it('has its fields from options, and those of --body under them', async () => {
-    bench.answers = { 'POST /v1/sites': [{ ...accepted, body: site('a') }], [`GET ${workflowPath}`]: [{ body: workflow('running', 1) }] };
-    const words = ['sites', 'create', '--name', 'A', '--domain', 'a.test', '--plan-backup-retention-days', '7', '--no-plan-daily-backups'];
+    bench.answers = {
+      'POST /v1/sites': [{ ...accepted, body: site('a') }],
+      [`GET ${workflowPath}`]: [{ body: workflow('running', 1) }],
+    };
+    const words = [
+      'sites',
+      'create',
+      '--name',
+      'A',
+      '--domain',
+      'a.test',
+      '--plan-backup-retention-days',
+      '7',
+      '--no-plan-daily-backups',
+    ];
     expect(await bench.run([...words, '--idempotency-key', 'mine'])).toMatchObject({ code: 0 });
     expect(bench.seen[0]).toMatchObject({
       call: 'POST /v1/sites',
@@ -92,20 +115,48 @@ describe('a call', () => {
       idempotencyKey: 'mine',
     });
     bench.seen = [];
-    await bench.run(['sites', 'create', '--body', '-', '--name', 'B'], { input: JSON.stringify({ name: 'A', primary_domain: 'a.test' }) });
+    await bench.run(['sites', 'create', '--body', '-', '--name', 'B'], {
+      input: JSON.stringify({ name: 'A', primary_domain: 'a.test' }),
+    });
     expect(bench.seen[0]?.body).toEqual({ name: 'B', primary_domain: 'a.test' });
     bench.answers = { 'POST /v1/api-keys': [{ status: 201, body: { token: 'dd_test_new_token' } }] };
     bench.seen = [];
-    const minted = await bench.run(['keys', 'mint', '--name', 'k', '--scope', 'a', '--scope', 'b', '--org', 'null', '--sandbox']);
+    const minted = await bench.run([
+      'keys',
+      'mint',
+      '--name',
+      'k',
+      '--scope',
+      'a',
+      '--scope',
+      'b',
+      '--org',
+      'null',
+      '--sandbox',
+    ]);
     expect(bench.seen[0]?.body).toEqual({ name: 'k', scopes: ['a', 'b'], org_id: null, sandbox: true });
     expect(minted.stdout).toContain('dd_test_new_token');
   });
 
   it('takes a secret from a file or stdin, and has no option for the secret itself', async () => {
     bench.answers = { 'PUT /v1/sites/site-1/offsite': [{ body: { configured: true } }] };
-    const words = ['offsite', 'set', 'site-1', '--endpoint', 'https://s3.test', '--region', 'r', '--bucket', 'b', '--access-key-id', 'id'];
+    const words = [
+      'offsite',
+      'set',
+      'site-1',
+      '--endpoint',
+      'https://s3.test',
+      '--region',
+      'r',
+      '--bucket',
+      'b',
+      '--access-key-id',
+      'id',
+    ];
     expect(await bench.run([...words, '--secret-access-key', 'x'])).toMatchObject({ code: 2 });
-    expect(await bench.run([...words, '--secret-access-key-file', '-'], { input: 'hidden\n' })).toMatchObject({ code: 0 });
+    expect(await bench.run([...words, '--secret-access-key-file', '-'], { input: 'hidden\n' })).toMatchObject({
+      code: 0,
+    });
     expect(bench.seen.map(({ body }) => body)).toMatchObject([{ secret_access_key: 'hidden' }]);
   });
 
@@ -128,7 +179,10 @@ describe('a call', () => {
     expect(one.stdout.split('\n')).toHaveLength(3);
     expect(one.stderr).toBe('There are more: --all, or --cursor next\n');
     const all = await bench.run(['sites', 'list', '--limit', '1', '--all', '-o', 'json']);
-    expect(JSON.parse(all.stdout)).toEqual({ data: [site('a'), site('b')], page: { next_cursor: null, has_more: false, limit: 50 } });
+    expect(JSON.parse(all.stdout)).toEqual({
+      data: [site('a'), site('b')],
+      page: { next_cursor: null, has_more: false, limit: 50 },
+    });
   });
 
   it('shows nothing of a server that could drive the terminal', async () => {
@@ -136,7 +190,14 @@ describe('a call', () => {
     bench.answers = {
       'GET /v1/sites': [page([site(name)])],
       'GET /v1/sites/a': [
-        { status: 422, body: { ...problem(422, 'invalid_request'), detail: name, errors: [{ pointer: name, code: 'x', detail: name }] } },
+        {
+          status: 422,
+          body: {
+            ...problem(422, 'invalid_request'),
+            detail: name,
+            errors: [{ pointer: name, code: 'x', detail: name }],
+          },
+        },
       ],
     };
     const { stdout } = await bench.run(['sites', 'list']);
@@ -147,7 +208,10 @@ describe('a call', () => {
 });
 
 describe('the exit code', () => {
-  const long = (...states: unknown[]) => ({ [restoreCall]: [accepted], [`GET ${workflowPath}`]: states.map((body) => ({ body })) });
+  const long = (...states: unknown[]) => ({
+    [restoreCall]: [accepted],
+    [`GET ${workflowPath}`]: states.map((body) => ({ body })),
+  });
   const confirmed = [...restore, '--yes', '--wait'];
 
   it('is 0 for what is done, also for long work that was waited for', async () => {
@@ -186,7 +250,12 @@ describe('the exit code', () => {
   });
 
   it('is 2 for a destructive command without --yes where nobody can be asked; nothing is sent', async () => {
-    for (const words of [restore, ['sites', 'delete', 's'], ['keys', 'rotate', 'k'], ['workflows', 'abandon', 'site', 's', 'w']])
+    for (const words of [
+      restore,
+      ['sites', 'delete', 's'],
+      ['keys', 'rotate', 'k'],
+      ['workflows', 'abandon', 'site', 's', 'w'],
+    ])
       expect(await bench.run(words)).toMatchObject({ code: 2, stderr: expect.stringContaining('Give --yes') });
     expect(bench.seen).toEqual([]);
   });
@@ -216,7 +285,10 @@ describe('the exit code', () => {
       undo: false,
     };
     bench.answers = { [`${restoreCall}/preflight`]: [{ body: preflight }, { body: { ...preflight, refusal: null } }] };
-    expect(await bench.run([...restore, '--dry-run'])).toMatchObject({ code: 5, stdout: expect.stringContaining('Refused') });
+    expect(await bench.run([...restore, '--dry-run'])).toMatchObject({
+      code: 5,
+      stdout: expect.stringContaining('Refused'),
+    });
     expect(await bench.run([...restore, '--dry-run'])).toMatchObject({ code: 0 });
   });
 
@@ -228,42 +300,64 @@ describe('the exit code', () => {
     expect(stderr).toContain('drydock workflows watch site site-1 workflow-1');
   });
 
-  it.each(['failed', 'needs_attention'])('is 7 for long work that is %s, with its code and what to do', async (status) => {
-    bench.answers = long(workflow(status, 40, problem(422, 'backup_tampered')));
-    const { code, stderr } = await bench.run(confirmed);
-    expect(code).toBe(7);
-    expect(stderr).toContain('drydock: A title. Do this. (backup_tampered, workflow workflow-1)\n');
-  });
+  it.each(['failed', 'needs_attention'])(
+    'is 7 for long work that is %s, with its code and what to do',
+    async (status) => {
+      bench.answers = long(workflow(status, 40, problem(422, 'backup_tampered')));
+      const { code, stderr } = await bench.run(confirmed);
+      expect(code).toBe(7);
+      expect(stderr).toContain('drydock: A title. Do this. (backup_tampered, workflow workflow-1)\n');
+    },
+  );
 
   it('is 8 where no answer comes, and where something else answers', async () => {
-    expect(await bench.run(['sites', 'list'], { env: { DRYDOCK_URL: 'http://127.0.0.1:1', DRYDOCK_KEY: key } })).toMatchObject({
+    expect(
+      await bench.run(['sites', 'list'], { env: { DRYDOCK_URL: 'http://127.0.0.1:1', DRYDOCK_KEY: key } }),
+    ).toMatchObject({
       code: 8,
       stdout: '',
     });
-    bench.answers = { 'POST /v1/sites/s/domain/prove': [{ status: 502, text: '<h1>\u001b[2J', headers: { 'content-type': 'text/html' } }] };
-    expect(await bench.run(['sites', 'domain', 'prove', 's'])).toMatchObject({ code: 8, stderr: expect.not.stringContaining('\u001b') });
+    bench.answers = {
+      'POST /v1/sites/s/domain/prove': [
+        { status: 502, text: '<h1>\u001b[2J', headers: { 'content-type': 'text/html' } },
+      ],
+    };
+    expect(await bench.run(['sites', 'domain', 'prove', 's'])).toMatchObject({
+      code: 8,
+      stderr: expect.not.stringContaining('\u001b'),
+    });
   });
 });
 
 describe('workflows watch', () => {
-  const event = (id: number, state: unknown): string => `id: ${id}\nevent: workflow\ndata: ${JSON.stringify(state)}\n\n`;
+  const event = (id: number, state: unknown): string =>
+    `id: ${id}\nevent: workflow\ndata: ${JSON.stringify(state)}\n\n`;
 
   it.each([
     ['succeeded', 0],
     ['failed', 7],
   ])('prints each state; of one that %s it ends with %i', async (status, code) => {
     const stream =
-      event(1, workflow('running', 40)) + event(2, workflow(status, 100, status === 'failed' ? problem(422, 'step_failed') : null));
+      event(1, workflow('running', 40)) +
+      event(2, workflow(status, 100, status === 'failed' ? problem(422, 'step_failed') : null));
     bench.answers = {
-      [`GET ${workflowPath}/events`]: [{ text: stream, headers: { 'content-type': 'text/event-stream' } }, { status: 204 }],
+      [`GET ${workflowPath}/events`]: [
+        { text: stream, headers: { 'content-type': 'text/event-stream' } },
+        { status: 204 },
+      ],
     };
     const outcome = await bench.run(['workflows', 'watch', 'site', 'site-1', 'workflow-1']);
-    expect(outcome).toMatchObject({ code, stdout: `running  restore_site_backup  40 %  stage\n${status}  restore_site_backup  100 %\n` });
+    expect(outcome).toMatchObject({
+      code,
+      stdout: `running  restore_site_backup  40 %  stage\n${status}  restore_site_backup  100 %\n`,
+    });
   });
 
   it('ends with 6 when it takes longer than --timeout', async () => {
     bench.answers = {
-      [`GET ${workflowPath}/events`]: [{ text: event(1, workflow('running', 40)), headers: { 'content-type': 'text/event-stream' } }],
+      [`GET ${workflowPath}/events`]: [
+        { text: event(1, workflow('running', 40)), headers: { 'content-type': 'text/event-stream' } },
+      ],
     };
     const words = ['workflows', 'watch', 'site', 'site-1', 'workflow-1', '--timeout', '1'];
     expect(await bench.run(words)).toMatchObject({ code: 6, stdout: expect.stringContaining('40 %') });
@@ -271,7 +365,13 @@ describe('workflows watch', () => {
 });
 
 describe('events', () => {
-  const event = (id: string) => ({ id, type: 'card.create', at: '2026-11-23T10:00:00.000Z', resource: `/v1/cards/${id}`, workflow: null });
+  const event = (id: string) => ({
+    id,
+    type: 'card.create',
+    at: '2026-11-23T10:00:00.000Z',
+    resource: `/v1/cards/${id}`,
+    workflow: null,
+  });
   const sent = (id: string) => `id: ${id}\nevent: card.create\ndata: ${JSON.stringify(event(id))}\n\n`;
   const stream = (text: string) => ({
     text: `id: start\nevent: ready\ndata: {}\n\n${text}`,
@@ -286,7 +386,10 @@ describe('events', () => {
   });
 
   it('alone are the list, and with --follow the stream', async () => {
-    bench.answers = { 'GET /v1/events': [page([event('a')])], 'GET /v1/events/stream?type=card.create': [stream(sent('b')), stream('')] };
+    bench.answers = {
+      'GET /v1/events': [page([event('a')])],
+      'GET /v1/events/stream?type=card.create': [stream(sent('b')), stream('')],
+    };
     expect(await bench.run(['events'])).toMatchObject({ code: 0, stdout: expect.stringContaining('/v1/cards/a') });
     const followed = await bench.run(['events', '--follow', '--type', 'card.create', '--timeout', '3s']);
     expect(followed).toMatchObject({ code: 0, stdout: '2026-11-23T10:00:00.000Z  card.create  /v1/cards/b\n' });
@@ -323,7 +426,12 @@ describe('contexts', () => {
     expect([mode(folder), mode(file), fs.readdirSync(folder)]).toEqual([0o700, 0o600, ['contexts.json']]);
     const { stdout } = await contexts('list');
     const cells = stdout.split('\n').map((line) => line.split(/ +/));
-    expect(cells).toEqual([['NAME', 'URL', 'CURRENT'], ['demo', bench.url, 'true'], ['other', 'https://other.test', 'false'], ['']]);
+    expect(cells).toEqual([
+      ['NAME', 'URL', 'CURRENT'],
+      ['demo', bench.url, 'true'],
+      ['other', 'https://other.test', 'false'],
+      [''],
+    ]);
     expect(await contexts('add', 'x', '--url', 'https://x.test', '--key', key)).toMatchObject({ code: 2 });
   });
 
@@ -331,12 +439,16 @@ describe('contexts', () => {
     bench.answers = { 'GET /v1/sites': [page([])] };
     expect(await bench.run(['sites', 'list'], { env: {} })).toMatchObject({ code: 0 });
     expect(bench.seen.map(({ authorization }) => authorization)).toEqual([`Bearer ${key}`]);
-    expect(await bench.run(['sites', 'list'], { env: { DRYDOCK_URL: 'https://elsewhere.test' } })).toMatchObject({ code: 2 });
+    expect(await bench.run(['sites', 'list'], { env: { DRYDOCK_URL: 'https://elsewhere.test' } })).toMatchObject({
+      code: 2,
+    });
     expect(await bench.run(['sites', 'list'], { env: { DRYDOCK_KEY: 'dd_test_other' } })).toMatchObject({ code: 2 });
     await bench.run(['sites', 'list'], { env: { DRYDOCK_URL: bench.url, DRYDOCK_KEY: 'dd_test_other' } });
     expect(bench.seen.at(-1)?.authorization).toBe('Bearer dd_test_other');
     expect(
-      await bench.run(['sites', 'list', '--context', 'demo'], { env: { DRYDOCK_URL: bench.url, DRYDOCK_KEY: 'dd_test_other' } }),
+      await bench.run(['sites', 'list', '--context', 'demo'], {
+        env: { DRYDOCK_URL: bench.url, DRYDOCK_KEY: 'dd_test_other' },
+      }),
     ).toMatchObject({ code: 0 });
     expect(bench.seen.at(-1)?.authorization).toBe(`Bearer ${key}`);
   });
@@ -344,7 +456,9 @@ describe('contexts', () => {
   it.each(['dd_test_a\nb', 'dd_test_\u20ac', 'password'])(
     'and the environment have no key that no request could carry, and do not show it: %j',
     async (wrong) => {
-      const { code, stdout, stderr } = await bench.run(['whoami'], { env: { DRYDOCK_URL: bench.url, DRYDOCK_KEY: wrong } });
+      const { code, stdout, stderr } = await bench.run(['whoami'], {
+        env: { DRYDOCK_URL: bench.url, DRYDOCK_KEY: wrong },
+      });
       expect([code, stdout, stderr.includes(wrong)]).toEqual([2, '', false]);
     },
   );
@@ -374,7 +488,9 @@ describe('contexts', () => {
   });
 
   it('take nothing that is no key or no address', async () => {
-    expect(await bench.run(['contexts', 'add', 'x', '--url', 'https://x.test'], { input: 'password', env: {} })).toMatchObject({ code: 2 });
+    expect(
+      await bench.run(['contexts', 'add', 'x', '--url', 'https://x.test'], { input: 'password', env: {} }),
+    ).toMatchObject({ code: 2 });
     expect(await contexts('add', 'x', '--url', 'ftp://x.test')).toMatchObject({ code: 2 });
     expect(await contexts('add', '__proto__', '--url', 'https://x.test')).toMatchObject({ code: 2 });
   });

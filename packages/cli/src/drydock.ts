@@ -1,4 +1,4 @@
-// The command `drydock`. bundle.mjs makes one file of it, dist/drydock.js.
+// The command `drydock`. bundle.mjs bundles it into one file, dist/drydock.js.
 import { exitCodeOf, exitCodes, messageOf } from './exit';
 import { buildProgram } from './program';
 
@@ -12,6 +12,8 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-// A reader that has seen enough, such as head, is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect));
+// A reader that stops reading early, such as head, is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === 'EPIPE' ? exitCodes.done : exitCodes.defect),
+);
 void main(process.argv.slice(2)).then((code) => process.exit(code));

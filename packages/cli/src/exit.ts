@@ -2,7 +2,7 @@ import { ConnectionError, ProblemError, WaitTimeoutError, WorkflowError } from '
 import { CommanderError } from 'commander';
 import { clean } from './output';
 
-/** How a command ends. Scripts decide by it; docs/guides/command.md lists it. */
+/** The exit codes of the command. Scripts rely on them, and docs/guides/command.md lists them. */
 export const exitCodes = {
   done: 0,
   /** A defect of the command itself. */
@@ -17,7 +17,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The command cannot do this as it was called. Nothing was sent. */
+/** The command was called in a way that cannot work. Nothing was sent. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -27,7 +27,7 @@ export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
-/** A preflight that says no, or a check of `doctor`, after it was shown. */
+/** A preflight that refuses, or a check of `doctor` that fails. The output has already shown it. */
 export class ShownError extends Error {
   override readonly name = 'ShownError';
   readonly exitCode: number;
@@ -56,7 +56,7 @@ export function exitCodeOfStatus(status: number): number {
   return status >= 500 ? exitCodes.unavailable : exitCodes.refused;
 }
 
-/** The error in words and what to do; empty for one that was shown where it happened. */
+/** The cause of the error, and what to do. Empty for an error that the output has already shown. */
 export function messageOf(error: unknown): string {
   if (error instanceof ShownError || error instanceof CommanderError) return '';
   if (error instanceof ProblemError) {
@@ -67,7 +67,8 @@ export function messageOf(error: unknown): string {
   if (error instanceof WorkflowError) {
     const { id, status, error: problem } = error.workflow;
     const code = problem === null ? '' : ` (${problem.code}, workflow ${id})`;
-    const hint = status === 'needs_attention' ? '  It waits for staff; nothing else begins on the resource meanwhile.\n' : '';
+    const hint =
+      status === 'needs_attention' ? '  It waits for staff; nothing else begins on the resource meanwhile.\n' : '';
     return `drydock: ${clean(`${error.message}${code}`)}\n${hint}`;
   }
   if (error instanceof ConnectionError)

@@ -15,15 +15,23 @@ export interface ListenOptions {
   timeout?: number;
 }
 
-/** How long the receiver may take, as a webhook's. */
+/** How long the receiver may take to answer, the same as for a webhook. */
 const answerMs = 15_000;
 
 /**
- * Sends what happens from now on to a receiver of one's own machine, signed as a webhook is, one event after the other. Nothing is sent again. Lasts until it is
- * interrupted or its time is over.
+ * Sends every event from now on to a receiver on the user's own machine, one after the other, signed as a webhook is.
+ * Nothing is sent a second time. Lasts until it is interrupted or its time is over.
  */
-export async function runListen({ context, forwardTo, type, resource, timeout, ...given }: ListenOptions): Promise<void> {
-  if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol)) throw new UsageError(`${forwardTo} is no URL`);
+export async function runListen({
+  context,
+  forwardTo,
+  type,
+  resource,
+  timeout,
+  ...given
+}: ListenOptions): Promise<void> {
+  if (!URL.canParse(forwardTo) || !/^https?:$/.test(new URL(forwardTo).protocol))
+    throw new UsageError(`${forwardTo} is no URL`);
   const secret = given.secret ?? `whsec_${randomBytes(32).toString('base64')}`;
   const session = openSession(context);
   const signal = timeout === undefined ? undefined : AbortSignal.timeout(timeout);
@@ -32,13 +40,15 @@ export async function runListen({ context, forwardTo, type, resource, timeout, .
   const filters = { ...(type === undefined ? {} : { type }), ...(resource === undefined ? {} : { resource }) };
   try {
     for await (const event of session.drydock.events({ ...filters, ...(signal === undefined ? {} : { signal }) }))
-      process.stdout.write(`${clean(`${event.type}  ${event.resource}  ${await forward(event, forwardTo, secret)}`)}\n`);
+      process.stdout.write(
+        `${clean(`${event.type}  ${event.resource}  ${await forward(event, forwardTo, secret)}`)}\n`,
+      );
   } catch (error) {
     if (signal?.aborted !== true || error !== signal.reason) throw error;
   }
 }
 
-/** The status of the answer, or why there is none. */
+/** The status of the answer, or the reason why there is no answer. */
 async function forward(event: Event, url: string, secret: string): Promise<string> {
   const body = JSON.stringify({ type: event.type, timestamp: event.at, data: event });
   const timestamp = String(Math.floor(Date.now() / 1_000));
@@ -51,7 +61,13 @@ async function forward(event: Event, url: string, secret: string): Promise<strin
     'webhook-signature': `v1,${signature}`,
   };
   try {
-    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal: AbortSignal.timeout(answerMs) });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers,
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerMs),
+    });
     await response.body?.cancel();
     return String(response.status);
   } catch (error) {

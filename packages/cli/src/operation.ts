@@ -7,7 +7,7 @@ import { readStdin } from './terminal';
 /** One value of a call, as generate.mjs reads it from the contract. */
 export interface Field {
   place: 'path' | 'query' | 'body';
-  /** Where it stands in its place: `['plan', 'daily_backups']`. */
+  /** The path to the value inside its part of the request, such as `['plan', 'daily_backups']`. */
   steps: readonly string[];
   type: string;
   required: boolean;
@@ -27,10 +27,10 @@ export interface Operation {
   fields: readonly Field[];
   hasBody: boolean;
   takesKey: boolean;
-  /** Its answer is 202: a workflow does the work. */
+  /** The operation answers 202, and a workflow does the work. */
   isLong: boolean;
   isStream: boolean;
-  /** The field of its answer that has the items of a page. */
+  /** The field of the answer that holds the items of a page. */
   items?: string;
 }
 
@@ -40,7 +40,7 @@ export interface Input {
   body?: unknown;
 }
 
-/** Fields whose option has a shorter name, or one that is still free. */
+/** Fields whose option has a shorter name, or another name because theirs is taken. */
 const shortNames: Readonly<Record<string, string>> = {
   assignee_id: 'assignee',
   backup_id: 'backup',
@@ -56,11 +56,11 @@ const shortNames: Readonly<Record<string, string>> = {
   scopes: 'scope',
 };
 
-/** Null, until commander is done: it would take a null for no value. */
+/** Stands for null until commander has parsed everything, because commander takes null for a missing value. */
 const none = Symbol('null');
 
 const isSecret = ({ steps }: Field): boolean => /secret|password/.test(steps.join());
-/** The contract writes a yes or no in a query as a choice of two words. */
+/** The contract writes a flag in a query as a choice of two words. */
 const isFlag = ({ type, values }: Field): boolean => type === 'boolean' || values?.toSorted().join() === 'false,true';
 const flagOf = (field: Field): string => {
   const name = field.steps.map((step) => (shortNames[step] ?? step).replaceAll('_', '-')).join('-');
@@ -68,12 +68,16 @@ const flagOf = (field: Field): string => {
 };
 const attributeOf = (flag: string): string => flag.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
 
-/** The arguments and options of a command, from the fields of its operation. */
+/** Adds the arguments and options of a command, which come from the fields of its operation. */
 export function addFields(command: Command, { fields, hasBody, takesKey }: Operation): void {
-  for (const { steps, description } of fields.filter(({ place }) => place === 'path')) command.argument(`<${steps[0]}>`, description);
-  for (const field of fields.filter(({ place }) => place !== 'path')) for (const option of optionsOf(field)) command.addOption(option);
-  if (hasBody) command.option('--body <file>', 'the body as JSON, from a file or from stdin (-); other options go over it');
-  if (takesKey) command.option('--idempotency-key <key>', 'a name of this call: it is carried out once, however often it is sent');
+  for (const { steps, description } of fields.filter(({ place }) => place === 'path'))
+    command.argument(`<${steps[0]}>`, description);
+  for (const field of fields.filter(({ place }) => place !== 'path'))
+    for (const option of optionsOf(field)) command.addOption(option);
+  if (hasBody)
+    command.option('--body <file>', 'the body as JSON, from a file or from stdin (-); other options go over it');
+  if (takesKey)
+    command.option('--idempotency-key <key>', 'a name of this call: it is carried out once, however often it is sent');
 }
 
 function optionsOf(field: Field): Option[] {
@@ -95,7 +99,8 @@ function optionsOf(field: Field): Option[] {
 
 function remarksOf(field: Field): string[] {
   const { required, isArray, isNullable, standard } = field;
-  const hasDefault = standard !== undefined && standard !== null && standard !== '' && !Array.isArray(standard) && !isFlag(field);
+  const hasDefault =
+    standard !== undefined && standard !== null && standard !== '' && !Array.isArray(standard) && !isFlag(field);
   return [
     ...(required ? ['(required)'] : []),
     ...(isArray ? ['(may be given again)'] : []),
@@ -106,7 +111,8 @@ function remarksOf(field: Field): string[] {
 
 function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   if (isNullable && word === 'null') return none;
-  if (values !== undefined && !values.includes(word)) throw new InvalidArgumentError(`Allowed choices are ${values.join(', ')}.`);
+  if (values !== undefined && !values.includes(word))
+    throw new InvalidArgumentError(`Allowed choices are ${values.join(', ')}.`);
   if (type !== 'integer' && type !== 'number') return word;
   const number = Number(word);
   const isFit = word.trim() !== '' && Number.isFinite(number) && (type === 'number' || Number.isSafeInteger(number));
@@ -114,7 +120,7 @@ function parseWord({ type, isNullable, values }: Field, word: string): unknown {
   return number;
 }
 
-/** What the operation is called with. Throws a UsageError that names what is missing. */
+/** The input of the operation. Throws a UsageError that names a missing part. */
 export async function readInput(
   operation: Operation,
   given: readonly string[],
@@ -128,7 +134,7 @@ export async function readInput(
     .filter(({ place }) => place === 'path')
     .forEach(({ steps: [name = ''] }, at) => {
       const value = given[at] ?? '';
-      // A path that is put together with one of these is another path.
+      // A path that contains one of these would be a different path.
       if (['', '.', '..'].includes(value)) throw new UsageError(`"${value}" is no ${name}`);
       input.path[name] = value;
     });

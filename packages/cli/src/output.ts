@@ -3,13 +3,20 @@ import { stripVTControlCharacters } from 'node:util';
 export const formats = ['table', 'json', 'yaml'] as const;
 export type Format = (typeof formats)[number];
 
-/** What moves a cursor, hides text or turns its direction: controls, format characters, separators, halves of a pair. */
+/**
+ * Characters that move a cursor, hide text or turn its direction: controls, format characters, separators, halves of a
+ * pair.
+ */
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** Text of a server as one harmless line. A server, or whoever named a site, must not drive the reader's terminal. */
-export const clean = (text: string): string => stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
+/**
+ * Text of a server as one harmless line. Neither a server nor the person who named a site may control the reader's
+ * terminal.
+ */
+export const clean = (text: string): string =>
+  stripVTControlCharacters(text.replace(/[\n\t]+/g, ' ')).replace(unsafe, '');
 
-/** The same data with each such character written as an escape, which JSON and YAML read back. Line breaks stay. */
+/** The same data, with each unsafe character written as an escape that JSON and YAML read back. Line breaks stay. */
 const escapeUnsafe = (text: string, astral: (code: number) => string): string =>
   text.replace(unsafe, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -28,7 +35,7 @@ async function toYaml(value: unknown): Promise<string> {
   const document = new Document(value);
   visit(document, {
     Scalar: (_key, node) => {
-      // Only between double quotes is an escape read as one.
+      // YAML reads an escape only between double quotes.
       if (typeof node.value === 'string' && node.value.search(unsafe) !== -1) node.type = 'QUOTE_DOUBLE';
     },
   });
@@ -46,7 +53,10 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const widthOf = (text: string): number => Array.from(text).length;
 
-/** Columns that are as wide as their content, whatever the terminal: what is seen is what a pipe gets. */
+/**
+ * Columns that are as wide as their content, whatever the width of the terminal. So a pipe gets the same text as the
+ * terminal.
+ */
 function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
   const lineOf = (row: readonly string[]): string =>
@@ -62,7 +72,10 @@ const valueAt = (item: unknown, column: string): unknown =>
   column.split('.').reduce<unknown>((node, step) => (isObject(node) ? node[step] : undefined), item);
 
 export const tableOf = (columns: readonly string[], items: readonly unknown[]): string =>
-  alignColumns([columns.map((name) => name.toUpperCase()), ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column))))]);
+  alignColumns([
+    columns.map((name) => name.toUpperCase()),
+    ...items.map((item) => columns.map((column) => cellOf(valueAt(item, column)))),
+  ]);
 
 /** One object, a line for each value in it. */
 export function recordOf(value: unknown): string {
@@ -76,13 +89,13 @@ export function recordOf(value: unknown): string {
   return alignColumns(rows);
 }
 
-/** Writes what a command gives. `table` is how people read it. */
+/** Writes the result of a command. `table` gives the form that people read. */
 export async function print(format: Format, value: unknown, table: (value: unknown) => string): Promise<void> {
   const text = format === 'json' ? toJson(value) : format === 'yaml' ? await toYaml(value) : table(value);
   process.stdout.write(text);
 }
 
-/** One value of many, as they come: a line of JSON, or a document of YAML. */
+/** Writes one of many values, at the moment when it comes: as a line of JSON, or a document of YAML. */
 export async function printNext(format: Format, value: unknown, line: (value: unknown) => string): Promise<void> {
   if (format === 'json') process.stdout.write(toJson(value, 0));
   else if (format === 'yaml') process.stdout.write(`---\n${await toYaml(value)}`);

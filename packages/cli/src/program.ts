@@ -11,7 +11,7 @@ import { type Format, formats } from './output';
 
 const formatOf = (command: Command): Format => command.optsWithGlobals<Options>().output;
 
-/** The whole command. What it is told after it is made, its subcommands take over. */
+/** The whole command. Its subcommands take over the settings that are made before they are added. */
 export function buildProgram(): Command {
   const program = new Command('drydock')
     .description('The control plane of a hosting company, from a terminal or a script.')
@@ -35,7 +35,10 @@ export function buildProgram(): Command {
     .command('listen')
     .description('Send events to a receiver on this machine, signed as a webhook is')
     .requiredOption('--forward-to <url>', 'the receiver, such as http://localhost:3000/hooks')
-    .option('--type <types>', 'only these types: names with commas between them; workflow.* stands for all that begin so')
+    .option(
+      '--type <types>',
+      'only these types: names with commas between them; workflow.* stands for all that begin so',
+    )
     .option('--resource <path>', 'only events of this resource, such as /v1/sites/ID')
     .addOption(new Option('--timeout <time>', 'end after this, such as 90s or 10m').argParser(parseDuration))
     .option('--secret <secret>', 'sign with this one; left out, one is made and shown')

@@ -4,9 +4,22 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { accepted, Bench, closeWindow, key, onTerminal, problem, program, workflow, workflowPath } from './testing/bench';
+import {
+  accepted,
+  Bench,
+  closeWindow,
+  key,
+  onTerminal,
+  problem,
+  program,
+  workflow,
+  workflowPath,
+} from './testing/bench';
 
-/** Golden outputs: what people see on a terminal of 100 columns and what programs get over pipes. `npx jest packages/cli -u` writes them anew. */
+/**
+ * Golden outputs: what people see on a terminal of 100 columns and what programs get over pipes.
+ * `npx jest packages/cli -u` writes them anew.
+ */
 const bench = new Bench();
 beforeAll(() => bench.start());
 afterAll(() => bench.stop());
@@ -89,7 +102,10 @@ describe('on a terminal', () => {
 
   it('help is as wide as the terminal, and an error is the one of a pipe', async () => {
     bench.answers = { 'GET /v1/sites/gone': [{ status: 404, body: problem(404, 'site_not_found') }] };
-    const [help, error] = [await bench.runOnTerminal(['sites', 'restore', '--help']), await bench.runOnTerminal(['sites', 'get', 'gone'])];
+    const [help, error] = [
+      await bench.runOnTerminal(['sites', 'restore', '--help']),
+      await bench.runOnTerminal(['sites', 'get', 'gone']),
+    ];
     expect([help.code, shown(help.stdout), error.code, shown(error.stdout)]).toMatchSnapshot();
   });
 
@@ -107,7 +123,10 @@ describe('on a terminal', () => {
   ])('a restore that is answered with %s sends nothing', async (_what, typed, code) => {
     bench.answers = restoring(workflow('running', 10));
     expect(await bench.runOnTerminal(restore, [['to go on: ', typed]])).toMatchObject({ code });
-    expect(bench.seen.map(({ call }) => call)).toEqual(['GET /v1/sites/site-1', 'POST /v1/sites/site-1/backups/restore/preflight']);
+    expect(bench.seen.map(({ call }) => call)).toEqual([
+      'GET /v1/sites/site-1',
+      'POST /v1/sites/site-1/backups/restore/preflight',
+    ]);
   });
 
   it('a site whose name cannot be seen is not confirmed by an empty line', async () => {
@@ -121,7 +140,9 @@ describe('on a terminal', () => {
   it('a restore that would be refused says so and does not ask', async () => {
     bench.answers = {
       ...restoring(),
-      'POST /v1/sites/site-1/backups/restore/preflight': [{ body: { ...preflight, refusal: problem(409, 'operation_in_progress') } }],
+      'POST /v1/sites/site-1/backups/restore/preflight': [
+        { body: { ...preflight, refusal: problem(409, 'operation_in_progress') } },
+      ],
     };
     const { code, stdout } = await bench.runOnTerminal(restore);
     expect(code).toBe(5);
@@ -136,7 +157,10 @@ describe('on a terminal', () => {
   });
 
   it('the key of a context is not shown while it is typed', async () => {
-    const { code, stdout } = await bench.runOnTerminal(['contexts', 'add', 'demo', '--url', bench.url], [['Key for', `${key}\r`]]);
+    const { code, stdout } = await bench.runOnTerminal(
+      ['contexts', 'add', 'demo', '--url', bench.url],
+      [['Key for', `${key}\r`]],
+    );
     expect([code, shown(stdout)]).toMatchSnapshot();
     expect(fs.readFileSync(path.join(bench.home, 'drydock/contexts.json'), 'utf8')).toContain(key);
   });
@@ -186,7 +210,9 @@ describe('doctor', () => {
   });
 
   it('needs no server to say that there is none', async () => {
-    const { code, stdout } = await bench.run(['doctor'], { env: { DRYDOCK_URL: 'http://127.0.0.1:1', DRYDOCK_KEY: key } });
+    const { code, stdout } = await bench.run(['doctor'], {
+      env: { DRYDOCK_URL: 'http://127.0.0.1:1', DRYDOCK_KEY: key },
+    });
     expect(code).toBe(8);
     expect(stdout).toContain('reach          failed');
   });

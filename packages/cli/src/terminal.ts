@@ -3,12 +3,12 @@ import { Writable } from 'node:stream';
 import { InterruptedError, UsageError } from './exit';
 import { clean } from './output';
 
-/** Whether somebody can be asked: both a question and its answer go over the terminal. */
+/** Whether a question can be asked: both the question and its answer go over the terminal. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 export const tell = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** Asks for a line. With `hidden` nothing of it is shown. */
+/** Asks for a line. With `hidden`, the terminal does not show what is typed. */
 export function ask(question: string, { hidden = false } = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
@@ -27,7 +27,8 @@ export function ask(question: string, { hidden = false } = {}): Promise<string> 
     lines.once('line', (line) => finish(() => resolve(line.trim())));
     lines.once('SIGINT', () => finish(() => reject(new InterruptedError('interrupted'))));
     lines.once('close', () => finish(() => reject(new UsageError('No answer was given'))));
-    // It is asked once the terminal is ready for the answer: what is typed then is not echoed by the terminal itself.
+    // The question is shown only when the terminal is ready for the answer. What is typed then is not echoed by the
+    // terminal itself.
     lines.setPrompt(question);
     if (hidden) process.stderr.write(question);
     else lines.prompt();
@@ -40,7 +41,7 @@ export async function readStdin(): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A line on the terminal that is written over by the next one. Nothing is shown where stderr is no terminal. */
+/** A line on the terminal that each later text replaces. Nothing is shown when stderr is not a terminal. */
 export function openProgress(): { show(text: string): void; end(): void } {
   let isShown = false;
   return {

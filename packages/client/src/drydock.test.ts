@@ -1,6 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ConnectionError, createDrydock, type Drydock, ProblemError, WaitTimeoutError, type Workflow, WorkflowError } from './drydock';
+import {
+  ConnectionError,
+  createDrydock,
+  type Drydock,
+  ProblemError,
+  WaitTimeoutError,
+  type Workflow,
+  WorkflowError,
+} from './drydock';
 
 const path = { siteId: 'site-1' };
 const restore = { path, body: { backup_id: 'backup-1' } };
@@ -66,7 +74,11 @@ const keys = (): unknown[] => seen.map(({ headers }) => headers['idempotency-key
 
 describe('a call', () => {
   it('is sent again with the same Idempotency-Key when its connection breaks or the server is not available', async () => {
-    answers = [hangUp, json(503, problemOf(503, 'overloaded'), { 'retry-after': '0' }), json(202, { on_demand_limit: 5 })];
+    answers = [
+      hangUp,
+      json(503, problemOf(503, 'overloaded'), { 'retry-after': '0' }),
+      json(202, { on_demand_limit: 5 }),
+    ];
     expect(await drydock.restoreSiteBackup(restore)).toEqual({ on_demand_limit: 5 });
     expect(seen).toHaveLength(3);
     expect(new Set(keys()).size).toBe(1);
@@ -99,7 +111,9 @@ describe('a call', () => {
   it('is not sent with a condition that it could not keep', async () => {
     answers = [json(200, { name: 'Shop' }, { etag: '"1"' })];
     const site = await drydock.getSite({ path });
-    await expect(drydock.updateSite({ path, body: {} }, { known: { ...site } })).rejects.toThrow('known is nothing that a call');
+    await expect(drydock.updateSite({ path, body: {} }, { known: { ...site } })).rejects.toThrow(
+      'known is nothing that a call',
+    );
     await expect(drydock.deleteSite({ path }, { known: site })).rejects.toThrow('a DELETE is not made dependent');
     expect(seen).toHaveLength(1);
   });
@@ -135,16 +149,26 @@ describe('a call', () => {
 
   it('that is refused throws the problem, and is not sent again', async () => {
     answers = [
-      json(422, { ...problemOf(422, 'invalid_request'), errors: [{ pointer: '/backup_id', code: 'required', detail: 'Give it.' }] }),
+      json(422, {
+        ...problemOf(422, 'invalid_request'),
+        errors: [{ pointer: '/backup_id', code: 'required', detail: 'Give it.' }],
+      }),
     ];
     const error = await drydock.restoreSiteBackup(restore).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ProblemError);
-    expect(error).toMatchObject({ status: 422, code: 'invalid_request', requestId: 'request-1', errors: [{ pointer: '/backup_id' }] });
+    expect(error).toMatchObject({
+      status: 422,
+      code: 'invalid_request',
+      requestId: 'request-1',
+      errors: [{ pointer: '/backup_id' }],
+    });
   });
 
   it('that something in between answered says so', async () => {
     drydock = createDrydock({ baseUrl, apiKey: 'dd_test_key', retries: 0 });
-    answers = [(_request, response) => void response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>')];
+    answers = [
+      (_request, response) => void response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
+    ];
     await expect(drydock.getSite({ path })).rejects.toThrow(/answered 502, and not as Drydock does: <h1>Bad gateway/);
   });
 
@@ -210,7 +234,9 @@ describe('long work', () => {
     const [running, done] = [workflowOf('running', 40), workflowOf('succeeded', 100)];
     answers = [accepted, json(200, running), json(200, running), json(200, done)];
     const told: number[] = [];
-    expect(await drydock.finish.restoreSiteBackup(restore, { onProgress: ({ progress }) => told.push(progress) })).toEqual(done);
+    expect(
+      await drydock.finish.restoreSiteBackup(restore, { onProgress: ({ progress }) => told.push(progress) }),
+    ).toEqual(done);
     expect(told).toEqual([40, 100]);
   });
 

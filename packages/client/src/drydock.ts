@@ -37,11 +37,11 @@ type Given<Member extends string, Parameters> = Parameters extends { [Name in Me
     : object;
 
 type OperationId = keyof operations & keyof Routes;
-/** What a call takes: the values of its path and query, and its body. */
+/** The input of a call: the values of its path and query, and its body. */
 type InputOf<Id extends OperationId> = Given<'path', operations[Id]['parameters']> &
   Given<'query', operations[Id]['parameters']> &
   BodyOf<operations[Id]>;
-/** What a call gives. Streams are read by `watch`. */
+/** The result of a call. Streams are read by `watch`. */
 type ResultOf<Id extends OperationId> = JsonOf<Success<operations[Id]['responses']>>;
 type Arguments<Id extends OperationId, Options> =
   object extends InputOf<Id> ? [input?: InputOf<Id>, options?: Options] : [input: InputOf<Id>, options?: Options];
@@ -52,23 +52,41 @@ type ListId = { [Id in CallableId]: [ItemOf<ResultOf<Id>>] extends [never] ? nev
 type LongId = { [Id in CallableId]: 202 extends keyof operations[Id]['responses'] ? Id : never }[CallableId];
 
 export interface WaitOptions extends CallOptions {
-  /** Is told each state of the work that differs from the one before. */
+  /** Called with each state of the work that differs from the one before. */
   onProgress?: (workflow: Workflow) => void;
-  /** Milliseconds after which waiting ends with a WaitTimeoutError. The work goes on. Default: none. */
+  /** Milliseconds after which waiting ends with a WaitTimeoutError. The work itself continues. Default: no limit. */
   timeoutMs?: number;
 }
 
-/** Every operation of docs/openapi.json by its operationId. Each throws ProblemError, ConnectionError, or the reason of its signal. */
-export type Drydock = { readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>> } & {
-  /** The items of a list, page after page, as they are asked for. */
-  readonly all: { readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void> };
-  /** Long work to its end. Gives the workflow that succeeded; throws WorkflowError when it did not, WaitTimeoutError when it took too long. */
+/**
+ * Every operation of docs/openapi.json, by its operationId. Each throws a ProblemError, a ConnectionError, or the
+ * reason of its signal.
+ */
+export type Drydock = {
+  readonly [Id in CallableId]: (...given: Arguments<Id, CallOptions>) => Promise<ResultOf<Id>>;
+} & {
+  /** The items of a list. The next page is requested when its items are needed. */
+  readonly all: {
+    readonly [Id in ListId]: (...given: Arguments<Id, CallOptions>) => AsyncGenerator<ItemOf<ResultOf<Id>>, void>;
+  };
+  /**
+   * Runs long work to its end. Returns the workflow that succeeded. Throws WorkflowError when it did not succeed, and
+   * WaitTimeoutError when it took too long.
+   */
   readonly finish: { readonly [Id in LongId]: (...given: Arguments<Id, WaitOptions>) => Promise<Workflow> };
-  /** Waits for work that was begun earlier, by its path, such as `/v1/sites/{siteId}/workflows/{workflowId}`. */
+  /**
+   * Waits for work that was started earlier, by the path of its workflow, such as
+   * `/v1/sites/{siteId}/workflows/{workflowId}`.
+   */
   readonly wait: (workflowPath: string, options?: WaitOptions) => Promise<Workflow>;
-  /** The states of a workflow as they change, to its end. A stream that breaks is taken up where it was. */
+  /**
+   * The states of a workflow, as they change, until its end. When the stream breaks, it is continued where it broke.
+   */
   readonly watch: (workflowPath: string, options?: Pick<CallOptions, 'signal'>) => AsyncGenerator<Workflow, void>;
-  /** What happens in the organisation, as it happens, until the signal is aborted. A stream that breaks is taken up where it was: no event is missed. */
+  /**
+   * The events of the organisation, as they happen, until the signal is aborted. A stream that breaks is continued
+   * where it was: no event is missed.
+   */
   readonly events: (options?: EventOptions) => AsyncGenerator<Event, never>;
 };
 
@@ -76,11 +94,11 @@ export type Drydock = { readonly [Id in CallableId]: (...given: Arguments<Id, Ca
 export type Event = components['schemas']['Event'];
 
 export interface EventOptions extends Pick<CallOptions, 'signal'> {
-  /** Names of types with commas between them, such as `workflow.*,api_key.create`. Default: all. */
+  /** Names of types, separated by commas, such as `workflow.*,api_key.create`. Default: all. */
   type?: string;
-  /** The path of the one thing whose events are wanted. Default: of all. */
+  /** The path of the one thing whose events are wanted. Default: the events of everything. */
   resource?: string;
-  /** The id of the event that was had last. Default: events from now on. */
+  /** The id of the last event that the caller already has. Default: events from now on. */
   after?: string;
 }
 
@@ -91,14 +109,17 @@ interface Input {
 }
 
 export function createDrydock(options: DrydockOptions): Drydock {
-  // `fetch` quotes a header that it cannot send in its error, and so would show the key.
+  // When `fetch` cannot send a header it quotes it in its error, which would show the key.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey is no key: it has a character that no header can carry, or none at all');
   const ids = Object.keys(routes).filter((id): id is OperationId => id in routes);
   const callable = ids.filter((id) => !routes[id].isStream);
   const each = <Value>(make: (id: OperationId) => Value) => Object.fromEntries(callable.map((id) => [id, make(id)]));
   const calls = {
-    ...each((id) => async (input?: Input, own?: CallOptions) => bodyOf(await send(options, requestOf(id, input, own)), own?.known)),
+    ...each(
+      (id) => async (input?: Input, own?: CallOptions) =>
+        bodyOf(await send(options, requestOf(id, input, own)), own?.known),
+    ),
     all: each((id) => (input?: Input, own?: CallOptions) => pages(options, id, input, own)),
     finish: each((id) => async (input?: Input, own: WaitOptions = {}) => {
       const accepted = await send(options, requestOf(id, input, own));
@@ -108,11 +129,11 @@ export function createDrydock(options: DrydockOptions): Drydock {
     watch: (path: string, own?: Pick<CallOptions, 'signal'>) => watch(options, path, own?.signal),
     events: (own?: EventOptions) => events(options, own),
   };
-  // The members are made from the table that their types are made from.
+  // The members and their types are made from the same table.
   return calls as unknown as Drydock;
 }
 
-/** By each value that a call gave, the ETag of its answer. */
+/** For each value that a call returned, the ETag of its answer. */
 const etags = new WeakMap<object, string>();
 
 async function bodyOf(response: Response, known?: object): Promise<unknown> {
@@ -124,11 +145,15 @@ async function bodyOf(response: Response, known?: object): Promise<unknown> {
   return body;
 }
 
-/** How a call is told what is known already. Throws for what no call gave: to leave that out would change whatever the thing has become. */
+/**
+ * The header that tells the server which state of the thing the caller knows. Throws for a value that no call returned:
+ * without the header, the change would be made whatever the thing has become since.
+ */
 function conditionOf(method: string, known: object | undefined): Record<string, string> {
   if (known === undefined) return {};
   const etag = etags.get(known);
-  if (etag === undefined) throw new TypeError('known is nothing that a call of this module gave with an ETag, or is a copy of it');
+  if (etag === undefined)
+    throw new TypeError('known is nothing that a call of this module gave with an ETag, or is a copy of it');
   if (method === 'GET') return { 'if-none-match': etag };
   if (method === 'PATCH') return { 'if-match': etag };
   throw new TypeError(`a ${method} is not made dependent on what is known`);
@@ -143,7 +168,7 @@ function requestOf(
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name];
     if (value === undefined || value === '') throw new TypeError(`${id} needs path.${name}`);
-    // A URL takes these two for a step in its path, however they are written.
+    // A URL reads these two as steps in its path, however they are encoded.
     if (value === '.' || value === '..') throw new TypeError(`path.${name} of ${id} cannot be ${value}`);
     return encodeURIComponent(value);
   });
@@ -159,7 +184,12 @@ function requestOf(
   };
 }
 
-async function* pages(options: DrydockOptions, id: OperationId, input: Input = {}, own?: CallOptions): AsyncGenerator<unknown, void> {
+async function* pages(
+  options: DrydockOptions,
+  id: OperationId,
+  input: Input = {},
+  own?: CallOptions,
+): AsyncGenerator<unknown, void> {
   let cursor: string | null | undefined;
   do {
     const query = { ...input.query, ...(typeof cursor === 'string' ? { cursor } : {}) };
@@ -176,10 +206,17 @@ function workflowPathOf({ headers, url }: Response): string {
   return location;
 }
 
-/** Milliseconds between two looks: short work is seen to end at once, long work is not asked for often. */
+/**
+ * Milliseconds between two requests. The first is short, so that the end of short work is seen at once. It then grows,
+ * so that long work is not asked for often.
+ */
 const lookMs = { first: 250, max: 2_000 };
 
-async function wait(options: DrydockOptions, path: string, { onProgress, timeoutMs, signal }: WaitOptions = {}): Promise<Workflow> {
+async function wait(
+  options: DrydockOptions,
+  path: string,
+  { onProgress, timeoutMs, signal }: WaitOptions = {},
+): Promise<Workflow> {
   const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs;
   let seen = '';
   for (let betweenMs = lookMs.first; ; betweenMs = Math.min(betweenMs * 1.5, lookMs.max)) {
@@ -213,7 +250,10 @@ async function* watch(options: DrydockOptions, path: string, signal?: AbortSigna
   }
 }
 
-async function* events(options: DrydockOptions, { type, resource, after, signal }: EventOptions = {}): AsyncGenerator<Event, never> {
+async function* events(
+  options: DrydockOptions,
+  { type, resource, after, signal }: EventOptions = {},
+): AsyncGenerator<Event, never> {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ type, resource })) if (value !== undefined) search.set(name, value);
   for (let last = after; ; ) {
@@ -234,10 +274,13 @@ async function* events(options: DrydockOptions, { type, resource, after, signal 
 }
 
 /**
- * Server-sent events, as the HTML standard writes them: an empty line ends one, and comments keep the connection alive. Ends with the stream, also where the connection
- * breaks: what was not whole by then comes again.
+ * Server-sent events, as the HTML standard defines them: an empty line ends an event, and comments keep the connection
+ * alive. Ends with the stream, also when the connection breaks. An event that was incomplete by then is sent again
+ * later.
  */
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; name: string; data: string }, void> {
+async function* eventsOf(
+  body: ReadableStream<Uint8Array>,
+): AsyncGenerator<{ id: string; name: string; data: string }, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let unread = '';
@@ -249,7 +292,9 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id:
       unread = blocks.pop() ?? '';
       for (const block of blocks) {
         const valuesOf = (field: string): string[] =>
-          block.split('\n').flatMap((line) => (line.startsWith(`${field}:`) ? [line.slice(field.length + 1).replace(/^ /, '')] : []));
+          block
+            .split('\n')
+            .flatMap((line) => (line.startsWith(`${field}:`) ? [line.slice(field.length + 1).replace(/^ /, '')] : []));
         const data = valuesOf('data').join('\n');
         if (data !== '') yield { id: valuesOf('id').at(-1) ?? '', name: valuesOf('event').at(-1) ?? '', data };
       }

@@ -3,7 +3,7 @@ import type { components } from './generated/openapi';
 export type Problem = components['schemas']['Problem'];
 export type ProblemCode = Problem['code'];
 
-/** An answer of 400 or above. Decide by `code`; the message says what is wrong and what to do. */
+/** An answer with status 400 or above. Decide by `code`. The message says what is wrong and what to do. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   /** HTTP status. */
@@ -13,7 +13,7 @@ export class ProblemError extends Error {
   readonly requestId: string;
   /** The fields that are wrong. */
   readonly errors: NonNullable<Problem['errors']>;
-  /** The whole body; some codes have members of their own, such as `workflow_id`. */
+  /** The whole body. Some codes have extra members, such as `workflow_id`. */
   readonly problem: Problem;
 
   constructor(problem: Problem) {
@@ -26,25 +26,34 @@ export class ProblemError extends Error {
   }
 }
 
-/** No answer of Drydock's came: the connection failed, or something in between answered. `cause` has the reason. */
+/**
+ * There was no answer from Drydock: the connection failed, or something in between answered. `cause` has the reason.
+ */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
 
 export type Workflow = components['schemas']['Workflow'];
 
-/** Long work that did not succeed. `workflow.error` says why; one of status needs_attention waits for staff. */
+/**
+ * Long work that did not succeed. `workflow.error` says why. A workflow with the status needs_attention waits for
+ * staff.
+ */
 export class WorkflowError extends Error {
   override readonly name = 'WorkflowError';
   readonly workflow: Workflow;
 
   constructor(workflow: Workflow) {
-    super(workflow.error === null ? `${workflow.kind} ended as ${workflow.status}` : `${workflow.error.title}. ${workflow.error.detail}`);
+    super(
+      workflow.error === null
+        ? `${workflow.kind} ended as ${workflow.status}`
+        : `${workflow.error.title}. ${workflow.error.detail}`,
+    );
     this.workflow = workflow;
   }
 }
 
-/** Long work was not over in `timeoutMs`. It goes on; wait for `workflow.id` again. */
+/** Long work did not end within `timeoutMs`. It continues. Wait for `workflow.id` again. */
 export class WaitTimeoutError extends Error {
   override readonly name = 'WaitTimeoutError';
   readonly workflow: Workflow;

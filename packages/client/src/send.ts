@@ -7,20 +7,24 @@ export interface DrydockOptions {
   apiKey: string;
   /** Default: the platform's own. */
   fetch?: typeof globalThis.fetch;
-  /** How often a request is sent again at most, where that is safe. Default: 3. */
+  /** The most times that a request is sent again, where that is safe. Default: 3. */
   retries?: number;
-  /** Milliseconds for one attempt until its answer begins. Default: 30,000. */
+  /** Milliseconds that one attempt may take until its answer begins. Default: 30,000. */
   timeoutMs?: number;
 }
 
 /** The options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal;
-  /** Names the call, so that it is carried out once however often it is sent. Default: a new one for each call that takes one. */
+  /**
+   * Names the call, so that it is carried out once however often it is sent. Default: a new key for each call that
+   * accepts one.
+   */
   idempotencyKey?: string;
   /**
-   * What an earlier call gave of the same thing. A read gives this very value again while it is what a read would give. An update changes only what is still
-   * so, and throws the problem `precondition_failed` when somebody else has changed it.
+   * The result of an earlier call about the same resource. A read returns this very value while it is still current. An
+   * update succeeds only if it is still current, and throws the problem `precondition_failed` if somebody else has
+   * changed the resource.
    */
   known?: object;
 }
@@ -38,7 +42,7 @@ export interface Request {
 /** Sends a request until it is answered. Throws ProblemError, ConnectionError, or the reason of the signal. */
 export async function send(options: DrydockOptions, request: Request): Promise<Response> {
   const { retries = 3 } = options;
-  // The key goes to this installation, whatever a path says.
+  // The key is sent only to this installation, whatever the path says.
   if (new URL(request.path, options.baseUrl).origin !== new URL(options.baseUrl).origin)
     throw new TypeError(`${request.path} is no path of ${options.baseUrl}`);
   for (let attempt = 0; ; attempt += 1) {
@@ -75,15 +79,23 @@ async function tryOnce(
       redirect: 'error',
       signal: signal === undefined ? attempt.signal : AbortSignal.any([signal, attempt.signal]),
     });
-    return response.ok || response.status === 304 ? response : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
+    return response.ok || response.status === 304
+      ? response
+      : { error: await errorOf(response), retryAfterMs: retryAfterOf(response) };
   } catch (error) {
-    return { error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }), retryAfterMs: null };
+    return {
+      error: new ConnectionError(`${method} ${path} was not answered: ${reasonOf(error)}`, { cause: error }),
+      retryAfterMs: null,
+    };
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Node says no more than "fetch failed". Its cause knows why, and has a code alone where several addresses were tried. */
+/**
+ * The error of Node says only "fetch failed". Its cause says why. When several addresses were tried, that cause has
+ * only a code.
+ */
 function reasonOf(error: unknown): string {
   const { message, cause }: { message?: string; cause?: { message?: string; code?: string } } = Object(error);
   return cause?.message || cause?.code || message || String(error);
@@ -95,7 +107,9 @@ async function errorOf(response: Response): Promise<ProblemError | ConnectionErr
     const problem: Problem = JSON.parse(text);
     return new ProblemError(problem);
   }
-  return new ConnectionError(`${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`);
+  return new ConnectionError(
+    `${response.url} answered ${response.status}, and not as Drydock does: ${text.slice(0, 200)}`,
+  );
 }
 
 const retryAfterOf = ({ headers }: Response): number | null => {
@@ -103,17 +117,21 @@ const retryAfterOf = ({ headers }: Response): number | null => {
   return Number.isFinite(seconds) ? seconds * 1_000 : null;
 };
 
-/** What did not arrive whole (408) or was not let in (429) may always be sent again. What may have been carried out is sent again where a repeat changes nothing. */
+/**
+ * Whether a failed request may be sent again. Always, if it did not arrive whole (408) or was not let in (429). If it
+ * may have been carried out, only if a repeat changes nothing.
+ */
 function isSafe({ method, idempotencyKey }: Request, error: ProblemError | ConnectionError): boolean {
   if (error instanceof ProblemError && [408, 429].includes(error.status)) return true;
   const isRepeatable = method === 'GET' || method === 'PUT' || idempotencyKey !== undefined;
-  if (error instanceof ProblemError) return isRepeatable && (error.status === 503 || error.code === 'idempotency_in_flight');
+  if (error instanceof ProblemError)
+    return isRepeatable && (error.status === 503 || error.code === 'idempotency_in_flight');
   return isRepeatable;
 }
 
 const backoffMs = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random());
 
-/** Throws the signal's reason when it is aborted meanwhile. */
+/** Throws the signal's reason when it is aborted during the pause. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const stop = (): void => {

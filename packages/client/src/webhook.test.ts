@@ -29,18 +29,32 @@ test('a message that the standard’s library has signed is taken, also by one o
 test.each<[string, (good: ReturnType<typeof message>) => WebhookMessage]>([
   ['another body', (good) => ({ ...good, body: `${body} ` })],
   ['another id', (good) => ({ ...good, headers: { ...good.headers, 'webhook-id': 'event-2' } })],
-  ['another time', (good) => ({ ...good, headers: { ...good.headers, 'webhook-timestamp': String(Math.floor(Date.now() / 1_000) - 5) } })],
+  [
+    'another time',
+    (good) => ({
+      ...good,
+      headers: { ...good.headers, 'webhook-timestamp': String(Math.floor(Date.now() / 1_000) - 5) },
+    }),
+  ],
   ['no signature', ({ headers: { 'webhook-signature': _gone, ...headers } }) => ({ headers, body })],
-  ['a signature that is no base64', (good) => ({ ...good, headers: { ...good.headers, 'webhook-signature': 'v1,%%%' } })],
+  [
+    'a signature that is no base64',
+    (good) => ({ ...good, headers: { ...good.headers, 'webhook-signature': 'v1,%%%' } }),
+  ],
   [
     'another version',
-    (good) => ({ ...good, headers: { ...good.headers, 'webhook-signature': good.headers['webhook-signature']?.replace('v1,', 'v2,') } }),
+    (good) => ({
+      ...good,
+      headers: { ...good.headers, 'webhook-signature': good.headers['webhook-signature']?.replace('v1,', 'v2,') },
+    }),
   ],
   ['another secret', () => message([secretOf('b')])],
   ['an hour ago', () => message([secretOf('a')], new Date(Date.now() - 3_600_000))],
   ['in an hour', () => message([secretOf('a')], new Date(Date.now() + 3_600_000))],
 ])('a message with %s is refused', async (_what, change) => {
-  await expect(verifyWebhook(secretOf('a'), change(message([secretOf('a')])))).rejects.toThrow(WebhookVerificationError);
+  await expect(verifyWebhook(secretOf('a'), change(message([secretOf('a')])))).rejects.toThrow(
+    WebhookVerificationError,
+  );
 });
 
 test('the receiver of the guide takes what is signed, and nothing else', () => {

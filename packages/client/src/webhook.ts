@@ -2,7 +2,7 @@ import type { components } from './generated/openapi';
 
 type Event = components['schemas']['Event'];
 
-/** A message that is not Drydock's, was changed, or is old. Answer 400 and do nothing. */
+/** A message that Drydock did not send, that was changed, or that is old. Answer 400 and do nothing. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }
@@ -13,17 +13,21 @@ export interface WebhookMessage {
   body: string;
 }
 
-/** Between the receiver's clock and the message's: one that somebody recorded cannot be sent again later. */
+/**
+ * The largest difference between the receiver's clock and the message's time. A message that somebody recorded cannot
+ * be sent again later.
+ */
 const toleranceSeconds = 300;
 
 /**
- * The event of a message to a webhook (standardwebhooks.com), once its signature and its time have been checked. `secret`: begins with `whsec_`.
- * @throws WebhookVerificationError
+ * Returns the event of a message to a webhook (standardwebhooks.com), after checking its signature and its time.
+ * `secret` begins with `whsec_`. @throws WebhookVerificationError
  */
 export async function verifyWebhook(secret: string, { headers, body }: WebhookMessage): Promise<Event> {
   const header = (name: string): string => {
     const value = headers instanceof Headers ? headers.get(name) : headers[name];
-    if (typeof value !== 'string' || value === '') throw new WebhookVerificationError(`the message has no header ${name}`);
+    if (typeof value !== 'string' || value === '')
+      throw new WebhookVerificationError(`the message has no header ${name}`);
     return value;
   };
   const [id, timestamp, signatures] = [header('webhook-id'), header('webhook-timestamp'), header('webhook-signature')];
@@ -35,7 +39,7 @@ export async function verifyWebhook(secret: string, { headers, body }: WebhookMe
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   const key = await crypto.subtle.importKey('raw', secretBytes, algorithm, false, ['verify']);
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`);
-  // While a secret is replaced there is a signature by each.
+  // While a secret is being replaced, the message has one signature for each of the two secrets.
   for (const signature of signatures.split(' ')) {
     if (!signature.startsWith('v1,')) continue;
     if (!(await crypto.subtle.verify('HMAC', key, bytesOf(signature.slice(3)), signed))) continue;

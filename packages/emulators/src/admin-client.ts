@@ -4,9 +4,11 @@ import { z } from 'zod';
 import type { FaultWish } from './protocol/fault-orders';
 import { type LedgerEntry, ledgerEntrySchema } from './protocol/ledger';
 
-const callsSchema = z.object({ calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })) });
+const callsSchema = z.object({
+  calls: z.array(z.object({ at: z.number(), method: z.string(), path: z.string(), status: z.int() })),
+});
 
-/** Tells an emulator what to do, and reads what it did. For tests and for whoever fills a sandbox. */
+/** Tells an emulator what to do, and reads what it did. For tests, and for programs that fill a sandbox. */
 export interface EmulatorAdmin {
   orderFault(fault: FaultWish): Promise<void>;
   clearFaults(): Promise<void>;
@@ -16,7 +18,7 @@ export interface EmulatorAdmin {
   /** Null when there is no such file. */
   readDisk(machineId: string, file: string): Promise<string | null>;
   writeDisk(machineId: string, file: string, content: string): Promise<void>;
-  /** A route of one emulator alone; resolves with its JSON. @throws unless it answers 2xx */
+  /** Calls a route that only one emulator has. Resolves with its JSON. @throws unless it answers 2xx */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
 }
 
@@ -25,12 +27,15 @@ interface Answer {
   text: string;
 }
 
-/** Each on a connection of its own, so that an emulator may be restarted between two. */
+/** Each call has a connection of its own, so that an emulator may be restarted between two calls. */
 function askOnce(method: string, url: string, adminToken: string, body = ''): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-length': String(Buffer.byteLength(body)) };
     const outgoing = request(url, { method, agent: false, headers }, (incoming) => {
-      buffer(incoming).then((bytes) => resolve({ status: incoming.statusCode ?? 0, text: bytes.toString('utf8') }), reject);
+      buffer(incoming).then(
+        (bytes) => resolve({ status: incoming.statusCode ?? 0, text: bytes.toString('utf8') }),
+        reject,
+      );
     });
     outgoing.once('error', reject);
     outgoing.end(body);
@@ -45,7 +50,10 @@ export function emulatorAdmin(url: string, adminToken: string): EmulatorAdmin {
     return text;
   };
   const call: EmulatorAdmin['call'] = async (method, path, body) => {
-    const text = expect2xx(await ask(method, path, body === undefined ? undefined : JSON.stringify(body)), `${method} ${path}`);
+    const text = expect2xx(
+      await ask(method, path, body === undefined ? undefined : JSON.stringify(body)),
+      `${method} ${path}`,
+    );
     return text === '' ? undefined : JSON.parse(text);
   };
   return {
@@ -53,7 +61,8 @@ export function emulatorAdmin(url: string, adminToken: string): EmulatorAdmin {
     orderFault: async (fault) => void (await call('POST', 'faults', fault)),
     clearFaults: async () => void (await call('DELETE', 'faults')),
     changeClock: async (change) => void (await call('PUT', 'clock', change)),
-    readLedger: async () => z.object({ entries: z.array(ledgerEntrySchema) }).parse(await call('GET', 'ledger')).entries,
+    readLedger: async () =>
+      z.object({ entries: z.array(ledgerEntrySchema) }).parse(await call('GET', 'ledger')).entries,
     readCalls: async () => callsSchema.parse(await call('GET', 'calls')).calls,
     readDisk: async (machineId, file) => {
       const answer = await ask('GET', `servers/${machineId}/disk${file}`);

@@ -59,18 +59,26 @@ describe('the Hetzner emulator serves a machine’s whole life', () => {
 
   itWith('hcloud', hasProgram('hcloud'), 'to hcloud-cli', async () => {
     const options = { env: { ...env, HCLOUD_TOKEN: token, HCLOUD_ENDPOINT: endpoint } };
-    const hcloud = async (command: string): Promise<string> => (await run('hcloud', command.split(' '), options)).stdout;
+    const hcloud = async (command: string): Promise<string> =>
+      (await run('hcloud', command.split(' '), options)).stdout;
     expect(await hcloud('server-type list -o noheader -o columns=name')).toContain('cpx11');
     expect(await hcloud('location list -o noheader -o columns=name')).toContain('fsn1');
     await hcloud('server create --name cli --type cpx11 --image debian-12 --location fsn1 --label a=b');
     await hcloud('server poweroff cli');
-    const snapshot = /Image (\d+) created/.exec(await hcloud('server create-image --type snapshot --description before cli'))?.[1];
+    const snapshot = /Image (\d+) created/.exec(
+      await hcloud('server create-image --type snapshot --description before cli'),
+    )?.[1];
     await hcloud('server poweron cli');
     await hcloud(`server rebuild --image ${snapshot} cli`);
     await hcloud('server add-label cli c=d');
     await hcloud('server update cli --name renamed');
     const described: unknown = JSON.parse(await hcloud('server describe renamed -o json'));
-    expect(described).toMatchObject({ name: 'renamed', status: 'running', labels: { a: 'b', c: 'd' }, image: { id: Number(snapshot) } });
+    expect(described).toMatchObject({
+      name: 'renamed',
+      status: 'running',
+      labels: { a: 'b', c: 'd' },
+      image: { id: Number(snapshot) },
+    });
     await hcloud(`image delete ${snapshot}`);
     // The command ends when the deletion was taken on.
     await hcloud('server delete renamed');
@@ -101,7 +109,12 @@ image.delete()
 server.delete().wait_until_finished()
 print(json.dumps([image.status, [one.name for one in listed], commands, len(client.servers.get_all())]))
 `);
-    expect(told).toEqual(['available', ['python'], ['create_server', 'stop_server', 'create_image', 'rebuild_server', 'start_server'], 0]);
+    expect(told).toEqual([
+      'available',
+      ['python'],
+      ['create_server', 'stop_server', 'create_image', 'rebuild_server', 'start_server'],
+      0,
+    ]);
   });
 
   it('to the SDK that is generated from the public schema', async () => {
@@ -123,7 +136,11 @@ print(json.dumps([image.status, [one.name for one in listed], commands, len(clie
     const image = taken.image?.id ?? 0;
     const rebuilt = await ServerActionsService.postServersActionsRebuild({ id, requestBody: { image: String(image) } });
     await ended(rebuilt.action);
-    expect((await ServersService.getServers1({ id })).server).toMatchObject({ name: 'sdk', status: 'running', image: { id: image } });
+    expect((await ServersService.getServers1({ id })).server).toMatchObject({
+      name: 'sdk',
+      status: 'running',
+      image: { id: image },
+    });
     await ImagesService.deleteImages({ id: image });
     await ended((await ServersService.deleteServers({ id })).action);
     expect((await ServersService.getServers({})).servers).toEqual([]);
@@ -180,7 +197,13 @@ print(json.dumps([api.version.get()['release'], nodes, ends, names, config['core
   });
 
   it('to proxmox-api', async () => {
-    const api = proxmoxApi({ host: '127.0.0.1', port, schema: 'http', tokenID: 'live@pve!drydock', tokenSecret: token });
+    const api = proxmoxApi({
+      host: '127.0.0.1',
+      port,
+      schema: 'http',
+      tokenID: 'live@pve!drydock',
+      tokenSecret: token,
+    });
     const node = api.nodes.$('pve1');
     const ended = async (upid: string): Promise<void> => {
       for (;;) {
@@ -245,7 +268,13 @@ describe('the S3 emulator keeps a tree', () => {
   itWith('s3cmd', hasProgram('s3cmd'), 'for s3cmd, which reads back what it wrote and deletes it', async () => {
     const host = new URL(s3.endpoint).host;
     writeFileSync(path.join(folder, 's3cfg'), '');
-    const fixed = [`--config=${folder}/s3cfg`, '--access_key=key', '--secret_key=secret', `--host=${host}`, `--host-bucket=${host}`];
+    const fixed = [
+      `--config=${folder}/s3cfg`,
+      '--access_key=key',
+      '--secret_key=secret',
+      `--host=${host}`,
+      `--host-bucket=${host}`,
+    ];
     const s3cmd = (...args: string[]) =>
       run('s3cmd', [...fixed, '--no-ssl', '--region=us-east-1', '--multipart-chunk-size-mb=5', ...args], { env });
     await s3cmd('sync', `${tree}/`, 's3://bucket/s3cmd/');

@@ -1,6 +1,6 @@
 import type { Flavour } from '../src/engines/version';
 
-/** What an application of many features makes of its schema, in one session. */
+/** The schema of an application with many features, made in one session. */
 const bothMake = [
   'CREATE TABLE parent (id INT PRIMARY KEY, other INT, UNIQUE (other))',
   'CREATE TABLE ring_a (id INT PRIMARY KEY, b INT)',
@@ -85,7 +85,7 @@ const mariadbMakes = [
   "CREATE TABLE opts (id INT PRIMARY KEY) ENGINE=InnoDB STATS_PERSISTENT=1 STATS_SAMPLE_PAGES=7 CHECKSUM=1 AVG_ROW_LENGTH=100 MAX_ROWS=1000 COMMENT 'x'",
 ];
 
-/** Histories: a dump holds the rows of today, and an upgrade is refused. */
+/** Tables with a history: a dump contains only the rows of today, and an upgrade is refused. */
 export const histories = [
   'CREATE TABLE hist (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pc CURRENT)',
   'INSERT INTO hist VALUES (1, 1)',
@@ -94,4 +94,7 @@ export const histories = [
   'UPDATE hist2 SET b = 2',
 ];
 
-export const demandingContent = (flavour: Flavour): string[] => [...bothMake, ...(flavour === 'mariadb' ? mariadbMakes : [])];
+export const demandingContent = (flavour: Flavour): string[] => [
+  ...bothMake,
+  ...(flavour === 'mariadb' ? mariadbMakes : []),
+];

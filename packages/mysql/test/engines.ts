@@ -4,10 +4,14 @@ import { type Engine, listFetched } from '../src/engines/list-engines';
 
 const fetched = listFetched();
 
-/** What is there of what can be fetched, by name: `mariadb@10.11`. */
-export const engineOf = (name: string): Engine | null => fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
+/** The installed engine of this name, such as `mariadb@10.11`; null if it was not fetched. */
+export const engineOf = (name: string): Engine | null =>
+  fetched.find(({ flavour, version }) => `${flavour}@${version}` === name) ?? null;
 
-/** Runs the body with each of these engines. One that is not there is a skipped test, which says how to get it. */
+/**
+ * Runs the body with each of these engines. An engine that this machine does not have becomes a skipped test, which
+ * says how to get it.
+ */
 export function describeEngines(names: readonly string[], body: (engine: Engine) => void): void {
   for (const name of names) {
     const engine = engineOf(name);
@@ -24,9 +28,15 @@ type Step = readonly [from: string, to: string];
 
 /** The one that the gate has. */
 export const gateUpgrade: Step = ['mariadb@10.5', gateEngine];
-export const allUpgrades: readonly Step[] = [gateUpgrade, [gateEngine, 'mariadb@11.8'], ['mariadb@10.5', 'mariadb@11.8']];
+export const allUpgrades: readonly Step[] = [
+  gateUpgrade,
+  [gateEngine, 'mariadb@11.8'],
+  ['mariadb@10.5', 'mariadb@11.8'],
+];
 
-/** Runs the body with each of these steps. One of which a version is not there is a skipped test. */
+/**
+ * Runs the body with each of these steps. A step with a version that this machine does not have becomes a skipped test.
+ */
 export function describeUpgrades(steps: readonly Step[], body: (from: Engine, to: Engine) => void): void {
   for (const names of steps) {
     const [from, to] = names.map(engineOf);

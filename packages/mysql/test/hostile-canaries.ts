@@ -7,7 +7,7 @@ import mysql, { type Connection } from 'mysql2/promise';
 import type { MysqlServer } from '../src/server/mysql';
 import { ask, serverFolder } from './servers';
 
-/** What changes by itself, by the name of the setting. */
+/** Settings whose values change by themselves. */
 const restless =
   /gtid|binlog_pos|timestamp|last_insert_id|rand_seed|innodb_buffer_pool_(?:dump|load)|slave_(?:run_triggers|max_allowed)|server_uuid/;
 
@@ -18,8 +18,9 @@ interface Watched {
 }
 
 /**
- * What no customer may read, change or stop: a file and a folder of a server's own account, a table on a neighbour's server,
- * the neighbour's process, sessions of the platform, and on each server its accounts, rights, settings and plugins.
+ * Things that no customer may read, change or stop: a file and a folder of a server's own account, a table on a
+ * neighbour's server, the neighbour's process, sessions of the platform, and on each server its accounts, rights,
+ * settings and plugins.
  */
 export class Canaries {
   readonly folder: string;
@@ -36,7 +37,7 @@ export class Canaries {
     fs.writeFileSync(this.file, this.secret, { mode: 0o600 });
   }
 
-  /** `neighbour`: another customer's server. `account`: the one that the customer's own servers run under. */
+  /** `neighbour` is another customer's server. `account` is the account under which the customer's own servers run. */
   static async start(neighbour: MysqlServer, account: number): Promise<Canaries> {
     const canaries = new Canaries(neighbour);
     await handOver(canaries.folder, account);
@@ -46,7 +47,7 @@ export class Canaries {
     return canaries;
   }
 
-  /** Watches a server from now on: the accounts that it has are those that it may have. Gives the number of our session. */
+  /** Watches a server from now on: it may have only the accounts that it has now. Returns the number of our session. */
   async watch(server: MysqlServer): Promise<number> {
     const session = await mysql.createConnection(server.admin);
     session.on('error', () => undefined);
@@ -58,11 +59,12 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** The canaries that have changed; empty when all is well. */
+  /** The canaries that have changed. Empty when nothing was harmed. */
   async harm(): Promise<string[]> {
     const found: string[] = [];
     if (fs.readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
-    if (fs.readdirSync(this.folder).join() !== 'secret') found.push(`files were written: ${fs.readdirSync(this.folder).join()}`);
+    if (fs.readdirSync(this.folder).join() !== 'secret')
+      found.push(`files were written: ${fs.readdirSync(this.folder).join()}`);
     for (const { server, session, facts } of this.watched) {
       const name = `${server.engine.flavour}@${server.engine.version}`;
       if (!isSameProcess(server.proof)) found.push(`${name} has ended`);
@@ -85,9 +87,10 @@ export class Canaries {
   }
 }
 
-/** Accounts with their rights, settings, plugins and functions of libraries. */
+/** Accounts with their rights, settings, plugins, and functions from libraries. */
 async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<string> {
-  const privileges = flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';
+  const privileges =
+    flavour === 'mariadb' ? 'SELECT Host, User, Priv FROM mysql.global_priv' : 'SELECT * FROM mysql.user';
   const settings = (await ask(admin, 'SHOW GLOBAL VARIABLES')) as { Variable_name: string; Value: string }[];
   const others = [
     `${privileges} ORDER BY User, Host`,
@@ -96,7 +99,9 @@ async function factsOf({ admin, engine: { flavour } }: MysqlServer): Promise<str
     'SELECT * FROM mysql.servers',
   ];
   const found = [
-    settings.filter(({ Variable_name: name }) => !restless.test(name)).map(({ Variable_name: name, Value: value }) => `${name} = ${value}`),
+    settings
+      .filter(({ Variable_name: name }) => !restless.test(name))
+      .map(({ Variable_name: name, Value: value }) => `${name} = ${value}`),
   ];
   for (const sql of others) found.push(((await ask(admin, sql)) as object[]).map((row) => JSON.stringify(row)));
   return found.flat().join('\n');

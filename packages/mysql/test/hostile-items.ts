@@ -7,7 +7,7 @@ const both = (how: string): string => `${spring(how)} + take()`;
 
 type Items = Record<string, (room: Room) => string[]>;
 
-/** Each kind of item is the statements of one object and of what it needs. The server may refuse some. */
+/** Each kind of item is the statements of one object and of what it needs. The server may refuse some of them. */
 const items: Items = {
   'odd table'(room) {
     const [table, a, b, c] = [room.name(), room.name(), room.name(), room.name()];
@@ -21,7 +21,7 @@ const items: Items = {
   },
   'table in the character set of its client'(room) {
     const [table, a, b] = [room.name(), room.name(), room.name()];
-    // A backslash in an ENUM of sjis is not restored: U+005C is another letter there than the byte 5C.
+    // A backslash in an ENUM in sjis is not restored, because U+005C is a different letter there than the byte 5C.
     const value = room.text().replaceAll('\\', '/');
     return [
       `CREATE TABLE ${table} (${a} VARCHAR(100) DEFAULT ${value}, ${b} ENUM(${value}, 'b') DEFAULT ${value}, c TEXT, d BLOB) CHARACTER SET ${room.charset}`,
@@ -86,7 +86,11 @@ const items: Items = {
   function(room) {
     const [called, parameter] = [room.name(), room.name()];
     const value = room.text();
-    const returns = room.random.pick(['VARCHAR(200) CHARACTER SET utf8mb4', `ENUM(${value}, 'b')`, `SET(${value.replaceAll(',', ';')})`]);
+    const returns = room.random.pick([
+      'VARCHAR(200) CHARACTER SET utf8mb4',
+      `ENUM(${value}, 'b')`,
+      `SET(${value.replaceAll(',', ';')})`,
+    ]);
     return [
       `CREATE ${room.definer()} FUNCTION ${called}(${parameter} VARCHAR(20)) RETURNS ${returns} DETERMINISTIC ${room.security()} COMMENT ${room.text()}
         RETURN ${room.versioned(`IF(${both('versioned')}, ${parameter},`)} ${value} ${room.versioned(')')}`,
@@ -182,7 +186,12 @@ const items: Items = {
   },
   sequence(room) {
     const [sequence, table] = [room.name(), room.name()];
-    const options = room.random.pick(['', 'INCREMENT BY -7 MINVALUE -1000 MAXVALUE 5', 'START WITH 3 CACHE 2 CYCLE', 'NOCACHE']);
+    const options = room.random.pick([
+      '',
+      'INCREMENT BY -7 MINVALUE -1000 MAXVALUE 5',
+      'START WITH 3 CACHE 2 CYCLE',
+      'NOCACHE',
+    ]);
     return [
       `CREATE SEQUENCE ${sequence} ${options}`,
       `SELECT NEXTVAL(${sequence})`,
@@ -274,5 +283,8 @@ const mariadbAlone = ['sequence', 'history and periods', 'package of Oracle’s 
 
 export const itemsOf = (flavour: Flavour): Items => {
   if (flavour === 'mariadb') return items;
-  return { ...Object.fromEntries(Object.entries(items).filter(([kind]) => !mariadbAlone.includes(kind))), ...mysqlItems };
+  return {
+    ...Object.fromEntries(Object.entries(items).filter(([kind]) => !mariadbAlone.includes(kind))),
+    ...mysqlItems,
+  };
 };

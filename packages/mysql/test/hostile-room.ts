@@ -2,8 +2,18 @@ import type { SeededRandom } from '@drydock/testing/seeded-random';
 import type { Flavour } from '../src/engines/version';
 import { quoteName } from '../src/session/session';
 
-/** Character sets of clients, by the names that a TextDecoder knows. In the last three a quote or a backslash may be the second byte of a letter. */
-const decoders = { utf8mb4: 'utf-8', latin1: 'latin1', cp1251: 'windows-1251', gbk: 'gbk', sjis: 'shift_jis', big5: 'big5' } as const;
+/**
+ * Character sets of clients, by the names that a TextDecoder knows. In the last three, a quote or a backslash may be
+ * the second byte of a letter.
+ */
+const decoders = {
+  utf8mb4: 'utf-8',
+  latin1: 'latin1',
+  cp1251: 'windows-1251',
+  gbk: 'gbk',
+  sjis: 'shift_jis',
+  big5: 'big5',
+} as const;
 export type Charset = keyof typeof decoders;
 export const charsets = Object.keys(decoders) as Charset[];
 
@@ -16,7 +26,7 @@ export const sqlModes = [
   'ANSI',
 ];
 
-/** A letter that is sent as this one byte, whatever the character set. */
+/** A letter that is sent as this one byte, whatever the character set is. */
 export const rawByte = (byte: number): string => String.fromCharCode(0xf700 + byte);
 
 const tables = new Map<Charset, Map<string, number[]>>();
@@ -32,12 +42,16 @@ function tableOf(charset: Charset): Map<string, number[]> {
   };
   for (let first = 0x80; first < 0x100; first += 1) add([first]);
   if (['gbk', 'sjis', 'big5'].includes(charset))
-    for (let first = 0x81; first < 0xff; first += 1) for (let second = 0x40; second < 0xff; second += 1) add([first, second]);
+    for (let first = 0x81; first < 0xff; first += 1)
+      for (let second = 0x40; second < 0xff; second += 1) add([first, second]);
   tables.set(charset, table);
   return table;
 }
 
-/** A statement as a client of this character set sends it. A letter that the set does not have is a question mark. */
+/**
+ * A statement as a client with this character set sends it. A letter that the set does not have becomes a question
+ * mark.
+ */
 export function encode(text: string, charset: Charset): Buffer {
   const bytes = Array.from(text).map((letter) => {
     const code = letter.codePointAt(0) ?? 0;
@@ -48,7 +62,10 @@ export function encode(text: string, charset: Charset): Buffer {
   return Buffer.concat(bytes);
 }
 
-/** In gbk 縗 ends like a backslash and 乣 like a backtick; in sjis 表, ソ and 十, in big5 功 and 許 do like a backslash. */
+/**
+ * In gbk, 縗 ends with the byte of a backslash, and 乣 with that of a backtick. In sjis 表, ソ and 十, and in big5 功 and 許,
+ * end with that of a backslash.
+ */
 const letters = ['größe', 'Ж', '縗', '乣', '縗乣', '表ソ十', '功許', 'ä', 'é`', '表\\', "縗'", '乣`'];
 const oddTexts = [
   ...letters,
@@ -70,16 +87,29 @@ const oddTexts = [
 ];
 const oddNames = [
   ...oddTexts.filter((text) => !/\s$/.test(text)),
-  ...['t', 'T', 'select', 'proc', 'Proc', 'mysql', 'global_priv', 'mysql.proc', 'user', 'root', 'drydock_0123456789abcdef', 'Noted'],
+  ...[
+    't',
+    'T',
+    'select',
+    'proc',
+    'Proc',
+    'mysql',
+    'global_priv',
+    'mysql.proc',
+    'user',
+    'root',
+    'drydock_0123456789abcdef',
+    'Noted',
+  ],
   ...['n'.repeat(64), 'N'.repeat(64), '縗'.repeat(64), '../../x', '#sql-1', 'md5', 'CURRENT_USER'],
 ];
 
-/** What one schema is made of. Each name is its own, also where case is all that differs. */
+/** The means to make one schema. No two names are the same, not even without regard to case. */
 export class Room {
   readonly random: SeededRandom;
   readonly flavour: Flavour;
   readonly owner: string;
-  /** The settings of the session that makes an item: they become part of it. */
+  /** The settings of the session that creates an item. They become part of it. */
   charset: Charset = 'utf8mb4';
   mode = '';
   private readonly used = new Set<string>();
@@ -99,7 +129,9 @@ export class Room {
 
   private readable(from: readonly string[]): string {
     const table = this.charset === 'utf8mb4' ? null : tableOf(this.charset);
-    const known = from.filter((text) => Array.from(text).every((letter) => letter < '\x80' || table === null || table.has(letter)));
+    const known = from.filter((text) =>
+      Array.from(text).every((letter) => letter < '\x80' || table === null || table.has(letter)),
+    );
     return this.random.pick(known);
   }
 
@@ -120,7 +152,7 @@ export class Room {
     return `'${this.mode.includes('NO_BACKSLASH_ESCAPES') ? text : text.replaceAll('\\', '\\\\')}'`;
   }
 
-  /** A definer that the owner may name, or would like to. */
+  /** A definer that the owner may name, or would like to name. */
   definer(): string {
     const account = `${quoteName(this.owner)}@\`%\``;
     const [wanted, own] = [
@@ -135,7 +167,7 @@ export class Room {
     return this.random.pick(['', 'SQL SECURITY DEFINER', 'SQL SECURITY INVOKER']);
   }
 
-  /** A comment that one flavour, or one version, reads as code. */
+  /** A comment that one flavour or one version reads as code. */
   versioned(code: string): string {
     const comment = this.random.pick(['/*!', '/*!50003', '/*!50701', '/*M!', '/*M!100100', '/*!99999', '/*!999999']);
     return `${comment} ${code} */`;

@@ -5,21 +5,22 @@ import { itemsOf } from './hostile-items';
 import { encode, Room } from './hostile-room';
 
 /*
- * Schemas of a customer who means ill: each holds code wherever the server lets an owner put some, under names that look
- * like SQL and in the character sets that take a backslash for a half of a letter. All of it ends in the trap.
+ * Schemas of a hostile customer. Each has code in every place where the server lets an owner put some, under names that
+ * look like SQL, and in the character sets in which a backslash may be half of a letter. All of the code calls the
+ * trap.
  */
 
 export interface TrapTargets {
   owner: string;
   /** A file of the server's own account that no session may read. */
   file: string;
-  /** A folder of the server's own account that no session may write to. */
+  /** A folder of the server's own account to which no session may write. */
   folder: string;
   /** Sessions of the platform. */
   connections: readonly number[];
 }
 
-/** An account, a right, a setting or a plugin that nobody has unless the trap has got it. */
+/** An account, a right, a setting or a plugin that nobody has, unless the trap has got it. */
 const prizes = (owner: string): string[] => [
   'CREATE USER prize',
   `GRANT ALL PRIVILEGES ON *.* TO ${owner} WITH GRANT OPTION`,
@@ -36,8 +37,8 @@ const prizes = (owner: string): string[] => [
 ];
 
 /**
- * `spring` notes, past any rollback, for whom it acts and whose session it is. `take` takes what the rights of its caller
- * give; `attack` takes what needs a procedure.
+ * `spring` records, in a way that no rollback undoes, for whom it acts and whose session it is. `take` takes what the
+ * rights of its caller allow. `attack` takes what needs a procedure.
  */
 export function trapStatements({ owner, file, folder, connections }: TrapTargets): string[] {
   const quiet = 'DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END';
@@ -62,7 +63,7 @@ export function trapStatements({ owner, file, folder, connections }: TrapTargets
       BEGIN ${quiet}; ${prizes(owner)
         .map((prize) => `CALL attempt('${prize.replaceAll("'", "''")}')`)
         .join('; ')}; SET @taken = take(); END`,
-    // The generated events of a lot may all be asleep.
+    // By chance, all generated events of a schema may be disabled.
     `CREATE EVENT sprung ON SCHEDULE EVERY 1 SECOND DO DO spring('event')`,
   ];
 }
@@ -72,8 +73,12 @@ export interface HostileItem {
   statements: Buffer[];
 }
 
-/** The statements of one schema, made in it by its owner. */
-export function hostileSchema(seed: number, number: number, { flavour, owner }: { flavour: Flavour; owner: string }): HostileItem[] {
+/** The statements of one schema, which its owner runs in it. */
+export function hostileSchema(
+  seed: number,
+  number: number,
+  { flavour, owner }: { flavour: Flavour; owner: string },
+): HostileItem[] {
   const random = new SeededRandom(seed * 1_000_003 + number);
   const room = new Room(random, flavour, owner);
   const items = itemsOf(flavour);
@@ -84,7 +89,7 @@ export function hostileSchema(seed: number, number: number, { flavour, owner }: 
   });
 }
 
-/** The name of a schema: an owner cannot choose it. */
+/** The name of a schema. An owner cannot choose it. */
 export const schemaName = (number: number): string => `h${number}`;
 export const schemaGrant = (number: number, owner: string): string =>
   `GRANT ALL PRIVILEGES ON ${quoteName(schemaName(number))}.* TO ${owner}`;

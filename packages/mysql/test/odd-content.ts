@@ -2,7 +2,7 @@ import type { Flavour } from '../src/engines/version';
 
 const name = '`odd ``name\n;-- x`';
 
-/** What a customer makes of two schemas, by SQL of both flavours. One statement each. */
+/** The content of two schemas as a customer makes it, in SQL of both flavours. One statement each. */
 export function oddContent(flavour: Flavour): string[] {
   return [
     `CREATE TABLE shop.kinds (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, f FLOAT, d DOUBLE, n DECIMAL(30,10), b BIT(9), raw BLOB, j JSON,
@@ -46,11 +46,13 @@ export function oddContent(flavour: Flavour): string[] {
     `CREATE EVENT shop.ticks ON SCHEDULE EVERY 1 SECOND DO INSERT INTO noted VALUES (CURRENT_USER(), 'event')`,
     'CREATE EVENT other.rests ON SCHEDULE EVERY 1 HOUR DISABLE DO SELECT 1',
     'ALTER TABLE shop.plain RENAME shop.moved',
-    ...(flavour === 'mariadb' ? ['CREATE SEQUENCE shop.numbers START WITH 5 INCREMENT BY 5', 'SELECT NEXTVAL(shop.numbers)'] : []),
+    ...(flavour === 'mariadb'
+      ? ['CREATE SEQUENCE shop.numbers START WITH 5 INCREMENT BY 5', 'SELECT NEXTVAL(shop.numbers)']
+      : []),
   ];
 }
 
-/** Run by the platform before the customer comes. */
+/** Run by the platform, before the customer gets access. */
 export const customerAccounts = [
   'CREATE DATABASE shop CHARACTER SET latin1',
   'CREATE DATABASE other CHARACTER SET utf8mb4 COLLATE utf8mb4_bin',

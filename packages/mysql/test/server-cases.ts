@@ -6,10 +6,10 @@ import mysql from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { ask, makeCertificate, Servers, serverFolder } from './servers';
 
-/** As root a server under an account, for an ordinary user one in a box. */
+/** As root the server runs under an account, and for an ordinary user in a box. */
 const account = 300_905;
 
-/** The one promise that the gate asks of a server. */
+/** The only promise of a server that the gate checks. */
 export function durabilityCases(engine: Engine): void {
   const servers = new Servers();
   afterEach(() => servers.close());
@@ -35,7 +35,10 @@ export function durabilityCases(engine: Engine): void {
       writer.destroy();
       await server.exited;
       const again = await servers.start(engine, { folder, account });
-      const [row] = (await ask(again.admin, 'SELECT COUNT(*) AS n, MAX(n) AS last FROM d.kept')) as { n: number; last: number }[];
+      const [row] = (await ask(again.admin, 'SELECT COUNT(*) AS n, MAX(n) AS last FROM d.kept')) as {
+        n: number;
+        last: number;
+      }[];
       expect(row?.n).toBe(row?.last);
       expect(row?.n).toBeGreaterThanOrEqual(acknowledged);
     } finally {
@@ -44,7 +47,7 @@ export function durabilityCases(engine: Engine): void {
   });
 }
 
-/** What else a server of each version holds to. */
+/** Further tests of a server of each version. */
 export function serverCases(engine: Engine): void {
   const servers = new Servers();
   let folder: string;
@@ -56,16 +59,23 @@ export function serverCases(engine: Engine): void {
   test('has no account but the platform’s, no database of anybody, and no way to a file', async () => {
     const server = await servers.start(engine, { folder, account });
     const accounts = await ask(server.admin, 'SELECT User, Host FROM mysql.user');
-    const strangers = (accounts as { User: string }[]).filter(({ User }) => !/^(root|mariadb\.sys|mysql\.\w+)$/.test(User));
+    const strangers = (accounts as { User: string }[]).filter(
+      ({ User }) => !/^(root|mariadb\.sys|mysql\.\w+)$/.test(User),
+    );
     expect(strangers).toEqual([]);
     expect(JSON.stringify(await ask(server.admin, 'SHOW DATABASES'))).not.toContain('test');
-    await expect(ask({ ...server.admin, password: '' }, 'SELECT 1')).rejects.toMatchObject({ code: 'ER_ACCESS_DENIED_ERROR' });
+    await expect(ask({ ...server.admin, password: '' }, 'SELECT 1')).rejects.toMatchObject({
+      code: 'ER_ACCESS_DENIED_ERROR',
+    });
     expect(await ask(server.admin, "SELECT LOAD_FILE('/etc/passwd') AS f")).toEqual([{ f: null }]);
     const outfile = ask(server.admin, `SELECT 1 INTO OUTFILE '${folder}/written'`);
     await expect(outfile).rejects.toMatchObject({ code: 'ER_OPTION_PREVENTS_STATEMENT' });
-    const settings = 'SELECT @@local_infile AS l, @@event_scheduler AS e, @@log_bin AS b, @@binlog_format AS f, @@skip_networking AS n';
+    const settings =
+      'SELECT @@local_infile AS l, @@event_scheduler AS e, @@log_bin AS b, @@binlog_format AS f, @@skip_networking AS n';
     expect(await ask(server.admin, settings)).toEqual([{ l: 0, e: 'OFF', b: 1, f: 'ROW', n: 1 }]);
-    expect(await ask(server.admin, 'SET GLOBAL event_scheduler = ON', 'SELECT @@event_scheduler AS e')).toEqual([{ e: 'ON' }]);
+    expect(await ask(server.admin, 'SET GLOBAL event_scheduler = ON', 'SELECT @@event_scheduler AS e')).toEqual([
+      { e: 'ON' },
+    ]);
     expect(fs.statSync(path.join(folder, 'password')).mode & 0o777).toBe(0o600);
   });
 
@@ -87,7 +97,9 @@ export function serverCases(engine: Engine): void {
     const server = await servers.start(engine, { folder, account, listen: { address: '127.0.0.1', port, tls } });
     await ask(server.admin, "CREATE USER customer IDENTIFIED BY 'Secret-1'");
     const login = { host: '127.0.0.1', port, user: 'customer', password: 'Secret-1' };
-    await expect(ask(login, 'SELECT 1')).rejects.toMatchObject({ code: expect.stringMatching(/ACCESS_DENIED|SECURE_TRANSPORT/) });
+    await expect(ask(login, 'SELECT 1')).rejects.toMatchObject({
+      code: expect.stringMatching(/ACCESS_DENIED|SECURE_TRANSPORT/),
+    });
     const ssl = { ca: fs.readFileSync(tls.certificate, 'utf8') };
     expect(await ask({ ...login, ssl }, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     const asRoot = { ...login, ssl, user: 'root', password: server.admin.password };

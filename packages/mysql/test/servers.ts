@@ -8,14 +8,14 @@ import mysql, { type Connection, type ConnectionOptions } from 'mysql2/promise';
 import type { Engine } from '../src/engines/list-engines';
 import { type MysqlOptions, type MysqlServer, startMysql } from '../src/server/mysql';
 
-/** A folder that the account of a server can walk to. */
+/** A folder that the account of a server can enter. */
 export function serverFolder(): string {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-mysql-'));
   fs.chmodSync(folder, 0o711);
   return folder;
 }
 
-/** Servers of one suite, ended and removed together. */
+/** The servers of one suite, which are ended and removed together. */
 export class Servers {
   private readonly started: { server: MysqlServer; folder: string }[] = [];
   private pair: { certificate: string; key: string } | null = null;
@@ -27,7 +27,9 @@ export class Servers {
     return server;
   }
 
-  /** Starts a server that can be either end of a replication: by TLS on loopback, with a certificate of its own. */
+  /**
+   * Starts a server that can be either end of a replication: with TLS on loopback, and with a certificate of its own.
+   */
   async startReplicable(engine: Engine, account: number): Promise<MysqlServer> {
     const [folder, port] = [serverFolder(), await findFreePort()];
     const pair = this.pair ?? makeCertificate(serverFolder(), account);
@@ -44,7 +46,7 @@ export class Servers {
   }
 }
 
-/** Runs statements one after the other in a session of their own; gives the rows of the last one. */
+/** Runs statements one after the other in a session of their own. Returns the rows of the last one. */
 export async function ask(login: ConnectionOptions, ...statements: readonly string[]): Promise<unknown[]> {
   const connection = await mysql.createConnection({ ...login, flags: ['-IGNORE_SPACE'] });
   try {
@@ -61,11 +63,24 @@ export async function closeQuietly(connection: Connection): Promise<void> {
   await connection.end().catch(() => undefined);
 }
 
-/** Makes a self-signed certificate for loopback. */
+/** Creates a self-signed certificate for loopback. */
 export function makeCertificate(folder: string, account: number): { certificate: string; key: string } {
   const [certificate, key] = ['certificate.pem', 'key.pem'].map((name) => path.join(folder, name)) as [string, string];
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
-  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', certificate, ...subject];
+  const args = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '1',
+    '-keyout',
+    key,
+    '-out',
+    certificate,
+    ...subject,
+  ];
   execFileSync('openssl', args, { stdio: 'ignore' });
   const { uid } = serverAccount(account);
   if (uid !== undefined) fs.chownSync(key, uid, uid);

@@ -19,7 +19,7 @@ export interface Held {
   manifest: Manifest;
 }
 
-/** A dump as values. What a restore may change is left out: which transactions it holds. */
+/** A dump as values, without what a restore may change: which transactions it contains. */
 export async function holdDump(server: MysqlServer): Promise<Held> {
   const found = new Map<string, unknown>();
   for await (const section of dumpDatabase(optionsOf(server))) {
@@ -31,8 +31,11 @@ export async function holdDump(server: MysqlServer): Promise<Held> {
   return { content, manifest: found.get('manifest.json') as Manifest };
 }
 
-/** The sections of a dump that was changed on its way. */
-export async function* changed(sections: AsyncIterable<Section>, change: (content: string) => string): AsyncGenerator<Section> {
+/** The sections of a dump that was changed in transit. */
+export async function* changed(
+  sections: AsyncIterable<Section>,
+  change: (content: string) => string,
+): AsyncGenerator<Section> {
   for await (const section of sections) {
     if (section.path !== 'content.json') {
       yield section;

@@ -79,7 +79,11 @@ export function followCases(from: Engine, to: Engine): void {
     const moment = await Moment.open(move.target);
     await moment.take();
     await ask(target.admin, 'ALTER USER owner ACCOUNT UNLOCK');
-    await asOwner(target, "INSERT INTO shop.later VALUES (9, 'of the new one')", 'UPDATE shop.kinds SET f = -1 WHERE id > 5000');
+    await asOwner(
+      target,
+      "INSERT INTO shop.later VALUES (9, 'of the new one')",
+      'UPDATE shop.kinds SET f = -1 WHERE id > 5000',
+    );
     expect(await compareServers(move, moment)).toEqual({ outcome: 'equal', tables: 7, names: [] });
     await moment.close();
     expect(await compareServers(move, null)).toMatchObject({
@@ -87,14 +91,19 @@ export function followCases(from: Engine, to: Engine): void {
       names: ['table `shop`.`kinds`', 'table `shop`.`later`'],
     });
     expect(await ask(target.admin, 'SHOW SLAVE STATUS')).toEqual([]);
-    const events = await ask(target.admin, "SELECT DEFINER, STATUS FROM information_schema.EVENTS WHERE EVENT_NAME = 'woken'");
+    const events = await ask(
+      target.admin,
+      "SELECT DEFINER, STATUS FROM information_schema.EVENTS WHERE EVENT_NAME = 'woken'",
+    );
     expect(events).toEqual([{ DEFINER: 'owner@%', STATUS: 'ENABLED' }]);
-    const [noted] = (await ask(target.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE who NOT LIKE 'owner@%'")) as { n: number }[];
+    const [noted] = (await ask(target.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE who NOT LIKE 'owner@%'")) as {
+      n: number;
+    }[];
     expect(noted?.n).toBe(0);
   });
 }
 
-/** What else holds between each two versions. */
+/** Further tests of an upgrade between each two versions. */
 export function upgradeCases(from: Engine, to: Engine): void {
   const rig = pairOf(from, to);
 
@@ -132,12 +141,14 @@ export function upgradeCases(from: Engine, to: Engine): void {
       'different',
       'table `shop`.`a`',
     ]);
-    expect(await changed("INSERT INTO shop.a (n, t) VALUES (1, 'x')", 'DELETE FROM shop.a WHERE n = 1 LIMIT 1')).toEqual([
-      'different',
-      'table `shop`.`a`',
-    ]);
+    expect(
+      await changed("INSERT INTO shop.a (n, t) VALUES (1, 'x')", 'DELETE FROM shop.a WHERE n = 1 LIMIT 1'),
+    ).toEqual(['different', 'table `shop`.`a`']);
     const owner = 'CREATE OR REPLACE DEFINER = owner';
-    expect(await changed('DROP VIEW shop.v', `${owner} VIEW shop.v AS SELECT 1`)).toEqual(['different', 'view `shop`.`v`']);
+    expect(await changed('DROP VIEW shop.v', `${owner} VIEW shop.v AS SELECT 1`)).toEqual([
+      'different',
+      'view `shop`.`v`',
+    ]);
     expect(await changed('ALTER TABLE shop.a MODIFY t LONGTEXT', 'ALTER TABLE shop.a MODIFY t TEXT')).toEqual([
       'different',
       'table `shop`.`a`',
@@ -145,12 +156,20 @@ export function upgradeCases(from: Engine, to: Engine): void {
     for (const [object, there, back] of [
       ['table `shop`.`a`', 'CREATE INDEX i ON shop.a (n)', 'DROP INDEX i ON shop.a'],
       ['table `shop`.`a`', 'ALTER TABLE shop.a ALTER n SET DEFAULT 7', 'ALTER TABLE shop.a ALTER n SET DEFAULT NULL'],
-      ['table `shop`.`a`', 'ALTER TABLE shop.a ALTER b SET DEFAULT 0xFE00', 'ALTER TABLE shop.a ALTER b SET DEFAULT 0xFF00'],
+      [
+        'table `shop`.`a`',
+        'ALTER TABLE shop.a ALTER b SET DEFAULT 0xFE00',
+        'ALTER TABLE shop.a ALTER b SET DEFAULT 0xFF00',
+      ],
       ['table `shop`.`a`', 'ALTER TABLE shop.a MODIFY t TEXT COLLATE latin1_bin', 'ALTER TABLE shop.a MODIFY t TEXT'],
       ['schema `shop`', 'ALTER DATABASE shop COLLATE latin1_bin', 'ALTER DATABASE shop COLLATE latin1_swedish_ci'],
       ["account 'owner'@'%'", 'REVOKE TRIGGER ON shop.* FROM owner', 'GRANT TRIGGER ON shop.* TO owner'],
       ['view `shop`.`v`', `${owner} SQL SECURITY INVOKER VIEW shop.v AS SELECT 1`, `${owner} VIEW shop.v AS SELECT 1`],
-      ['procedure `shop`.`p`', 'ALTER PROCEDURE shop.p SQL SECURITY DEFINER', 'ALTER PROCEDURE shop.p SQL SECURITY INVOKER'],
+      [
+        'procedure `shop`.`p`',
+        'ALTER PROCEDURE shop.p SQL SECURITY DEFINER',
+        'ALTER PROCEDURE shop.p SQL SECURITY INVOKER',
+      ],
       [
         'procedure `shop`.`p`',
         `${owner} PROCEDURE shop.p (n INT) SQL SECURITY INVOKER SELECT n + 1`,
@@ -192,8 +211,17 @@ export function upgradeCases(from: Engine, to: Engine): void {
 
   test('nobody enters the target before it is opened, and what it does not take is named', async () => {
     const { old, target, move } = rig;
-    await asOwner(old, 'CREATE TABLE shop.a (n INT)', 'CREATE VIEW shop.broken AS SELECT n FROM shop.a', 'DROP TABLE shop.a');
-    await expect(copyServer(move)).rejects.toMatchObject({ code: 'statement_refused', object: 'view `shop`.`broken`', isPermanent: true });
+    await asOwner(
+      old,
+      'CREATE TABLE shop.a (n INT)',
+      'CREATE VIEW shop.broken AS SELECT n FROM shop.a',
+      'DROP TABLE shop.a',
+    );
+    await expect(copyServer(move)).rejects.toMatchObject({
+      code: 'statement_refused',
+      object: 'view `shop`.`broken`',
+      isPermanent: true,
+    });
     await asOwner(old, 'DROP VIEW shop.broken');
     await copyServer(move);
     await expect(asOwner(target, 'SELECT 1')).rejects.toMatchObject({ errno: 4151 });

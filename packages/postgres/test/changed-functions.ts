@@ -3,7 +3,7 @@ export interface ChangedFunction {
   name: string;
   /** Made with {@link define} `$1` before it. */
   made: string[];
-  /** What the function returns later. */
+  /** The value that the function returns later. */
   later: string;
   /** How the preflight tells it. */
   detail: RegExp;
@@ -14,12 +14,18 @@ export const define = (value: string): string =>
   `create or replace function public.f(int) returns int language plpgsql immutable as 'begin return ${value}; end'`;
 
 const collide = (object: string, index: string): RegExp =>
-  new RegExp(`^${object} cannot go over: rows that are there collide by its functions as they are now\\. .*: REINDEX INDEX ${index};$`);
+  new RegExp(
+    `^${object} cannot go over: rows that are there collide by its functions as they are now\\. .*: REINDEX INDEX ${index};$`,
+  );
 
 export const changedFunctions: ChangedFunction[] = [
   {
     name: 'unique_index',
-    made: ['create table t (a int primary key, b int)', 'create unique index by_f on t (f(a), b)', 'insert into t values (1, 7), (2, 7)'],
+    made: [
+      'create table t (a int primary key, b int)',
+      'create unique index by_f on t (f(a), b)',
+      'insert into t values (1, 7), (2, 7)',
+    ],
     later: '0',
     detail: collide('index public.by_f', 'public.by_f'),
   },
@@ -80,7 +86,8 @@ export const changedFunctions: ChangedFunction[] = [
       'insert into t values (1), (2)',
     ],
     later: '3 - $1',
-    detail: /^table public\.t cannot go over: .* rows of public\.one, public\.two belong to another .*: UPDATE public\.t SET a = a;$/,
+    detail:
+      /^table public\.t cannot go over: .* rows of public\.one, public\.two belong to another .*: UPDATE public\.t SET a = a;$/,
   },
   {
     name: 'partitions_below',
@@ -91,11 +98,15 @@ export const changedFunctions: ChangedFunction[] = [
       'insert into t values (1, 1), (7, 1)',
     ],
     later: '$1 + 4',
-    detail: /^table public\.t cannot go over: .* rows of public\.low belong to another .*: UPDATE public\.t SET a = a;$/,
+    detail:
+      /^table public\.t cannot go over: .* rows of public\.low belong to another .*: UPDATE public\.t SET a = a;$/,
   },
   {
     name: 'required_column',
-    made: ['create table t (a int primary key, g int generated always as (f(a)) stored not null)', 'insert into t values (1)'],
+    made: [
+      'create table t (a int primary key, g int generated always as (f(a)) stored not null)',
+      'insert into t values (1)',
+    ],
     later: 'null',
     detail: /^column public\.t\.g cannot go over: it is NOT NULL/,
   },
@@ -103,6 +114,7 @@ export const changedFunctions: ChangedFunction[] = [
     name: 'raising_index',
     made: ['create table t (a int primary key); create index by_f on t (f(a)) where a > 0', 'insert into t values (1)'],
     later: '1 / ($1 - $1)',
-    detail: /^index public\.by_f cannot go over: its functions as they are now fail for rows that are there: division by zero\. /,
+    detail:
+      /^index public\.by_f cannot go over: its functions as they are now fail for rows that are there: division by zero\. /,
   },
 ];

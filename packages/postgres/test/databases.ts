@@ -16,9 +16,13 @@ export interface OwnedDatabase {
 }
 
 /** Runs SQL as the superuser of the shared test cluster. */
-export const runAsAdmin = <Row>(sql: string, values?: unknown[]): Promise<Row[]> => runSql(readSharedCluster().adminUrl, sql, values);
+export const runAsAdmin = <Row>(sql: string, values?: unknown[]): Promise<Row[]> =>
+  runSql(readSharedCluster().adminUrl, sql, values);
 
-/** A fresh database with a login role of its own that owns it and nothing else, and the roles by which it is dumped and loaded. */
+/**
+ * A fresh database with a login role of its own that owns it and nothing else, and the roles by which it is dumped and
+ * loaded.
+ */
 export async function createOwnedDatabase(): Promise<OwnedDatabase> {
   const { adminUrl: clusterUrl } = readSharedCluster();
   const name = `t_${randomBytes(6).toString('hex')}`;
@@ -34,8 +38,15 @@ export async function createOwnedDatabase(): Promise<OwnedDatabase> {
     loader: await makeLoader({ admin, database: name, owner: name, tag: 'test' }),
   }));
   const readerUrl = loginUrl(clusterUrl, logins.reader, name);
-  return { url: url.href, adminUrl, name, readerUrl, loader: { url: loginUrl(clusterUrl, logins.loader, name), role: name } };
+  return {
+    url: url.href,
+    adminUrl,
+    name,
+    readerUrl,
+    loader: { url: loginUrl(clusterUrl, logins.loader, name), role: name },
+  };
 }
 
 /** As {@link statementsOf}, of a database whose owner has its name. */
-export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> => statementsOf(readerUrl, name);
+export const dumpedStatements = ({ readerUrl, name }: OwnedDatabase): Promise<string[]> =>
+  statementsOf(readerUrl, name);

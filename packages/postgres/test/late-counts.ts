@@ -6,8 +6,8 @@ const copyDone = Buffer.from([0x63, 0, 0, 0, 4]);
 const lateMs = 30;
 
 /**
- * A way to Postgres on which what follows COPY's last row comes a moment after it: the number of rows. As it does by itself where Postgres' send buffer happens to be
- * full just there.
+ * A way to Postgres on which what follows COPY's last row comes a moment after it: the number of rows. As it does by
+ * itself where Postgres' send buffer happens to be full just there.
  */
 export async function throughLateCounts(url: string): Promise<{ url: string; close(): Promise<void> }> {
   const { hostname: host, port } = new URL(url);

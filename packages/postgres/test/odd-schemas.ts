@@ -25,7 +25,9 @@ class Draft {
   name(): string {
     const odd = this.random.pick(oddNames);
     return quote(
-      this.random.isChosen(0.5) ? `${odd.slice(0, 50)}${this.tag}${this.made++}` : `${this.tag}${this.made++}${odd.slice(0, 50)}`,
+      this.random.isChosen(0.5)
+        ? `${odd.slice(0, 50)}${this.tag}${this.made++}`
+        : `${this.tag}${this.made++}${odd.slice(0, 50)}`,
     );
   }
 
@@ -57,7 +59,10 @@ function enumType(draft: Draft): void {
   const type = draft.qualified();
   const [first, second] = [draft.name(), draft.name()].map((name) => literal(name.slice(1, 40)));
   const table = draft.qualified();
-  draft.add(`create type ${type} as enum (${first}, ${second}, '')`, `alter type ${type} add value 'between' before ${second}`);
+  draft.add(
+    `create type ${type} as enum (${first}, ${second}, '')`,
+    `alter type ${type} add value 'between' before ${second}`,
+  );
   draft.add(
     `create table ${table} (one ${type} default ${first}, many ${type}[] default array[${second}]::${type}[] check (${first} = any (many) or true))`,
   );
@@ -135,7 +140,15 @@ function table(draft: Draft): void {
   draft.comment(`constraint ${key} on ${target}`);
   draft.comment(`sequence ${sequence}`);
   draft.grant(
-    ['select', 'insert, update', 'all', 'references', `select (${id}, ${text})`, `update (${text})`, 'trigger, truncate'],
+    [
+      'select',
+      'insert, update',
+      'all',
+      'references',
+      `select (${id}, ${text})`,
+      `update (${text})`,
+      'trigger, truncate',
+    ],
     target,
   );
   draft.grant(['usage', 'select, update', 'all'], `sequence ${sequence}`);
@@ -295,7 +308,12 @@ function operators(draft: Draft): void {
 }
 
 function textSearch(draft: Draft): void {
-  const [configuration, dictionary, collation, held] = [draft.qualified(), draft.qualified(), draft.qualified(), draft.qualified()];
+  const [configuration, dictionary, collation, held] = [
+    draft.qualified(),
+    draft.qualified(),
+    draft.qualified(),
+    draft.qualified(),
+  ];
   draft.add(
     `create text search dictionary ${dictionary} (template = simple, stopwords = english, accept = false)`,
     `create text search configuration ${configuration} (copy = ${draft.pick(['simple', 'german'])})`,

@@ -5,8 +5,9 @@ import { promisify } from 'node:util';
 const mb = 2 ** 20;
 
 /**
- * Runs the body of an async function in a process of its own, from the build output, whose memory nothing else takes: jest keeps what earlier tests have used. The body
- * requires modules by `load('dump/dump-database')`, has `given`, and returns what is written as JSON.
+ * Runs the body of an async function in a process of its own, from the build output, whose memory nothing else takes:
+ * jest keeps what earlier tests have used. The body requires modules by `load('dump/dump-database')`, has `given`, and
+ * returns what is written as JSON.
  */
 export async function inOwnProcess<T>(body: string, given: unknown): Promise<{ returned: T; grownMb: number }> {
   const script = `

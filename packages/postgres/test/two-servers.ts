@@ -51,7 +51,11 @@ export interface Customer extends Move {
 }
 
 /** A database of an ordinary role on the old server, filled by that role. */
-export async function createCustomer({ old, target }: TwoServers, name: string, ...statements: string[]): Promise<Customer> {
+export async function createCustomer(
+  { old, target }: TwoServers,
+  name: string,
+  ...statements: string[]
+): Promise<Customer> {
   const password = 'the-owner-s-password';
   await withClient(old.adminUrl, async (client) => {
     await client.query(`create role ${name} login createrole password '${password}'`);
@@ -67,7 +71,14 @@ export async function createCustomer({ old, target }: TwoServers, name: string, 
     for (const statement of statements) await client.query(statement);
   });
   const secret = randomBytes(32).toString('hex');
-  const base: Move = { oldUrl: old.adminUrl, targetUrl: target.adminUrl, databaseName: name, path: 'logical', secret, fence: '1' };
+  const base: Move = {
+    oldUrl: old.adminUrl,
+    targetUrl: target.adminUrl,
+    databaseName: name,
+    path: 'logical',
+    secret,
+    fence: '1',
+  };
   return { ...base, ownUrl: own(old), ownTargetUrl: own(target) };
 }
 

@@ -5,21 +5,27 @@ import type { GuardedChild } from './guarded-child';
 export type Answer = 'ready' | 'not yet' | 'wrong password';
 
 export interface Awaited {
-  /** What people call it: `MariaDB 10.11`. */
+  /** The server's name for people: `MariaDB 10.11`. */
   label: string;
   timeoutMs: number;
   ask: () => Promise<Answer>;
-  /** How long another server may answer at the address of one that is about to end, because it cannot have it. Left out: no other one can. */
+  /**
+   * How long another server may still answer at this address while this one is about to end for want of the port.
+   * Absent: no other one can.
+   */
   bindTimeoutMs?: number;
   /** Gets what the server writes to its log. */
   onLog?: ((text: string) => void) | undefined;
 }
 
 /**
- * Resolves when a server that was just started answers.
- * @throws with its last words when it ends, and when it does not answer in time
+ * Resolves when a server that was just started answers. @throws with its last output if it ends, or does not answer in
+ * time
  */
-export async function waitUntilAnswering(child: GuardedChild, { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited): Promise<void> {
+export async function waitUntilAnswering(
+  child: GuardedChild,
+  { label, timeoutMs, ask, bindTimeoutMs = 0, onLog }: Awaited,
+): Promise<void> {
   let lastWords = '';
   child.process.stderr?.on('data', (chunk: Buffer) => {
     lastWords = (lastWords + chunk.toString()).slice(-4000);
@@ -30,14 +36,17 @@ export async function waitUntilAnswering(child: GuardedChild, { label, timeoutMs
   const isOver = (): boolean => child.process.exitCode !== null || child.process.signalCode !== null;
   for (;;) {
     const answer = await ask();
-    if (answer === 'wrong password' && bindTimeoutMs > 0 && !isOver()) await Promise.race([child.exited, sleep(bindTimeoutMs)]);
+    if (answer === 'wrong password' && bindTimeoutMs > 0 && !isOver())
+      await Promise.race([child.exited, sleep(bindTimeoutMs)]);
     if (isOver()) {
       await Promise.race([allSaid, sleep(1_000)]);
       throw new Error(`${label} did not start:\n${lastWords}`);
     }
     if (answer === 'ready') return;
-    if (answer === 'wrong password') throw new Error('The data folder has another password than the password file beside it');
-    if (performance.now() > until) throw new Error(`${label} did not answer within ${timeoutMs / 1000} s:\n${lastWords}`);
+    if (answer === 'wrong password')
+      throw new Error('The password of the data folder differs from the password file beside it');
+    if (performance.now() > until)
+      throw new Error(`${label} did not answer within ${timeoutMs / 1000} s:\n${lastWords}`);
     await sleep(25);
   }
 }

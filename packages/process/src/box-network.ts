@@ -1,15 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
 
-/** The descriptor by which the program below hands over what it has opened; the box's command never has it. */
+/** The descriptor over which the program below hands over its sockets; the box's command never has it. */
 export const handOverFd = 8;
-/** Below this only root may listen, in a network of one's own as well: nothing in a box can take such a port. */
+/** Ports below this are for root only, even in a network of one's own, so nothing in a box can take them. */
 export const privilegedPorts = 1_024;
 
 /**
- * Runs in the box's network while the box is being made, with rights that the command does not get: listens at the ports that its arguments
- * name and hands each listening socket over. A socket stays in the network that it was opened in, so the process that gets it accepts what
- * the box connects to, and has nothing to do in that network itself.
+ * Runs in the box's network while the box is being made, with rights that the command does not get. It listens at the
+ * ports in its arguments and hands each listening socket over. A socket stays in the network where it was opened, so
+ * the process that gets it accepts the box's connections without being in that network.
  */
 export const handOverSource = `
 const net = require('node:net');
@@ -25,10 +25,13 @@ const fail = (error) => { process.stderr.write(error.message); process.exit(1); 
 })().catch(fail);
 `;
 
-/** What listens in a box's network, by port. */
+/** The listeners in a box's network, by port. */
 export type BoxListeners = ReadonlyMap<number, Server>;
 
-/** Resolves when every port has its listener; never, when no box comes to be. The listeners are closed when the box ends. */
+/**
+ * Resolves when every port has its listener, and never if the box does not come up. The listeners are closed when the
+ * box ends.
+ */
 export function takeListeners(child: ChildProcess, ports: readonly number[]): Promise<BoxListeners> {
   const taken = new Map<number, Server>();
   return new Promise((resolve) => {

@@ -54,7 +54,9 @@ describe.each(kinds)('a box by %s', (kind: Kind) => {
     const script = `const mounts = [{ from: '${site}', to: '/site', writable: false }];
       console.log((await inBox(${JSON.stringify(look)}, { mounts, env: { GIVEN: 'x' } })).text);`;
     const seen = (await runAs(kind, script, { SECRET_OF_PARENT: 'canary' })) as { root: string[] };
-    expect(seen.root.filter((name) => !system.includes(name) && !process.execPath.startsWith(`/${name}/`))).toEqual(['site']);
+    expect(seen.root.filter((name) => !system.includes(name) && !process.execPath.startsWith(`/${name}/`))).toEqual([
+      'site',
+    ]);
     const nothing = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t0000000000000000`);
     expect(seen).toMatchObject({ tmp: [], uid: accountIn(kind), processes: 0, canary: 'ENOENT', shadow: 'ENOENT' });
     expect(seen).toMatchObject({ parent: 'ENOENT', init: 'ENOENT', status: [...nothing, 'NoNewPrivs:\t1'] });
@@ -221,11 +223,26 @@ test('what a path or an argument is made of is never a command', async () => {
 
 test('what would act outside of the box is refused: variables of the tools, mounts over and below others', async () => {
   const isolation = await detectIsolation();
-  const base = { isolation, command: ['/bin/true'], account: 200_001, workdir: '/', stdio: 'ignore', onOrphan: 'SIGKILL' } as const;
+  const base = {
+    isolation,
+    command: ['/bin/true'],
+    account: 200_001,
+    workdir: '/',
+    stdio: 'ignore',
+    onOrphan: 'SIGKILL',
+  } as const;
   for (const name of ['LD_PRELOAD', 'BASH_ENV', 'ENV', '_box_path', 'A B', 'A=B']) {
     await expect(spawnInBox({ ...base, env: { [name]: 'x' }, mounts: [] })).rejects.toThrow(BoxError);
   }
-  for (const places of [['/etc'], ['/usr/share/x'], ['/'], ['/site/../etc'], ['site'], ['/site', '/site/x'], ['/site', '/site']]) {
+  for (const places of [
+    ['/etc'],
+    ['/usr/share/x'],
+    ['/'],
+    ['/site/../etc'],
+    ['site'],
+    ['/site', '/site/x'],
+    ['/site', '/site'],
+  ]) {
     const mounts = places.map((to) => ({ from: folder, to, writable: false }));
     await expect(spawnInBox({ ...base, env: {}, mounts })).rejects.toThrow(BoxError);
   }
@@ -235,35 +252,44 @@ test('what would act outside of the box is refused: variables of the tools, moun
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
-asRoot("rights that a box is given reach other accounts' files in what it shows, and nothing else (as root)", async () => {
-  const isolation = await detectIsolation();
-  const shown = makeFolder('rights', 0);
-  const readOnly = makeFolder('rights-read-only', 0);
-  for (const place of [shown, readOnly]) writeFileSync(path.join(place, 'file'), '', { mode: 0o600 });
-  const script = `grep -h ^Cap /proc/self/status > /tmp/caps; rm /shown/file; rm /read-only/file; echo other > /proc/sys/kernel/hostname
+asRoot(
+  "rights that a box is given reach other accounts' files in what it shows, and nothing else (as root)",
+  async () => {
+    const isolation = await detectIsolation();
+    const shown = makeFolder('rights', 0);
+    const readOnly = makeFolder('rights-read-only', 0);
+    for (const place of [shown, readOnly]) writeFileSync(path.join(place, 'file'), '', { mode: 0o600 });
+    const script = `grep -h ^Cap /proc/self/status > /tmp/caps; rm /shown/file; rm /read-only/file; echo other > /proc/sys/kernel/hostname
     cat /tmp/caps > /shown/told`;
-  const options = {
-    isolation,
-    command: ['/bin/sh', '-c', script],
-    env: { PATH: '/usr/bin:/bin' },
-    account: 200_001,
-    rights: ['dac_override', 'fowner'],
-    mounts: [
-      { from: shown, to: '/shown', writable: true },
-      { from: readOnly, to: '/read-only', writable: false },
-    ],
-    workdir: '/',
-    stdio: 'ignore',
-    onOrphan: 'SIGKILL',
-  } as const;
-  const hostname = os.hostname();
-  const child = await spawnInBox(options);
-  await child.exited;
-  const only = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t000000000000000a\n`);
-  expect(readFileSync(path.join(shown, 'told'), 'utf8')).toBe(only.join(''));
-  expect([existsSync(path.join(shown, 'file')), existsSync(path.join(readOnly, 'file')), os.hostname()]).toEqual([false, true, hostname]);
-  await expect(spawnInBox({ ...options, isolation: { kind: 'user_namespaces' }, account: null })).rejects.toThrow('only root has rights');
-});
+    const options = {
+      isolation,
+      command: ['/bin/sh', '-c', script],
+      env: { PATH: '/usr/bin:/bin' },
+      account: 200_001,
+      rights: ['dac_override', 'fowner'],
+      mounts: [
+        { from: shown, to: '/shown', writable: true },
+        { from: readOnly, to: '/read-only', writable: false },
+      ],
+      workdir: '/',
+      stdio: 'ignore',
+      onOrphan: 'SIGKILL',
+    } as const;
+    const hostname = os.hostname();
+    const child = await spawnInBox(options);
+    await child.exited;
+    const only = 'CapInh CapPrm CapEff CapBnd CapAmb'.split(' ').map((name) => `${name}:\t000000000000000a\n`);
+    expect(readFileSync(path.join(shown, 'told'), 'utf8')).toBe(only.join(''));
+    expect([existsSync(path.join(shown, 'file')), existsSync(path.join(readOnly, 'file')), os.hostname()]).toEqual([
+      false,
+      true,
+      hostname,
+    ]);
+    await expect(spawnInBox({ ...options, isolation: { kind: 'user_namespaces' }, account: null })).rejects.toThrow(
+      'only root has rights',
+    );
+  },
+);
 
 test('a box that cannot be made says why and leaves no process', async () => {
   const isolation = await detectIsolation();

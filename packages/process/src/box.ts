@@ -18,9 +18,12 @@ export interface BoxMount {
   writable: boolean;
 }
 
-/** The most that the box's processes may take, where the kernel counts it for each process (`processes`: for the account). */
+/** Limits for the box's processes, where the kernel counts for each process (`processes`: for the account). */
 export interface BoxLimits {
-  /** Private writable memory of one process. Address space is not counted (WebAssembly reserves gigabytes that it never touches), nor what Node maps for its code. */
+  /**
+   * Private writable memory of one process. Address space is not counted (WebAssembly reserves gigabytes that it never
+   * touches), nor what Node maps for its code.
+   */
   memoryBytes?: number;
   /** Processes and threads; Node alone has about a dozen threads. */
   processes?: number;
@@ -31,46 +34,59 @@ export interface BoxLimits {
   tmpBytes?: number;
 }
 
-/** `dac_override`: reads, writes and removes whatever the modes say. `fowner`: acts as the owner of any file, past sticky bits too. */
+/**
+ * `dac_override`: reads, writes and removes files whatever their modes are. `fowner`: acts as the owner of any file,
+ * also in sticky folders.
+ */
 export type BoxRight = 'dac_override' | 'fowner';
 
 export interface BoxOptions {
   isolation: Isolation;
-  /** Program and arguments; paths as seen inside. Anybody on this machine can read them, so they hold no secret. */
+  /**
+   * Program and arguments, with paths inside the box. Anybody on this machine can read them, so they may hold no
+   * secret.
+   */
   command: readonly string[];
   /** The whole environment: nothing is inherited. */
   env: Readonly<Record<string, string>>;
-  /** uid and gid of the box's processes where we are root; null otherwise (they are then our own, seen from outside). */
+  /** uid and gid of the box's processes if we are root; otherwise null (seen from outside they are our own). */
   account: number | null;
-  /** Rights of root over the files that the box shows, for a program of ours; only where we are root. None when not given. */
+  /** Rights of root over the box's files, for a program of ours; only if we are root. Absent: none. */
   rights?: readonly BoxRight[];
-  /** The paths that a box shows besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node itself. */
+  /**
+   * The paths that a box shows besides read-only system folders, four devices, a /proc and a /tmp of its own, and Node
+   * itself.
+   */
   mounts: readonly BoxMount[];
   workdir: string;
   limits?: BoxLimits;
   /**
-   * Gives the box a network of its own: a loopback and nothing else. `BoxedChild.listeners` has a listener of that loopback for each of these
-   * ports. When not given, the box shares the machine's network.
+   * Gives the box a network of its own, with only a loopback. `BoxedChild.listeners` has a listener on that loopback
+   * for each of these ports. Absent: the box shares the machine's network.
    */
   ownNetwork?: { ports: readonly number[] };
   /**
-   * The command can make no user namespace, in which it would have rights over more of the kernel. As root it then sees files of other accounts as those of `nobody`.
+   * Forbids the command to make user namespaces, in which it would have rights over more of the kernel. If we are root,
+   * it then sees files of other accounts as those of `nobody`.
    */
   isLastNamespace?: boolean;
-  /** As for `spawn`, eight descriptors at most; the command has no others. A descriptor that the command closes is seen as closed when the command ends. */
+  /**
+   * As for `spawn`, at most eight descriptors; the command has no others. If the command closes a descriptor, the other
+   * end sees that only when the command ends.
+   */
   stdio: StdioOptions;
-  /** All processes of the box end when this process does, in whatever way. */
+  /** All processes of the box end when this process ends, in whatever way. */
   onOrphan: 'SIGKILL';
 }
 
 /** A child in a box. */
 export interface BoxedChild extends GuardedChild {
   /**
-   * The root that the box shows, as a path of ours: by its first process, whose root the command cannot change. What lies below it is the
-   * command's: a path may only end in a name that is opened without following a link.
+   * The box's root as a path of ours, through its first process, whose root the command cannot change. Everything below
+   * it is the command's: open only a last name without following a link.
    */
   root: string;
-  /** What listens in the box's own network for us. The listeners close when the box ends. */
+  /** The listeners in the box's own network that we serve. They close when the box ends. */
   listeners: BoxListeners;
 }
 
@@ -86,23 +102,37 @@ const controlFd = 9;
 const setUpMs = 15_000;
 const tmpBytesUsual = 64 * 2 ** 20;
 const toolFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Names that would change what the tools do which make the box, outside of it and with all rights. */
+/** Names that would change the tools which make the box, outside of it and with all rights. */
 const forbiddenEnv = /^(?:_box_.*|LD_.*|BASH.*|ENV|SHELLOPTS|IFS|PS4|LIBMOUNT_.*|GLIBC_TUNABLES|GCONV_PATH)$/;
-/** What every box has; nothing can be shown over it. */
-const ownFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/dev', '/proc', '/tmp', '/sys'];
+/** The folders that every box has; no mount can replace them. */
+const ownFolders = [
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/etc',
+  '/dev',
+  '/proc',
+  '/tmp',
+  '/sys',
+];
 
 /**
- * Starts a program in a box: namespaces of its own, in which nothing of this machine is to be seen but what `mounts` says. Everything that a
- * customer writes runs this way, and so do our own programs where they work on a customer's content. A link, a rename or a race inside leads
- * to nothing that is not the customer's own. The network is shared with the machine, unless `ownNetwork` is given.
- *
- * `proof` and `stop` mean the command itself, under the pid that we see; inside it has another. When the command ends, all that it started
- * ends, and `exited` resolves after that. A command that a signal ended, and one that exits with 128 and that signal's number, look the same.
- * @throws BoxError
+ * Starts a program in a box: namespaces of its own, in which only `mounts` of this machine is visible. All programs of
+ * customers run this way, and so do our own when they work on a customer's content. A link, a rename or a race inside
+ * can reach only the customer's own files. The network is shared with the machine, unless `ownNetwork` is given.
+ * `proof` and `stop` are about the command itself, under the pid that we see; inside it has another one. When the
+ * command ends, all that it started ends, and `exited` resolves after that. A command that a signal ended, and one that
+ * exits with 128 and that signal's number, look the same. @throws BoxError
  */
 export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   const child = startScript(options);
-  const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve(exitOf(code, signal))));
+  const exited = new Promise<ChildExit>((resolve) =>
+    child.once('exit', (code, signal) => resolve(exitOf(code, signal))),
+  );
   const control = controlOf(child);
   control.on('error', () => undefined); // the script has gone, which `exited` tells
   const taking = takeListeners(child, options.ownNetwork?.ports ?? []);
@@ -113,7 +143,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
     const proof = proveProcess(onlyChildOf(init));
     if (proof === null) throw new BoxError('the first process of the box has gone');
     const target: Target = { wrapper: child, command: proof, exited };
-    // Last of all: whoever called us listens to the child before it can have ended.
+    // This comes last, so that our caller listens to the child before it can have ended.
     control.write('go\n', () => control.destroy());
     const stop = (signal: NodeJS.Signals, graceMs: number): Promise<void> => stopBox(target, signal, graceMs);
     return { process: child, proof, exited, stop, root: `/proc/${init}/root`, listeners };
@@ -124,7 +154,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
   }
 }
 
-/** Node gives both ends of what it calls a pipe, whose type knows of five descriptors only. */
+/** Node opens both ends of a "pipe"; its types know only five descriptors. */
 function controlOf({ stdio }: { stdio: readonly unknown[] }): Duplex {
   const control = stdio[controlFd];
   if (!(control instanceof Duplex)) throw new BoxError('the box has no control descriptor');
@@ -137,7 +167,9 @@ interface Target {
   exited: Promise<ChildExit>;
 }
 
-/** Signals go to the command. Its end is the end of the box's init, and so of whatever the command has started. */
+/**
+ * Signals go to the command. When it ends, the box's init ends, and with it everything that the command has started.
+ */
 async function stopBox({ wrapper, command, exited }: Target, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   const send = (name: NodeJS.Signals): void => {
     if (isSameProcess(command)) sendSignal(command.pid, name);
@@ -159,24 +191,53 @@ function startScript(options: BoxOptions): ChildProcess {
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
-/** setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the command. */
+/**
+ * setpriv (ends with us) → unshare → the script → [unshare, back to our uid] → prlimit → setpriv (only `rights`) → the
+ * command.
+ */
 function commandLineOf(options: BoxOptions): string[] {
-  const { isolation, account, rights = [], mounts, workdir, limits = {}, ownNetwork, isLastNamespace = false, command } = options;
+  const {
+    isolation,
+    account,
+    rights = [],
+    mounts,
+    workdir,
+    limits = {},
+    ownNetwork,
+    isLastNamespace = false,
+    command,
+  } = options;
   const isRoot = isolation.kind === 'accounts';
   const user = os.userInfo();
   const [uid, gid] = isRoot ? [account ?? 0, account ?? 0] : [user.uid, user.gid];
   const shown = [...nodeMount(), ...mounts];
   const kept = ['-all', ...rights.map((right) => `+${right}`)].join(',');
   return [
-    ...[toolPath('setpriv'), '--pdeathsig', 'KILL', '--', toolPath('unshare'), ...(isRoot ? [] : ['--user', '--map-root-user'])],
+    ...[
+      toolPath('setpriv'),
+      '--pdeathsig',
+      'KILL',
+      '--',
+      toolPath('unshare'),
+      ...(isRoot ? [] : ['--user', '--map-root-user']),
+    ],
     ...(ownNetwork === undefined ? [] : ['--net']),
     ...['--mount', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'private', '--'],
-    ...['/bin/sh', '-c', boxScript, 'drydock-box', String(limits.tmpBytes ?? tmpBytesUsual), String(uid), String(gid), workdir],
+    ...[
+      '/bin/sh',
+      '-c',
+      boxScript,
+      'drydock-box',
+      String(limits.tmpBytes ?? tmpBytesUsual),
+      String(uid),
+      String(gid),
+      workdir,
+    ],
     // Without root the command's own namespace is the only one below the box's.
     ...[isRoot || !isLastNamespace ? '' : '1', String(givenStdio(options).length)],
     ...[process.execPath, handOverSource, (ownNetwork?.ports ?? []).join(' ')],
     ...[String(shown.length), ...shown.flatMap(({ from, to, writable }) => [from, to, writable ? 'rw' : 'ro'])],
-    // Postgres and others refuse to run as root, and this also takes the last right over the namespaces that show the box.
+    // Postgres and others refuse to run as root; this also removes the last right over the namespaces of the box.
     ...(isRoot ? [] : [toolPath('unshare'), '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps', '--']),
     ...[toolPath('prlimit'), '--core=0', ...limitOptions(limits, command), '--', toolPath('setpriv')],
     ...(isRoot ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : []),
@@ -187,8 +248,12 @@ function commandLineOf(options: BoxOptions): string[] {
   ];
 }
 
-function limitOptions({ memoryBytes, processes, openFiles, fileBytes }: BoxLimits, command: readonly string[]): string[] {
-  const data = memoryBytes === undefined ? undefined : memoryBytes + (command.includes(process.execPath) ? nodeCodeBytes() : 0);
+function limitOptions(
+  { memoryBytes, processes, openFiles, fileBytes }: BoxLimits,
+  command: readonly string[],
+): string[] {
+  const data =
+    memoryBytes === undefined ? undefined : memoryBytes + (command.includes(process.execPath) ? nodeCodeBytes() : 0);
   const given = { data, nproc: processes, nofile: openFiles, fsize: fileBytes };
   return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
 }
@@ -196,8 +261,9 @@ function limitOptions({ memoryBytes, processes, openFiles, fileBytes }: BoxLimit
 let codeBytes: number | undefined;
 
 /**
- * From Node 24 on the place for compiled code, half a gigabyte, is mapped writable at the start and hardly touched; the kernel counts it as private memory all the same. We run
- * the same Node, so our own map tells whether; a process with worker threads has it several times.
+ * From Node 24 on the area for compiled code, half a gigabyte, is mapped writable at the start and hardly touched, but
+ * the kernel counts it as private memory. We run the same Node, so our own map shows whether it has one; a process with
+ * worker threads has several.
  */
 function nodeCodeBytes(): number {
   codeBytes ??= [...fs.readFileSync('/proc/self/maps', 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rwxp/gm)]
@@ -206,7 +272,7 @@ function nodeCodeBytes(): number {
   return codeBytes;
 }
 
-/** Node where it does not lie in /usr: the program alone, under its own path. */
+/** Mounts Node if it is not in /usr: the program alone, under its own path. */
 function nodeMount(): BoxMount[] {
   const file = fs.realpathSync(process.execPath);
   return file.startsWith('/usr/') ? [] : [{ from: file, to: file, writable: false }];
@@ -234,14 +300,17 @@ let inherited: readonly number[] | undefined;
 let nothingFd: number | undefined;
 
 /**
- * What whoever started this process has left open is open in its children too: Node closes those of its own alone, and a shell closes descriptors of one digit alone. Each such
- * descriptor from `first` on becomes one that leads nowhere.
+ * Hides the descriptors that this process has inherited open from its children. Node closes only those that it opened
+ * itself, and a shell only those of one digit. Each inherited descriptor from `first` on is replaced by one to
+ * /dev/null.
  */
 function overInherited(first: number): Descriptors {
   inherited ??= fs.readdirSync('/proc/self/fd').map(Number).filter(isPassedOn);
   nothingFd ??= fs.openSync('/dev/null', 'r');
   const last = Math.max(first - 1, ...inherited);
-  return Array.from({ length: last - first + 1 }, (_, n) => (inherited?.includes(first + n) === true ? nothingFd : 'ignore'));
+  return Array.from({ length: last - first + 1 }, (_, n) =>
+    inherited?.includes(first + n) === true ? nothingFd : 'ignore',
+  );
 }
 
 /** O_CLOEXEC, as Linux shows it in octal. */
@@ -265,21 +334,23 @@ function checkOptions({ isolation, account, rights = [], env, mounts, workdir, c
   if (isolation.kind !== 'accounts' && rights.length > 0) throw new BoxError('only root has rights to give to a box');
   if (command.length === 0) throw new BoxError('a box needs a command');
   for (const name of Object.keys(env)) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || forbiddenEnv.test(name)) throw new BoxError(`no box takes a variable called ${name}`);
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || forbiddenEnv.test(name))
+      throw new BoxError(`no box takes a variable called ${name}`);
   }
   for (const given of [workdir, ...mounts.flatMap(({ from, to }) => [from, to])]) {
-    if (!path.isAbsolute(given) || path.normalize(given) !== given) throw new BoxError(`${given} is no plain absolute path`);
+    if (!path.isAbsolute(given) || path.normalize(given) !== given)
+      throw new BoxError(`${given} is no plain absolute path`);
   }
   const shown = mounts.map(({ to }) => to);
   for (const [at, to] of shown.entries()) {
-    // A mount point below another one would be made in a folder that may be a customer's, and by us.
+    // A mount point below another one would be created by us in a folder that may be a customer's.
     const others = [...ownFolders, ...shown.slice(0, at), ...shown.slice(at + 1)];
     if (to === '/' || others.some((other) => to === other || to.startsWith(`${other}/`)))
       throw new BoxError(`nothing can be shown at ${to}`);
   }
 }
 
-/** Resolves when the script has made the box. Throws what it complains about instead. */
+/** Resolves when the script has made the box; throws the script's error otherwise. */
 async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
   let told = '';
   let timer: NodeJS.Timeout | undefined;
@@ -292,15 +363,17 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
         if (told.endsWith('ready\n')) resolve();
       });
       child.once('error', (error) => reject(end(error.message)));
-      // After the last of the output: what the tools say is the reason.
-      child.once('exit', (code) => setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))));
+      // This waits for the last of the output, because the tools' message is the reason.
+      child.once('exit', (code) =>
+        setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))),
+      );
     });
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Each of the processes that make a box has one child; 0 when it has gone. */
+/** Each of the processes that make a box has one child; 0 if it has gone. */
 function onlyChildOf(pid: number): number {
   try {
     return Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
@@ -311,10 +384,11 @@ function onlyChildOf(pid: number): number {
 
 const signalNames = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
 
-/** The script exits as shells do: with 128 and the number of the signal that ended the command. */
+/** The script exits as shells do: with 128 plus the number of the signal that ended the command. */
 function exitOf(code: number | null, signal: NodeJS.Signals | null): ChildExit {
   const name = code === null ? undefined : signalNames.get(code - 128);
   return isSignal(name) ? { code: null, signal: name } : { code, signal };
 }
 
-const isSignal = (name: string | undefined): name is NodeJS.Signals => name !== undefined && name in os.constants.signals;
+const isSignal = (name: string | undefined): name is NodeJS.Signals =>
+  name !== undefined && name in os.constants.signals;

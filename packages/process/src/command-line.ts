@@ -4,8 +4,8 @@ type Options = NonNullable<ParseArgsConfig['options']>;
 type Read<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>>;
 
 /**
- * Reads the arguments of a program. `--help` prints `usage` and ends the process with 0; an unknown option, or more words than `wordsMax`, prints what is
- * wrong and ends it with 2. Call it first, before the program has done anything.
+ * Reads the arguments of a program. `--help` prints `usage` and ends the process with 0; an unknown option, or more
+ * words than `wordsMax`, prints what is wrong and ends it with 2. Call it first, before the program has done anything.
  */
 export function readCommandLine<const O extends Options>(
   usage: string,

@@ -5,7 +5,7 @@ import { errorCodeOf } from './error-code';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
-/** Names that a crash in the middle of a replacement may leave behind; they mean nothing. */
+/** Whether a crash during a replacement left this file behind; it has no meaning. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
 /** A rename is on disk only after its folder was synced. */
@@ -37,8 +37,8 @@ export async function writeDurably(file: string, text: string): Promise<void> {
 }
 
 /**
- * Creates a file as a whole: whoever sees it sees all of it. When several create the same file, one succeeds; false when it is there
- * already.
+ * Creates a whole file: everybody sees all of it or nothing. If several create the same file, one succeeds; false if it
+ * exists already.
  */
 export async function createDurably(file: string, text: string): Promise<boolean> {
   const beside = await writeBeside(file, text);
@@ -54,7 +54,10 @@ export async function createDurably(file: string, text: string): Promise<boolean
   }
 }
 
-/** Makes `pointer` point to `target` by one rename; whoever looks sees the old target or the new one. `atRename` runs just before. */
+/**
+ * Makes `pointer` point to `target` by one rename: everybody sees the old or the new target. `atRename` runs just
+ * before.
+ */
 export async function pointDurably(pointer: string, target: string, atRename: () => void): Promise<void> {
   const beside = besideName(pointer);
   await symlink(target, beside);

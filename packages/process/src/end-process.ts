@@ -2,10 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSameProcess, listProcessesIn, type ProcessProof } from './process-proof';
 
 /**
- * Ends that very process and nothing that took its pid since: each signal in turn, waiting `graceMs` after each.
- * Resolves true once it has gone, false when it outlived them all (a process in an uninterruptible wait).
+ * Ends exactly this process, and not another one that got its pid since: sends each signal in turn, and waits `graceMs`
+ * after each. Resolves with true once it has gone, and with false if it outlived them all (a process in an
+ * uninterruptible wait).
  */
-export async function endProcess(proof: ProcessProof, signals: readonly NodeJS.Signals[], graceMs: number): Promise<boolean> {
+export async function endProcess(
+  proof: ProcessProof,
+  signals: readonly NodeJS.Signals[],
+  graceMs: number,
+): Promise<boolean> {
   for (const signal of signals) {
     if (!isSameProcess(proof)) return true;
     sendSignal(proof.pid, signal);
@@ -32,7 +37,9 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Waits until no process but this one works in the folder any more: a second server beside its orphans would destroy the data. */
+/**
+ * Waits until no other process works in the folder: a second server beside leftover processes would destroy the data.
+ */
 export async function waitUntilLeft(folder: string, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   for (;;) {

@@ -1,5 +1,8 @@
 const faultModes = ['kill', 'stop', 'throw', 'delay', 'repeat'] as const;
-/** kill: SIGKILL to itself. stop: SIGSTOP. throw: {@link InjectedFault}. delay: the event loop is blocked for 3 s. repeat: the caller runs its work twice. */
+/**
+ * kill: SIGKILL to itself. stop: SIGSTOP. throw: {@link InjectedFault}. delay: the event loop is blocked for 3 s.
+ * repeat: the caller runs its work twice.
+ */
 export type FaultMode = (typeof faultModes)[number];
 
 export interface FaultToken {

@@ -42,7 +42,10 @@ describe('faultpoint', () => {
   const spawnAt = (mode: string) => {
     token(`b@${mode}`);
     const script = `require(${JSON.stringify(path.resolve(__dirname, '../dist/faultpoint.js'))}).faultpoint('b'); console.log('after');`;
-    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env } });
+    const child = spawn(process.execPath, ['-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env },
+    });
     const printed: string[] = [];
     child.stdout.on('data', (chunk) => printed.push(String(chunk)));
     return { child, printed, gone: once(child, 'close') };

@@ -3,13 +3,13 @@ import path from 'node:path';
 import { type FaultMode, type FaultToken, faultTokenName, parseFaultToken } from './fault-token';
 import { obeyFault } from './obey-fault';
 
-/** What the caller does next: `repeat` asks it to run once more what it has just run. */
+/** The caller's next action: `repeat` asks it to run once more what it has just run. */
 export type FaultOutcome = 'continue' | 'repeat';
 
 /**
- * A named place where a test may make this process die, freeze, throw, stall or repeat itself.
- * Does nothing unless `DRYDOCK_FAULTS` names a folder holding a token for this point; each token works once, in one process.
- * Throws {@link InjectedFault} in mode `throw`.
+ * A named place where a test may make this process die, freeze, throw, stall or repeat itself. Does nothing unless
+ * `DRYDOCK_FAULTS` names a folder holding a token for this point; each token works once, in one process. Throws
+ * {@link InjectedFault} in mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
   // The only setting that is not a service's configuration: it must work in every process, at every depth.
@@ -19,7 +19,7 @@ export function faultpoint(name: string): FaultOutcome {
   return mode === undefined ? 'continue' : obeyFault(mode, name);
 }
 
-/** Unlinking is what decides between processes that want the same token: only one of them succeeds. */
+/** Unlinking decides between processes that want the same token: only one of them succeeds. */
 function takeToken(folder: string, point: string): FaultMode | undefined {
   for (const token of tokensOf(folder, point)) {
     try {

@@ -1,13 +1,16 @@
 import { randomInt } from 'node:crypto';
 import net from 'node:net';
 
-/** Below the ports that the kernel gives to outgoing connections, and beside those that agents keep for ever (PortAllocator). */
+/**
+ * Below the ports that the kernel gives to outgoing connections, and apart from those that agents keep for ever
+ * (PortAllocator).
+ */
 const range = { first: 10_000, end: 20_000 };
 const triesMax = 100;
 
 /**
- * A loopback port that nobody listens on right now. It is drawn at random from a range of which the kernel gives nothing away by itself, so
- * that hardly anybody takes it before the caller does. Somebody still may: a caller that cannot bind it asks for another.
+ * A loopback port that nobody listens on now. It is drawn at random from a range that the kernel does not use by
+ * itself, so it is rarely taken before the caller binds it. A caller that cannot bind it asks for another.
  */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries += 1) {
@@ -17,11 +20,14 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`no free port between ${range.first} and ${range.end}`);
 }
 
-/** What a server says that lost its port to another one. */
+/** The last words of a server that lost its port to another one. */
 const lostPort = /address already in use/i;
 const startsMax = 5;
 
-/** Starts a server, again on another port where its last words are that the address is in use. A port that the caller has chosen is tried once. */
+/**
+ * Starts a server, and again on another port if its last output says that the address is in use. A port that the caller
+ * has chosen is tried once.
+ */
 export async function startOnFreePort<T>(chosen: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
   if (chosen !== undefined) return start(chosen);
   for (let starts = 1; ; starts += 1) {

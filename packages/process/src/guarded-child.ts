@@ -14,29 +14,38 @@ export interface GuardedChild {
   process: ChildProcess;
   proof: ProcessProof;
   exited: Promise<ChildExit>;
-  /** Sends the signal, then SIGKILL after `graceMs`; resolves when it has gone. Calling it again is harmless. */
+  /** Sends the signal, then SIGKILL after `graceMs`; resolves when it has gone. May be called again. */
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
 export interface GuardOptions extends SpawnOptions {
   signalOnOrphan: NodeJS.Signals;
-  /** True for a program that only starts another one and passes no signal on: signals then go to its whole process group. */
+  /**
+   * True for a program that only starts another one and does not pass signals on: signals then go to its whole process
+   * group.
+   */
   isWrapper?: boolean;
-  /** The most private memory that each of its processes may take. What several processes share does not count. */
+  /** Limit for the private memory of each of its processes. Shared memory does not count. */
   memoryBytes?: number | undefined;
 }
 
-/** Becomes the program that follows, with a limit in kB on the private memory of each of its processes. */
+/** Replaces itself with the given program, with a limit in kB on the private memory of each of its processes. */
 const limitScript = 'ulimit -d "$1"; shift; exec "$@"';
 
 /**
- * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the order in which
- * things end. A tiny shell beside it holds the reading end of a pipe of ours: when we die in whatever way, kill -9 included, the pipe
- * ends and the shell passes `signalOnOrphan` on. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set it.)
+ * Spawns a child in a process group of its own, so that a Ctrl-C in the terminal reaches only us and we choose the
+ * order of the ends. A tiny shell beside it holds the reading end of a pipe of ours: however we die, kill -9 included,
+ * the pipe ends and the shell sends `signalOnOrphan`. (Linux' PR_SET_PDEATHSIG would do the same, but Node cannot set
+ * it.)
  */
-export async function spawnGuarded(command: string, args: readonly string[], options: GuardOptions): Promise<GuardedChild> {
+export async function spawnGuarded(
+  command: string,
+  args: readonly string[],
+  options: GuardOptions,
+): Promise<GuardedChild> {
   const { signalOnOrphan, isWrapper = false, memoryBytes, ...spawnOptions } = options;
-  const limited = memoryBytes === undefined ? [] : ['/bin/sh', '-c', limitScript, 'limited', String(Math.floor(memoryBytes / 1024))];
+  const limited =
+    memoryBytes === undefined ? [] : ['/bin/sh', '-c', limitScript, 'limited', String(Math.floor(memoryBytes / 1024))];
   const [program = '', ...given] = [...limited, command, ...args];
   const child = spawn(program, given, { ...spawnOptions, detached: true });
   const exited = new Promise<ChildExit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
@@ -50,7 +59,12 @@ export async function spawnGuarded(command: string, args: readonly string[], opt
   const guard = spawnGuard(target, signalOnOrphan);
   void exited.then(() => guard.kill('SIGKILL'));
   const proof = proveProcess(pid) ?? { pid, startedTicks: '' };
-  return { process: child, proof, exited, stop: (signal, graceMs) => stopChild({ child, target, exited }, signal, graceMs) };
+  return {
+    process: child,
+    proof,
+    exited,
+    stop: (signal, graceMs) => stopChild({ child, target, exited }, signal, graceMs),
+  };
 }
 
 async function stopChild(

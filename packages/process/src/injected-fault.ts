@@ -1,4 +1,4 @@
-/** Thrown by a faultpoint in mode `throw`: a definite failure, never to be retried. */
+/** A faultpoint in mode `throw` throws it: a definite failure, never to be retried. */
 export class InjectedFault extends Error {
   constructor(point: string) {
     super(`fault injected at ${point}`);

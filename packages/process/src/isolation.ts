@@ -2,8 +2,9 @@ import { spawnInBox } from './box';
 import { privilegedPorts } from './box-network';
 
 /**
- * How processes of different customers are kept apart on this machine. `accounts`: we are root, and each tenant has a uid of its own.
- * `user_namespaces`: we are an ordinary user, and the kernel lets us make namespaces. `none`: neither works, and `reason` says why.
+ * The way in which processes of different customers are kept apart on this machine. `accounts`: we are root, and each
+ * tenant has a uid of its own. `user_namespaces`: we are an ordinary user, and the kernel lets us make namespaces.
+ * `none`: neither works, for this `reason`.
  */
 export type Isolation = { kind: 'accounts' } | { kind: 'user_namespaces' } | { kind: 'none'; reason: string };
 
@@ -15,14 +16,18 @@ const nobody = 65_534;
 
 let found: Promise<Isolation> | undefined;
 
-/** Finds out by making one box, once in the life of this process: what a kernel, a sysctl, AppArmor and seccomp allow together is in no file. */
+/**
+ * Finds out by making one box, once for the life of this process: no file tells what a kernel, a sysctl, AppArmor and
+ * seccomp allow together.
+ */
 export function detectIsolation(): Promise<Isolation> {
   found ??= tryOnce();
   return found;
 }
 
 async function tryOnce(): Promise<Isolation> {
-  if (process.platform !== 'linux') return { kind: 'none', reason: `boxes need Linux, and this is ${process.platform}` };
+  if (process.platform !== 'linux')
+    return { kind: 'none', reason: `boxes need Linux, and this is ${process.platform}` };
   const isolation: Isolation = process.getuid?.() === 0 ? { kind: 'accounts' } : { kind: 'user_namespaces' };
   const reason = await whyNot(isolation, null);
   return reason === null ? isolation : { kind: 'none', reason };
@@ -30,19 +35,23 @@ async function tryOnce(): Promise<Isolation> {
 
 let foundNetwork: Promise<BoxNetwork> | undefined;
 
-/** Finds out in the same way whether a box can have a network of its own: a kernel, a container or a machine without `ip` and perl may not. */
+/**
+ * Finds out in the same way whether a box can have a network of its own: a kernel, a container or a machine without
+ * `ip` and perl may not allow it.
+ */
 export function detectBoxNetwork(): Promise<BoxNetwork> {
   foundNetwork ??= detectIsolation().then(async (isolation) => {
     if (isolation.kind === 'none') return { kind: 'machine', reason: isolation.reason };
     const ownNetwork = { ports: [privilegedPorts - 1] };
-    // Twice: on a machine that is busy as it starts, a box that took too long must not decide how open all applications are.
+    // Tried twice: on a machine that is busy at its start, one slow box must not decide that all applications share the
+    // network.
     const reason = (await whyNot(isolation, ownNetwork)) && (await whyNot(isolation, ownNetwork));
     return reason === null ? { kind: 'own' } : { kind: 'machine', reason };
   });
   return foundNetwork;
 }
 
-/** Null when a box of this kind was made and ended well. */
+/** Null if a box of this kind was made and ended well. */
 async function whyNot(isolation: Isolation, ownNetwork: { ports: readonly number[] } | null): Promise<string | null> {
   try {
     const child = await spawnInBox({

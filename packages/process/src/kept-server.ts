@@ -11,7 +11,7 @@ export interface RunningServer {
 
 export interface KeptServerOptions<Server extends RunningServer> {
   start: () => Promise<Server>;
-  /** Before anybody is told that it is up, each time. */
+  /** Called at each start, before the server counts as up. */
   onUp: (server: Server) => Promise<void>;
   onDown: () => void;
   log: { error(facts: object, message: string): void };
@@ -20,8 +20,9 @@ export interface KeptServerOptions<Server extends RunningServer> {
 }
 
 /**
- * One server that is started again whenever it ends by itself. It does not outlive us: a guard beside it passes our end on, and a start finds what was left,
- * proves that it is a server on this very folder, and ends it first. So no two ever run on one folder.
+ * A server that is started again whenever it ends by itself. It does not outlive us: a guard beside it passes our end
+ * on. A start looks for a leftover server, proves that it works on this very folder, and ends it first, so that no two
+ * ever run on one folder.
  */
 export class KeptServer<Server extends RunningServer> {
   private readonly kept: KeptServerOptions<Server>;
@@ -39,12 +40,12 @@ export class KeptServer<Server extends RunningServer> {
     return this.isUpNow;
   }
 
-  /** The administrator's; null before the first start. */
+  /** The administrator's URL; null before the first start. */
   get adminUrl(): string | null {
     return this.adminUrlKnown;
   }
 
-  /** Resolves when it answers. Throws when it does not start the first time; after that it is started again and again. */
+  /** Resolves when it answers. Throws if the first start fails; after that it is started again and again. */
   async start(): Promise<void> {
     if (this.running) return;
     this.isStopping = false;
@@ -88,7 +89,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // One that runs but could not be made ready is started afresh too.
+        // A server that runs but could not be made ready is started afresh too.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

@@ -2,7 +2,7 @@ import type { FaultMode } from './fault-token';
 import type { FaultOutcome } from './faultpoint';
 import { InjectedFault } from './injected-fault';
 
-/** Longer than any lease that tests use, so that a blocked event loop loses its work. */
+/** Longer than any lease in tests, so that a blocked event loop loses its work. */
 const delayMs = 3_000;
 
 export function obeyFault(mode: FaultMode, point: string): FaultOutcome {
@@ -16,7 +16,7 @@ export function obeyFault(mode: FaultMode, point: string): FaultOutcome {
 
 function killSelf(): never {
   process.kill(process.pid, 'SIGKILL');
-  // The signal may arrive a moment later; not one more line of the caller may run.
+  // The signal may arrive a moment later, and no further line of the caller may run.
   for (;;) blockEventLoop(1_000);
 }
 

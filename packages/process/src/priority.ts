@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 
-/** A process, and the CPU time that it and the children which it has waited for have used. */
+/** A process with the CPU time that it has used, including its children that have ended. */
 export interface ProcessUse {
   pid: number;
   parent: number;
@@ -14,7 +14,10 @@ export interface ProcessUse {
 /** Linux counts in hundredths of a second here, on every machine. */
 const tickMs = 10;
 
-/** Every process that we see, by its pid. Linux only; elsewhere none. Takes about 30 µs a process, and tens of milliseconds on a busy machine: see `PriorityThread`. */
+/**
+ * Every process that we see, by its pid. Linux only; elsewhere none. Takes about 30 µs a process, and tens of
+ * milliseconds on a busy machine: see `PriorityThread`.
+ */
 export function readProcessUse(): Map<number, ProcessUse> {
   if (process.platform !== 'linux') return new Map();
   const pids = fs.readdirSync('/proc').map(Number).filter(Number.isInteger);
@@ -34,16 +37,18 @@ function readOne(pid: number): ProcessUse | null {
 }
 
 /**
- * Gives a process this nice value, from 0 (as we are) to 19 (last). Never throws.
- *
- * Linux weighs whole sessions against each other where it groups them (`sched_autogroup_enabled`, the default of most distributions), and there a thread's own value means nothing
- * outside of its session. In a control group of its own, as in a container, only the threads' values count. So both are set. An ordinary user can take a session's value back and not
- * a thread's, so that only CAP_SYS_NICE sets those: nobody stays at the end for ever.
+ * Sets a process's nice value, from 0 (like us) to 19 (last). Never throws.
+ * With `sched_autogroup_enabled`, the default of most distributions, Linux weighs whole sessions against each other,
+ * and a thread's own value matters only within its session. In a control group of its own, as in a container, only the
+ * threads' values count. So both are set. An ordinary user can lower a session's value again but not a thread's, so
+ * only CAP_SYS_NICE sets those: otherwise a process could never come back from the end.
  */
 export function setNice(pid: number, nice: number): void {
   const { thread, session } = readNice(pid);
-  if (thread !== nice && isThreadNiceReversible()) for (const one of threadsOf(pid)) ignoreRefusal(() => os.setPriority(one, nice));
-  if (session !== null && session !== nice) ignoreRefusal(() => fs.writeFileSync(`/proc/${pid}/autogroup`, String(nice)));
+  if (thread !== nice && isThreadNiceReversible())
+    for (const one of threadsOf(pid)) ignoreRefusal(() => os.setPriority(one, nice));
+  if (session !== null && session !== nice)
+    ignoreRefusal(() => fs.writeFileSync(`/proc/${pid}/autogroup`, String(nice)));
 }
 
 const sysNice = 23n;
@@ -57,7 +62,7 @@ function isThreadNiceReversible(): boolean {
 
 const readStatus = (): string => ignoreRefusal(() => fs.readFileSync('/proc/self/status', 'latin1')) ?? '';
 
-/** The values of a process' first thread and of its session; null where there is none. */
+/** The nice values of a process's first thread and of its session; null if there is none. */
 export function readNice(pid: number): { thread: number | null; session: number | null } {
   const [thread, session] = [
     ignoreRefusal(() => os.getPriority(pid)),
@@ -75,7 +80,7 @@ function threadsOf(pid: number): number[] {
   }
 }
 
-/** Null when it has gone, when it is not ours, and where this kernel has no such thing. */
+/** Null if it has gone, if it is not ours, or if this kernel has no such thing. */
 function ignoreRefusal<T>(work: () => T): T | null {
   try {
     return work();
@@ -84,7 +89,7 @@ function ignoreRefusal<T>(work: () => T): T | null {
   }
 }
 
-/** `nices` are pairs of a pid and its nice value, which are set at once; `isAsked` wants every process in return. */
+/** `nices`: pairs of a pid and its nice value, to be set at once. `isAsked`: answer with every process. */
 export interface PriorityMessage {
   nices: readonly (readonly [number, number])[];
   isAsked: boolean;
@@ -93,7 +98,7 @@ export interface PriorityMessage {
 /** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
 const workerFile = path.resolve(__dirname, '../dist/priority-worker.js');
 
-/** Reads and sets in a thread of its own: hundreds of reads of `/proc` would keep an event loop from its requests. */
+/** Reads and sets in a thread of its own: hundreds of reads of `/proc` would block an event loop. */
 export class PriorityThread {
   private worker: Worker | null = null;
   private asked: PendingRead | null = null;

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 
 /**
- * What tells one process from a later one that was given the same pid.
- * `startedTicks` is the kernel's own start time: clock ticks since boot on Linux, the text of `ps -o lstart` elsewhere.
+ * Tells a process from a later one with the same pid. `startedTicks` is the kernel's start time: clock ticks since boot
+ * on Linux, the text of `ps -o lstart` elsewhere.
  */
 export interface ProcessProof {
   pid: number;
@@ -33,20 +33,23 @@ export function readCommandLine(pid: number): string {
   }
 }
 
-/** Names a process that is running now, so that it can be recognised later; null when it has gone already. */
+/** Identifies a running process, to recognise it later; null if it has gone already. */
 export function proveProcess(pid: number): ProcessProof | null {
   const startedTicks = readStartedTicks(pid);
   return startedTicks === null ? null : { pid, startedTicks };
 }
 
-/** Whether that very process is still there: same pid, same start, and every given text in its command line. */
+/** Whether this very process is still running: same pid, same start, and every given text in its command line. */
 export function isSameProcess(proof: ProcessProof, commandLineContains: readonly string[] = []): boolean {
   if (readStartedTicks(proof.pid) !== proof.startedTicks) return false;
   const commandLine = readCommandLine(proof.pid);
   return commandLineContains.every((text) => commandLine.includes(text));
 }
 
-/** The live processes whose working directory is this folder, whatever path a process in a box sees it under. Linux only; elsewhere empty. */
+/**
+ * The running processes whose working directory is this folder, under whatever path a process in a box sees it. Linux
+ * only; elsewhere empty.
+ */
 export function listProcessesIn(folder: string): number[] {
   if (process.platform !== 'linux') return [];
   const here = identityOf(folder);
@@ -54,7 +57,7 @@ export function listProcessesIn(folder: string): number[] {
   return here === null ? [] : pids.filter((pid) => identityOf(`/proc/${pid}/cwd`) === here).map(Number);
 }
 
-/** What a folder is, whatever its path; null when it is not there, or not ours to ask. */
+/** The identity of a folder, whatever its path; null if it does not exist or may not be read. */
 function identityOf(folder: string): string | null {
   try {
     const { dev, ino } = fs.statSync(folder, { bigint: true });

@@ -2,7 +2,10 @@ import net from 'node:net';
 
 const timeoutMs = 1000;
 
-/** Whether a Redis with this password answers PING on loopback. A server that is still loading its file answers with an error: false. */
+/**
+ * Whether a Redis with this password answers PING on loopback. A server that is still loading its file answers with an
+ * error: false.
+ */
 export function pingRedis(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = '';

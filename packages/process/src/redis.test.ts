@@ -26,6 +26,19 @@ const lacking = missingTools('redis');
     expect(fs.readFileSync(`/proc/${server.proof.pid}/cmdline`, 'utf8')).not.toContain(password);
   });
 
+  test('of given passwords it takes each, and no other', async () => {
+    const passwords = ['a'.repeat(32), 'b'.repeat(32)];
+    const given = await startRedis({ folder: path.join(folder, 'given'), passwords });
+    const answers = (): Promise<boolean[]> =>
+      Promise.all([...passwords, 'wrong'].map((password) => pingRedis(given.port, password)));
+    try {
+      expect(new URL(given.url).password).toBe(passwords[0]);
+      expect(await answers()).toEqual([true, true, false]);
+    } finally {
+      await given.stop();
+    }
+  });
+
   test('one that cannot have its port says so, in the words by which another is tried', async () => {
     const other = path.join(folder, 'other');
     await expect(startRedis({ folder: other, port: server?.port ?? 0 })).rejects.toThrow(/address already in use/i);

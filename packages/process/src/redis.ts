@@ -11,12 +11,17 @@ import type { ProcessProof } from './process-proof';
 import { pingRedis } from './redis-ping';
 
 export interface RedisOptions {
-  /** Holds the append-only file, the configuration and the password (all ours alone). Made when missing. */
+  /**
+   * Holds the append-only file, the configuration and the password that is generated here (all mode 0600). Created when
+   * missing.
+   */
   folder: string;
   /** A free one when missing. */
   port?: number;
   /** For tests: nothing is written to disk. */
   isEphemeral?: boolean;
+  /** Each is accepted, and the first stands in `url`. One that is made here and kept in the folder, when missing. */
+  passwords?: readonly string[];
   onLog?: (text: string) => void;
 }
 
@@ -38,9 +43,9 @@ export function findRedis(): string | null {
 }
 
 /**
- * Starts a private Redis or Valkey: loopback, a generated password, append-only file, and no eviction, since a queue that forgets is
- * worse than one that refuses. Resolves when it answers, after it has loaded its file.
- * @throws when no program is on the PATH, or with the server's last words when it does not start
+ * Starts a private Redis or Valkey: loopback, a generated password, append-only file, and no eviction, because a queue
+ * that forgets is worse than one that refuses. Resolves when it answers, after it has loaded its file. @throws if no
+ * program is on the PATH, or with the server's last output if it does not start
  */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const program = findRedis();
@@ -58,9 +63,13 @@ interface Start {
 }
 
 async function startOn(port: number, { program, folder, options }: Start): Promise<RedisServer> {
-  const password = settlePassword(folder);
+  const [password = settlePassword(folder), ...others] = options.passwords ?? [];
   const configuration = path.join(folder, 'redis.conf');
-  fs.writeFileSync(configuration, configurationText(folder, port, password, options.isEphemeral === true), { mode: 0o600 });
+  fs.writeFileSync(
+    configuration,
+    configurationText(folder, port, [password, ...others], options.isEphemeral === true),
+    { mode: 0o600 },
+  );
   const child = await spawnGuarded(program, [configuration], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -77,13 +86,13 @@ async function startOn(port: number, { program, folder, options }: Start): Promi
   return { port, url: `redis://:${password}@127.0.0.1:${port}`, proof: child.proof, exited: child.exited, stop };
 }
 
-/** The password goes into a file: a command line is readable by every user of the machine. */
-function configurationText(folder: string, port: number, password: string, isEphemeral: boolean): string {
+/** The passwords go into a file: a command line is readable by every user of the machine. */
+function configurationText(folder: string, port: number, passwords: readonly string[], isEphemeral: boolean): string {
   const lines = [
     `port ${port}`,
     'bind 127.0.0.1',
     'protected-mode yes',
-    `requirepass ${password}`,
+    `user default on resetpass ~* &* +@all ${passwords.map((password) => `>${password}`).join(' ')}`,
     `dir ${JSON.stringify(folder)}`,
     'daemonize no',
     'save ""',
@@ -100,13 +109,14 @@ function settlePassword(folder: string): string {
   return fs.readFileSync(file, 'utf8').trim();
 }
 
-/** Ends the server of an earlier run on this folder: recognised by pid and start time. */
+/** Ends the server of an earlier run on this folder, recognised by pid and start time. */
 async function clearLeftoverRedis(folder: string): Promise<void> {
   const note = path.join(folder, 'running.json');
   if (!fs.existsSync(note)) return;
   const noted: unknown = JSON.parse(fs.readFileSync(note, 'utf8') || 'null');
   const leftover = isProof(noted) ? noted : null;
-  // redis-server rewrites its command line to its name and address, so the folder is not in it: pid and start time have to do
+  // redis-server rewrites its command line to its name and address, so the folder is not in it: pid and start time have
+  // to do
   if (leftover !== null && !(await endProcess(leftover, ['SIGTERM', 'SIGKILL'], stopTimeoutMs))) {
     throw new Error(`Redis (pid ${leftover.pid}) of an earlier run cannot be ended`);
   }
@@ -114,10 +124,21 @@ async function clearLeftoverRedis(folder: string): Promise<void> {
 }
 
 function isProof(value: unknown): value is ProcessProof {
-  return typeof value === 'object' && value !== null && 'pid' in value && 'startedTicks' in value && typeof value.pid === 'number';
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'pid' in value &&
+    'startedTicks' in value &&
+    typeof value.pid === 'number'
+  );
 }
 
-async function waitUntilAnswering(child: GuardedChild, port: number, password: string, onLog?: (text: string) => void): Promise<void> {
+async function waitUntilAnswering(
+  child: GuardedChild,
+  port: number,
+  password: string,
+  onLog?: (text: string) => void,
+): Promise<void> {
   let lastWords = '';
   const keep = (chunk: Buffer): void => {
     lastWords = (lastWords + chunk.toString()).slice(-4000);
@@ -132,7 +153,8 @@ async function waitUntilAnswering(child: GuardedChild, port: number, password: s
       await Promise.race([allSaid, sleep(1_000)]);
       throw new Error(`Redis did not start:\n${lastWords}`);
     }
-    if (performance.now() > until) throw new Error(`Redis did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
+    if (performance.now() > until)
+      throw new Error(`Redis did not answer within ${startTimeoutMs / 1000} s:\n${lastWords}`);
     await sleep(20);
   }
 }

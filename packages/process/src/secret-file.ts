@@ -10,22 +10,22 @@ export class SecretFileError extends Error {
 }
 
 /**
- * Value of a variable: its own, or the content of the file that `NAME_FILE` names, without the white space around it. Nothing counts as not set.
- * Containers are given secrets as files, because everybody who may inspect a container can read its environment.
- * @throws {@link SecretFileError} when both are set, and when the file cannot be read
+ * The value of a variable: its own, or the content of the file that `NAME_FILE` names, trimmed. An empty text counts as
+ * not set. Containers get secrets as files, because everybody who may inspect a container can read its environment.
+ * @throws {@link SecretFileError} if both are set, and if the file cannot be read
  */
 export function readVariable(environment: Environment, name: string): string | undefined {
   const value = environment[name] || undefined;
   const file = environment[name + suffix] || undefined;
   if (file === undefined) return value;
-  // Either could be the one that was forgotten, and an old secret would go on without a word.
+  // Either may be the forgotten one, and an old secret would silently stay in use.
   if (value !== undefined) throw new SecretFileError(`${name} and ${name}${suffix} are both set; unset one`);
   return readSecretFile(name, file) || undefined;
 }
 
 /**
- * The environment with each secret that is in a file, for redaction.
- * It leaves out a file that gives no value, because the process that wants the variable refuses to start and says why.
+ * The environment with each secret that is in a file, for redaction. A file without a value is left out, because the
+ * process that needs the variable refuses to start and says why.
  */
 export function withSecretFiles(environment: Environment): Environment {
   const names = Object.keys(environment).filter((name) => name.endsWith(suffix) && name !== suffix);

@@ -8,13 +8,14 @@ import { isReachable, makePassableFolder, reachableHome, serverAccount } from '.
 /** Where a database server keeps its things. */
 export interface ServerHome {
   home: string;
-  /** True when the asked-for folder cannot be reached by the server's account and `home` had to be elsewhere. */
+  /** True if the server's account cannot reach the requested folder, so that `home` is elsewhere. */
   isElsewhere: boolean;
 }
 
 /**
- * Settles where the data of `folder` lives. Below a folder that the server's account cannot walk through (a clone in /root), the home
- * is a folder of its own under /var/lib/drydock, whose path is noted in `<folder>/where.txt`: removing `folder` starts afresh.
+ * Decides where the data of `folder` is. Below a folder that the server's account cannot enter (a clone in /root), it
+ * is in a folder of its own under /var/lib/drydock, whose path is noted in `<folder>/where.txt`: removing `folder`
+ * starts afresh.
  */
 export function settleHome(folder: string): ServerHome {
   makePassableFolder(folder);
@@ -35,7 +36,7 @@ function findElsewhere(folder: string): string {
   return home;
 }
 
-/** The password of the server's own superuser: made once, readable by us alone. */
+/** The password of the server's own superuser, made once, which only we can read. */
 export function settlePassword(passwordFile: string): string {
   if (!fs.existsSync(passwordFile)) {
     const unfinished = `${passwordFile}.${process.pid}`;
@@ -49,11 +50,17 @@ export function settlePassword(passwordFile: string): string {
 const socketPathBytesMax = 103;
 
 /**
- * Settles the folder of a server's Unix socket: `<home>/socket`, or where that path is too long a short one, which `<home>/socket.txt` names. It is the same at every start. It
- * belongs to the server's account. Others on this machine may use the socket in it, which jobs need that have an account of a site; the boxes of applications do not show it.
- * @param names the longest name of a socket in it, and what all names begin with. No server runs: what a killed one has left would keep the next from listening.
+ * Makes the folder of a server's Unix socket: `<home>/socket`, or a short path that `<home>/socket.txt` names if that
+ * one is too long. It is the same at every start, and belongs to the server's account. Others on this machine may use
+ * the socket in it, which jobs under a site's account need; the boxes of applications do not show it. @param names the
+ * longest name of a socket in it, and the beginning of all names. Call it while no server runs: leftover sockets of a
+ * killed one would keep the next from listening, and are removed.
  */
-export function settleSocketFolder(home: string, account: number | null, names: { longest: string; prefix: string }): string {
+export function settleSocketFolder(
+  home: string,
+  account: number | null,
+  names: { longest: string; prefix: string },
+): string {
   const near = path.join(home, 'socket');
   const isShort = Buffer.byteLength(near) + names.longest.length < socketPathBytesMax;
   const folder = isShort ? near : findShort(path.join(home, 'socket.txt'));
@@ -77,14 +84,14 @@ function findShort(note: string): string {
   return made;
 }
 
-/** In a folder for everybody, as /tmp is, anybody can have taken the name of one that was cleared away. */
+/** In a folder for everybody, as /tmp is, anybody may have taken the name after a cleanup. */
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
   const isOurs = process.getuid?.() === 0 || stats?.uid === process.getuid?.();
   return stats?.isDirectory() === true && isOurs && (stats.mode & 0o022) === 0;
 }
 
-/** Removes a server's data, wherever they are, and the folder of its socket, which has a short path of its own where that of the data is long. */
+/** Removes a server's data, wherever they are, and the folder of its socket, which may have a short path of its own. */
 export async function removeServerFolders(folder: string): Promise<void> {
   const { home } = settleHome(folder);
   const note = path.join(home, 'socket.txt');

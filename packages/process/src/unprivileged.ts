@@ -5,22 +5,24 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Database servers refuse to run as root. As root one that belongs to no tenant, such as a test's, runs as nobody. */
+/**
+ * Database servers refuse to run as root. If we are root, a server without a tenant, such as a test's, runs as nobody.
+ */
 const nobody = 65_534;
 
-/** The accounts of the clusters that an installation has one of each. Those of tenants are allocated. */
+/** The accounts of clusters that an installation has only one of. Those of tenants are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
-/** Where root keeps what nobody must reach when the clone itself is out of nobody's reach. Durable, unlike the temp directory. */
+/** Root's place for data if nobody's account cannot enter the clone. Durable, unlike the temp directory. */
 export const reachableHome = '/var/lib/drydock';
 
-/** What a server is spawned under: its account when we are root, else ourselves (no option at all). */
+/** The account that a server is spawned under: its own when we are root, otherwise ours (no option at all). */
 export function serverAccount(account: number | null = null): { uid: number; gid: number } | Record<string, never> {
   const uid = account ?? nobody;
   return process.getuid?.() === 0 ? { uid, gid: uid } : {};
 }
 
-/** Makes a folder that nobody's account owns alone, where we are root. */
+/** Makes a folder that only nobody's account can enter, if we are root. */
 export function makePrivateFolder(folder: string): void {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
   fs.chmodSync(folder, 0o700);
@@ -29,8 +31,8 @@ export function makePrivateFolder(folder: string): void {
 }
 
 /**
- * Gives a data folder to its account: a new one, and one that had another account under an earlier version. No process may work in it. chown walks by descriptors and follows no link; only what
- * belongs to the former owner changes hands.
+ * Gives a data folder to its account: a new folder, or one that had another account under an earlier version. No
+ * process may work in it. chown walks by descriptors and follows no link; only files of the former owner change hands.
  */
 export async function handOver(dataDir: string, account: number | null): Promise<void> {
   const { uid } = serverAccount(account);
@@ -41,7 +43,10 @@ export async function handOver(dataDir: string, account: number | null): Promise
   });
 }
 
-/** Whether the server's account can walk down to this folder; of one that is not there yet its nearest ancestor is asked. */
+/**
+ * Whether the server's account can enter this folder; for a folder that does not exist, its nearest ancestor is
+ * checked.
+ */
 export function isReachable(folder: string): boolean {
   if (process.getuid?.() !== 0) return true;
   let at = path.resolve(folder);
@@ -53,7 +58,7 @@ export function isReachable(folder: string): boolean {
   }
 }
 
-/** Makes a folder and its missing parents such that the server's account can walk through, whatever our umask is. */
+/** Makes a folder and its missing parents so that the server's account can enter them, whatever our umask is. */
 export function makePassableFolder(folder: string): void {
   const missing: string[] = [];
   for (let at = path.resolve(folder); !fs.existsSync(at); at = path.dirname(at)) missing.push(at);

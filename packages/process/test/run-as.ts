@@ -5,7 +5,8 @@ import os from 'node:os';
 import path from 'node:path';
 
 /** As root both kinds are tested: the second by a process of an account that has nothing. */
-export const kinds = process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
+export const kinds =
+  process.getuid?.() === 0 ? (['accounts', 'user_namespaces'] as const) : (['user_namespaces'] as const);
 export type Kind = (typeof kinds)[number];
 
 const nobody = 65_534;
@@ -18,8 +19,9 @@ chmodSync(compiled, 0o755);
 export const removeCompiled = (): void => rmSync(compiled, { recursive: true, force: true });
 
 /** The user id that runs the scripts of a kind and may own files in a box of that kind. */
-export const ownerOf = (kind: Kind): number => (kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody);
-/** Whose files the box's own processes can have. */
+export const ownerOf = (kind: Kind): number =>
+  kind === 'accounts' || process.getuid?.() !== 0 ? (process.getuid?.() ?? 0) : nobody;
+/** The user id inside the box, whose files the box's own processes can have. */
 export const accountIn = (kind: Kind): number => (kind === 'accounts' ? 200_001 : ownerOf(kind));
 
 const prelude = `
@@ -36,7 +38,10 @@ const inBox = async (source, options = {}) => {
 };
 `;
 
-/** Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. `inherited`: descriptors that it has besides, by their number there. */
+/**
+ * Starts a script as the kind's owner; it has `box(options)` and `inBox(source, options)`. `inherited`: descriptors
+ * that it has besides, by their number there.
+ */
 export function startAs(
   kind: Kind,
   script: string,
@@ -48,14 +53,20 @@ export function startAs(
     '-e',
     `${prelude}(async () => { ${script} })().catch((error) => { console.error(error); process.exit(1); })`,
   ];
-  const asOther = ownerOf(kind) === process.getuid?.() ? [] : ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
+  const asOther =
+    ownerOf(kind) === process.getuid?.()
+      ? []
+      : ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
   const [program = '', ...args] = [...asOther, ...command];
   const last = Math.max(2, ...Object.keys(inherited).map(Number));
   const more = Array.from({ length: last - 2 }, (_, n) => inherited[n + 3] ?? ('ignore' as const));
-  return spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit', ...more], env: { PATH: process.env['PATH'], ...env } });
+  return spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'inherit', ...more],
+    env: { PATH: process.env['PATH'], ...env },
+  });
 }
 
-/** What the script has printed, as JSON. */
+/** The output of the script, parsed as JSON. */
 export async function runAs(...[kind, script, env, inherited]: Parameters<typeof startAs>): Promise<unknown> {
   const child = startAs(kind, script, env, inherited);
   let text = '';

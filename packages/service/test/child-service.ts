@@ -25,7 +25,8 @@ export interface ChildService {
 
 /** The compiled {@link file://../src/testing/service-process.ts} as a process, telemetry preloaded as in production. */
 export async function startChildService(env: Record<string, string>): Promise<ChildService> {
-  if (!existsSync(path.join(dist, 'testing/service-process.js'))) throw new Error('build first: npx tsc -b packages/service');
+  if (!existsSync(path.join(dist, 'testing/service-process.js')))
+    throw new Error('build first: npx tsc -b packages/service');
   const child = spawn(
     process.execPath,
     ['--require', path.join(dist, 'telemetry/telemetry.js'), path.join(dist, 'testing/service-process.js')],

@@ -15,7 +15,12 @@ import { callService, type ServiceAnswer, type ServiceCall } from '../src/testin
 import { startTestDatabase, type TestDatabase } from './postgres';
 
 export const tokenSecret = newSecret();
-export const caller: Caller = { keyId: uuidv7(), orgId: uuidv7(), mode: 'live', scopes: ['sites.view', 'sites.create'] };
+export const caller: Caller = {
+  keyId: uuidv7(),
+  orgId: uuidv7(),
+  mode: 'live',
+  scopes: ['sites.view', 'sites.create'],
+};
 
 const thingSchema = z.strictObject({ id: uuidSchema, name: z.string() });
 const common = { service: 'hosting', summary: 'A test endpoint', tags: ['Test'] } as const;
@@ -99,7 +104,7 @@ const watchThing = endpoint({
   problems: [],
 });
 
-/** What a test reaches into the handlers with. */
+/** The handles by which a test steers the handlers. */
 export interface Levers {
   /** Awaited inside `execute`, before its effect. */
   hold: () => Promise<void>;
@@ -132,7 +137,8 @@ function routesOf(levers: Levers): Route<pg.PoolClient>[] {
         const thing = await insert(tx, request.body.name);
         request.afterCommit(() => levers.committed.push(thing.id));
         if (request.body.wish === 'refuse') throw problem('backup_expired');
-        if (request.body.wish === 'refuse_for_now') throw problem('operation_in_progress', { extra: { workflow_id: thing.id } });
+        if (request.body.wish === 'refuse_for_now')
+          throw problem('operation_in_progress', { extra: { workflow_id: thing.id } });
         if (request.body.wish === 'fail') throw new Error('secret detail of the failure');
         if (request.body.wish === 'lie') throw problem('domain_in_use');
         return { status: 201, headers: { location: `/v1/things/${thing.id}` }, body: thing };
@@ -170,7 +176,10 @@ function routesOf(levers: Levers): Route<pg.PoolClient>[] {
     route(mintSecret, {
       execute: async (tx: pg.PoolClient, request) => {
         const { id } = await insert(tx, 'secret');
-        return { status: 201, body: { id, secret: `made of ${request.idempotencyKey ?? 'nothing'} and ${id}`, after: 'x' } };
+        return {
+          status: 201,
+          body: { id, secret: `made of ${request.idempotencyKey ?? 'nothing'} and ${id}`, after: 'x' },
+        };
       },
       replaySecret: {
         remove: ({ id, after }) => ({ id, after }),

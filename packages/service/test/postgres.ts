@@ -10,14 +10,16 @@ export interface TestDatabase {
   database: Database<pg.PoolClient>;
   pool: pg.Pool;
   url: string;
-  /** What was asked of it so far: the text of each statement, and BEGIN for each transaction. */
+  /** The statements so far: the text of each one, and BEGIN for each transaction. */
   statements: string[];
   /** The next transaction is committed, and its connection lost before that is known. */
   loseNextCommit(): void;
   close(): Promise<void>;
 }
 
-const kitSql = ['idempotency', 'audit'].map((name) => readFileSync(path.join(__dirname, `../prisma/${name}.sql`), 'utf8'));
+const kitSql = ['idempotency', 'audit'].map((name) =>
+  readFileSync(path.join(__dirname, `../prisma/${name}.sql`), 'utf8'),
+);
 
 /** A database of the test's own with the kit's tables and those of `extraSql`. */
 export async function startTestDatabase(...extraSql: string[]): Promise<TestDatabase> {
@@ -31,7 +33,14 @@ export async function startTestDatabase(...extraSql: string[]): Promise<TestData
   };
   const losing = loseCommits(pgDatabase(pool));
   const { loseNextCommit } = losing;
-  return { database: recording(losing.database, statements), pool, url: postgres.url, statements, loseNextCommit, close };
+  return {
+    database: recording(losing.database, statements),
+    pool,
+    url: postgres.url,
+    statements,
+    loseNextCommit,
+    close,
+  };
 }
 
 function loseCommits(database: Database<pg.PoolClient>) {

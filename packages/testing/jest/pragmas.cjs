@@ -3,10 +3,10 @@ const fs = require('node:fs');
 const tiers = ['gate', 'long', 'chaos'];
 
 /**
- * What a suite says of itself in the docblock at its top.
- * `tier`: `gate` (the default), `long` or `chaos`, the first command that runs it: `npm test`, `npm run test:all`, `npm run chaos`.
- * `processes`: it runs real processes, and gets one second chance. `root`: it proves more as root; `.ci/run` runs it so too if this is `gate`, and
- * `npm run test:all -- --as-root` if it is `long`.
+ * Reads the docblock at the top of a suite. `tier`: `gate` (the default), `long` or `chaos`, the first command that
+ * runs it: `npm test`, `npm run test:all`, `npm run chaos`. `processes`: it runs real processes, and gets one second
+ * chance. `root`: it proves more as root; `.ci/run` runs it so too if this is `gate`, and `npm run test:all --
+ * --as-root` if it is `long`.
  */
 function readPragmas(file) {
   const [docblock = ''] = /^\s*\/\*\*[\s\S]*?\*\//.exec(fs.readFileSync(file, 'utf8')) ?? [];

@@ -7,8 +7,14 @@ const { readPragmas } = require('./pragmas.cjs');
  */
 module.exports = class LongestFirst {
   sort(tests) {
-    const known = tests.map((test) => ({ test, processes: readPragmas(test.path).processes, size: fs.statSync(test.path).size }));
-    return known.sort((left, right) => right.processes - left.processes || right.size - left.size).map(({ test }) => test);
+    const known = tests.map((test) => ({
+      test,
+      processes: readPragmas(test.path).processes,
+      size: fs.statSync(test.path).size,
+    }));
+    return known
+      .sort((left, right) => right.processes - left.processes || right.size - left.size)
+      .map(({ test }) => test);
   }
   shard(tests) {
     return tests;

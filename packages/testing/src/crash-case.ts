@@ -9,36 +9,43 @@ export interface CrashDefinition {
 
 export interface CrashCase {
   name: string;
-  /** The names of the cases that this run stands for, when it stands for several. */
+  /** The names of the cases that this run covers, when it covers several. */
   names?: readonly string[];
   arm: readonly { point: string; mode: FaultMode; times: number }[];
   step: string;
-  /** How it must end: `any` is succeeded with NEW or failed with OLD, as the fixture judges. */
+  /** How it must end. `any` is succeeded with NEW or failed with OLD, as the fixture decides. */
   expect: 'succeeded' | 'failed' | 'needs_attention';
-  /** The step's starts, where the case decides them. */
+  /** How often the step must start, where the case determines that. */
   attempts?: number;
   freezes: boolean;
 }
 
 /**
- * `full`: everything. `short`: freezes after effects only and one triple crash. `effects`: what a service's own code decides, the engine being tested by itself: a death
- * between each effect and its record, and while each is taken back; one failure before the point of no return and one behind it.
+ * `full`: everything. `short`: freezes only after effects, and one triple crash. `effects`: only what depends on a
+ * service's own code, because the engine is tested separately. That is a death between each effect and its record, a
+ * death while each effect is taken back, one failure before the point of no return, and one failure after it.
  */
 export type CrashProfile = 'effects' | 'short' | 'full';
 
-/** Every way to die that faults.md A1 to A6 names, for every step of the definition. */
+/** Every way to die that A1 to A6 of faults.md name, for every step of the definition. */
 export function crashCases(definition: CrashDefinition, profile: CrashProfile): CrashCase[] {
   const ofSteps = profile === 'effects' ? effectCases : stepCases;
   const cases = definition.steps.flatMap((_, index) => ofSteps(definition, index, profile));
-  return [...cases, ...undoCases(definition, profile), killAt('finish.before', definition.steps.at(-1)?.name ?? '', {})];
+  return [
+    ...cases,
+    ...undoCases(definition, profile),
+    killAt('finish.before', definition.steps.at(-1)?.name ?? '', {}),
+  ];
 }
 
-const isDeath = ({ name, expect, freezes }: CrashCase): boolean => /^kill at /.test(name) && expect === 'succeeded' && !freezes;
+const isDeath = ({ name, expect, freezes }: CrashCase): boolean =>
+  /^kill at /.test(name) && expect === 'succeeded' && !freezes;
 const isDeathGoingBack = ({ name }: CrashCase): boolean => name.endsWith(wayBack);
 
 /**
- * The same deaths in fewer runs: one in which a worker dies in each step on the way forward, one in which one dies while each step is taken back. Says less of who is to
- * blame than a run for each, and takes a third of the time.
+ * The same deaths in fewer runs: one run in which a worker dies in each step on the way forward, and one in which a
+ * worker dies while each step is taken back. It shows less clearly which step is to blame than a run for each, but
+ * takes a third of the time.
  */
 export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
   const alone = cases.filter((one) => !isDeath(one) && !isDeathGoingBack(one));
@@ -52,17 +59,27 @@ export function inFewRuns(cases: readonly CrashCase[]): CrashCase[] {
 function allInOne(name: string, cases: readonly CrashCase[]): CrashCase[] {
   const last = cases.at(-1);
   if (last === undefined || cases.length === 1) return [...cases];
-  const armed = new Map(cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)));
-  // How often a step is begun is said by the runs of their own.
+  const armed = new Map(
+    cases.flatMap(({ arm }) => arm.map((order) => [`${order.mode} ${order.point}`, order] as const)),
+  );
+  // How often a step is started is checked by the runs with one death each.
   const { attempts: _attempts, ...rest } = last;
-  return [{ ...rest, name: `${name} (${last.name} being the last)`, names: cases.map((one) => one.name), arm: [...armed.values()] }];
+  return [
+    {
+      ...rest,
+      name: `${name} (${last.name} being the last)`,
+      names: cases.map((one) => one.name),
+      arm: [...armed.values()],
+    },
+  ];
 }
 
 function effectCases(definition: CrashDefinition, index: number): CrashCase[] {
   const isLastOfItsKind = index === definition.pointOfNoReturn - 1 || index === definition.steps.length - 1;
   const isWanted = ({ name }: CrashCase): boolean =>
     name.endsWith('.after_effect') && !name.includes(' times ') && (!name.startsWith('throw ') || isLastOfItsKind);
-  // How often a step is begun is the engine's promise; beside other suites a worker may lose its lease once more.
+  // How often a step is started is promised by the engine. When other suites run at the same time, a worker may lose
+  // its lease once more.
   return stepCases(definition, index, 'short')
     .filter(isWanted)
     .map(({ attempts: _attempts, ...crashCase }) => crashCase);
@@ -76,13 +93,17 @@ function stepCases(definition: CrashDefinition, index: number, profile: CrashPro
   const kills = [
     killAt(at('before'), step, again),
     killAt(at('after_effect'), step, again),
-    // The next step's start is part of the checkpoint; the last checkpoint has none.
+    // The start of the next step is part of the checkpoint. The last checkpoint has no next step.
     killAt(at('after_checkpoint'), step, { attempts: 1 }),
   ];
   const thrice = profile === 'full' || index === 0 ? [killAt(at('after_effect'), step, { attempts: 4 }, 3)] : [];
-  const freezeAt = profile === 'full' ? ['before', 'after_effect', ...(isLast ? [] : ['after_checkpoint'])] : ['after_effect'];
+  const freezeAt =
+    profile === 'full' ? ['before', 'after_effect', ...(isLast ? [] : ['after_checkpoint'])] : ['after_effect'];
   const expected = index < definition.pointOfNoReturn ? 'failed' : 'needs_attention';
-  const throws = ['before', 'after_effect'].map((where) => ({ ...one(at(where), 'throw', step), expect: expected as CrashCase['expect'] }));
+  const throws = ['before', 'after_effect'].map((where) => ({
+    ...one(at(where), 'throw', step),
+    expect: expected as CrashCase['expect'],
+  }));
   return [
     ...kills,
     ...thrice,

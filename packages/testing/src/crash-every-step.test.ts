@@ -25,12 +25,18 @@ const allEnded = (): boolean => spawned.length > 0 && spawned.every(({ signalCod
 
 it('gives up in its own time, also within a start, and leaves no worker behind', async () => {
   const fixture = fixtureWith({ start: () => new Promise(() => undefined) });
-  await expect(crashEveryStep(definition, fixture, { ...one, limitMs: 100 })).rejects.toThrow('the time for all cases is over');
+  await expect(crashEveryStep(definition, fixture, { ...one, limitMs: 100 })).rejects.toThrow(
+    'the time for all cases is over',
+  );
   expect(allEnded()).toBe(true);
 });
 
 it.each([
-  ['two unfinished workflows on one resource', async () => ({ status: 'running', steps: [], unfinished: 2 }), '2 unfinished workflows'],
+  [
+    'two unfinished workflows on one resource',
+    async () => ({ status: 'running', steps: [], unfinished: 2 }),
+    '2 unfinished workflows',
+  ],
   [
     'an expectation of a look that fails',
     async () => {

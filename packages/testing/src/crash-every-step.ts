@@ -8,35 +8,41 @@ import { crashLimitMs } from './scope';
 import { InvariantViolated, until } from './wait';
 import { keepWorkers, type WorkerCrew } from './worker-crew';
 
-/** A file that gets a line for each case that held, for the run's last lines to tell their number. */
+/** A file that gets a line for each case that held, so that the last lines of the run can show their number. */
 const countedIn = process.env['DRYDOCK_CRASH_CASES'];
 
-/** What the record says of a run. */
+/** The state of a run in the service's record. */
 export interface CrashLook {
   status: string;
   steps: readonly { name: string; status: string; attempts: number }[];
   /** Unfinished workflows of the run's resource. */
   unfinished: number;
-  /** Audit rows of the run (I8), where the service writes any; must be 1. */
+  /** Audit rows of the run (I8), where the service writes any. There must be 1. */
   auditRows?: number;
 }
 
-/** How a service's workflow is started, watched and judged. Each run gets a resource of its own. */
+/** How a service's workflow is started, observed and judged. Each run gets a resource of its own. */
 export interface CrashFixture<Run extends { workflowId: string }> {
-  /** The leases in the service's database. A test ends the lease of a frozen worker by them. */
+  /** The leases in the service's database. With them, a test ends the lease of a frozen worker. */
   leases: Leases;
-  /** How long an undisturbed run takes at most, beside other suites on a busy machine. Default: 90. */
+  /** The most seconds that an undisturbed run takes, next to other suites on a busy machine. Default: 90. */
   runSecondsMax?: number;
-  /** A real worker process, from dist, with `environment` on top of its own. Whoever spawns it ends its leases when it is killed. */
+  /**
+   * Starts a real worker process, from dist, with `environment` in addition to its own. Whoever starts it ends its
+   * leases when it is killed.
+   */
   spawnWorker(environment: { DRYDOCK_FAULTS: string }): ChildProcess;
-  /** A fresh resource in its OLD state, and a workflow started on it. */
+  /** Creates a resource in its OLD state, and starts a workflow on it. */
   start(): Promise<Run>;
   look(run: Run): Promise<CrashLook>;
-  /** Everything that the target did, for all runs, as it wrote it down itself. Never empty: preparing a run leaves a line. */
+  /**
+   * Everything that the target did in all runs, as the target itself wrote it down. Never empty, because preparing a
+   * run leaves a line.
+   */
   ledger(): Promise<readonly LedgerEntry[]>;
-  /** Looks at the resource itself. Throws when it is neither wholly OLD nor wholly NEW. */
+  /** Looks at the resource itself. Throws when it is neither completely OLD nor completely NEW. */
   judge(run: Run): Promise<'old' | 'new'>;
-  /** Writes of zombies that were refused so far, where they can be counted; a freeze must add to it. */
+  /** How many writes of zombies were refused so far, where they can be counted. A freeze must add to it. */
   refusedWrites?(): Promise<number>;
 }
 
@@ -48,15 +54,19 @@ export interface CrashOptions {
   /** Default: `short`. */
   profile?: CrashProfile;
   only?: (name: string) => boolean;
-  /** Many deaths in one run, instead of a run for each. */
+  /** Many deaths in one run, instead of one run for each death. */
   inFewRuns?: boolean;
-  /** For all cases. Shorter than jest's own limit, so that the crew is gone before the next test begins. Default: a little less than `crashLimitMs`. */
+  /**
+   * The limit for all cases together. It is shorter than jest's own limit, so that the workers are gone before the next
+   * test starts. Default: a little less than `crashLimitMs`.
+   */
   limitMs?: number;
 }
 
 /**
- * Kills, freezes, repeats and fails every step of a workflow, each in a run of its own, with real processes. Checks I1 to I4 and I8, that the resource is OLD or NEW
- * as the outcome says, and that every fault was met. Throws one error that names every case that failed; the first is its cause.
+ * Kills, freezes, repeats and fails every step of a workflow, each in a run of its own, with real processes. Checks I1
+ * to I4 and I8, that the resource is OLD or NEW as the outcome says, and that every fault took place. Throws one error
+ * that names every case that failed. Its cause is the first one.
  */
 export async function crashEveryStep<Run extends { workflowId: string }>(
   definition: CrashDefinition,
@@ -69,7 +79,9 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
   const report: CrashReport = { cases: [] };
   const endsAtMs = performance.now() + (options.limitMs ?? crashLimitMs - 40_000);
   try {
-    const wanted = crashCases(definition, options.profile ?? 'short').filter(({ name }) => options.only?.(name) !== false);
+    const wanted = crashCases(definition, options.profile ?? 'short').filter(
+      ({ name }) => options.only?.(name) !== false,
+    );
     for (const crashCase of options.inFewRuns === true ? inFewRuns(wanted) : wanted) {
       const startedMs = performance.now();
       try {
@@ -91,9 +103,14 @@ export async function crashEveryStep<Run extends { workflowId: string }>(
     tokens.remove();
   }
   if (failures.length > 0)
-    throw new Error(failures.map(({ name, error }) => `${name}: ${error instanceof Error ? error.message : String(error)}`).join('\n'), {
-      cause: failures[0]?.error,
-    });
+    throw new Error(
+      failures
+        .map(({ name, error }) => `${name}: ${error instanceof Error ? error.message : String(error)}`)
+        .join('\n'),
+      {
+        cause: failures[0]?.error,
+      },
+    );
   return report;
 }
 
@@ -104,11 +121,14 @@ interface Scene<Run extends { workflowId: string }> {
   leftMs: number;
 }
 
-async function runCase<Run extends { workflowId: string }>(crashCase: CrashCase, scene: Scene<Run>): Promise<'old' | 'new'> {
+async function runCase<Run extends { workflowId: string }>(
+  crashCase: CrashCase,
+  scene: Scene<Run>,
+): Promise<'old' | 'new'> {
   const { fixture, tokens, crew } = scene;
   const refusedBefore = (await fixture.refusedWrites?.()) ?? 0;
   for (const { point, mode, times } of crashCase.arm) tokens.arm(point, mode, times);
-  // Beside the start, which may prepare a run that passes the point.
+  // Runs at the same time as the start, which may prepare a run that passes the point.
   const freeze = crashCase.freezes ? expireFrozen(scene) : Promise.resolve(0n);
   freeze.catch(() => undefined);
   const run = await fixture.start();
@@ -132,13 +152,24 @@ async function runCase<Run extends { workflowId: string }>(crashCase: CrashCase,
   return checkState(crashCase, await fixture.judge(run));
 }
 
-/** A worker stops itself at the point; then its leases are ended. Resolves with the highest fence that was given out before. */
-async function expireFrozen<Run extends { workflowId: string }>({ fixture, tokens, crew }: Scene<Run>): Promise<bigint> {
-  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, { timeoutMs: 90_000, everyMs: 50, what: 'the freeze' });
+/**
+ * A worker stops itself at the point. Then its leases are ended. Resolves with the highest fence that had been given
+ * out by then.
+ */
+async function expireFrozen<Run extends { workflowId: string }>({
+  fixture,
+  tokens,
+  crew,
+}: Scene<Run>): Promise<bigint> {
+  await until(() => tokens.left().length === 0 && crew.frozen().length > 0, {
+    timeoutMs: 90_000,
+    everyMs: 50,
+    what: 'the freeze',
+  });
   return fixture.leases.expire();
 }
 
-/** Another worker has to be past the step, under a later claim, before the frozen one comes back as a zombie. */
+/** Another worker must have finished the step, under a later claim, before the frozen worker continues as a zombie. */
 async function untilOvertaken<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, run, fence }: { fixture: CrashFixture<Run>; run: Run; fence: bigint },
@@ -154,7 +185,7 @@ async function untilOvertaken<Run extends { workflowId: string }>(
 
 const isEnd = (status: string): boolean => ['succeeded', 'failed', 'needs_attention'].includes(status);
 
-/** I1: every accepted workflow comes to an end, whatever its crashes cost in restarts. */
+/** I1: every accepted workflow ends, however many restarts its crashes cause. */
 async function settled<Run extends { workflowId: string }>(
   crashCase: CrashCase,
   { fixture, leftMs }: Scene<Run>,
@@ -173,13 +204,13 @@ async function settled<Run extends { workflowId: string }>(
   return last;
 }
 
-/** What a fixture expects of a look does not become true later. */
+/** A failed expectation of a look does not become true later, so it is not tried again. */
 function rethrowAssertion(error: unknown): never {
   if (error instanceof Error && 'matcherResult' in error) throw new InvariantViolated(error.message, { cause: error });
   throw error;
 }
 
-/** What goes on after its time is left alone: without workers it comes to nothing. */
+/** Rejects after `ms`. The work itself is left alone: without workers it cannot do anything. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -193,13 +224,22 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
 }
 
 function checkLook(crashCase: CrashCase, look: CrashLook): void {
-  assert(look.status === crashCase.expect, `ended as ${look.status}, not ${crashCase.expect}: ${JSON.stringify(look.steps)}`);
-  assert(look.unfinished === (look.status === 'needs_attention' ? 1 : 0), `${look.unfinished} unfinished workflows are left`);
+  assert(
+    look.status === crashCase.expect,
+    `ended as ${look.status}, not ${crashCase.expect}: ${JSON.stringify(look.steps)}`,
+  );
+  assert(
+    look.unfinished === (look.status === 'needs_attention' ? 1 : 0),
+    `${look.unfinished} unfinished workflows are left`,
+  );
   assert(look.auditRows === undefined || look.auditRows === 1, `${look.auditRows} audit rows`);
   const step = look.steps.find(({ name }) => name === crashCase.step);
   assert(step !== undefined, `the step ${crashCase.step} is not on record`);
   if (crashCase.attempts !== undefined)
-    assert(step?.attempts === crashCase.attempts, `${crashCase.step} was begun ${step?.attempts} times, not ${crashCase.attempts}`);
+    assert(
+      step?.attempts === crashCase.attempts,
+      `${crashCase.step} was begun ${step?.attempts} times, not ${crashCase.attempts}`,
+    );
   if (crashCase.expect !== 'succeeded')
     assert(step?.status === 'failed', `the failure is not recorded at ${crashCase.step} but it is ${step?.status}`);
 }

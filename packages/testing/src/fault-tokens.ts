@@ -4,12 +4,12 @@ import path from 'node:path';
 
 export type FaultMode = 'kill' | 'stop' | 'throw' | 'delay' | 'repeat';
 
-/** A folder of one-shot tokens for `faultpoint`. Give `folder` to the processes as DRYDOCK_FAULTS. */
+/** A folder of one-shot tokens for `faultpoint`. Processes get `folder` as DRYDOCK_FAULTS. */
 export interface FaultTokens {
   folder: string;
-  /** Makes the next `times` passes of the point obey `mode`, one each. */
+  /** Makes the next `times` passes of the point do what `mode` says, one token for each. */
   arm(point: string, mode: FaultMode, times?: number): void;
-  /** File names of the tokens that nobody has met. */
+  /** The file names of the tokens that no process has used. */
   left(): string[];
   clear(): void;
   remove(): void;
@@ -21,7 +21,8 @@ export function createFaultTokens(): FaultTokens {
   return {
     folder,
     arm: (point, mode, times = 1) => {
-      for (let number = 1; number <= times; number += 1) writeFileSync(path.join(folder, `${point}@${mode}@${number}`), '');
+      for (let number = 1; number <= times; number += 1)
+        writeFileSync(path.join(folder, `${point}@${mode}@${number}`), '');
     },
     left,
     clear: () => {

@@ -1,8 +1,12 @@
-/** The leases of one database's workflows. Tests have leases so long that no busy worker loses one, and end those of a worker that is gone. */
+/**
+ * The leases of one database's workflows. Tests use leases so long that no busy worker loses one, and end the leases of
+ * a worker that is gone.
+ */
 export interface Leases {
   /**
-   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, now when missing) and makes what has none due for dispatch at once. For workers that
-   * are dead or frozen; one that is at work goes on under a lease that another may take. Resolves with the highest fence given out so far.
+   * Ends the leases that were taken or renewed by `at` (milliseconds since 1970, now when missing), and makes every
+   * workflow without a lease due for dispatch at once. For workers that are dead or frozen: a worker that still works
+   * continues under a lease that another worker may take. Resolves with the highest fence given out so far.
    */
   expire(at?: number): Promise<bigint>;
   /** The fence of a workflow's latest claim. */
@@ -12,14 +16,15 @@ export interface Leases {
 type Query = (text: string, values: readonly unknown[]) => Promise<readonly { fence: string }[]>;
 
 export function openLeases(query: Query, leaseSeconds: number): Leases {
-  const fence = async (text: string, values: readonly unknown[]): Promise<bigint> => BigInt((await query(text, values))[0]?.fence ?? 0);
+  const fence = async (text: string, values: readonly unknown[]): Promise<bigint> =>
+    BigInt((await query(text, values))[0]?.fence ?? 0);
   return {
     expire: (at = Date.now()) => fence(expireSql, [at / 1_000, leaseSeconds]),
     fenceOf: (workflowId) => fence('SELECT fence::text AS fence FROM workflow WHERE id = $1::uuid', [workflowId]),
   };
 }
 
-// A job that died with its worker is not dispatched a second time before `dispatch_after` either.
+// Without this, a job that died with its worker would not be dispatched again before `dispatch_after`.
 const expireSql = `
   WITH expired AS (
     UPDATE workflow SET dispatch_after = least(dispatch_after, clock_timestamp()),

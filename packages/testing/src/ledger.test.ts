@@ -19,16 +19,24 @@ describe('the ledger', () => {
   });
 
   it('compares fences as numbers, for each resource, and minds no refused effect', () => {
-    expect(fenceViolations(ledger(line('9'), line('10'), line('3', { resource: 'other' }), line('2', { outcome: 'refused' })))).toEqual([]);
+    expect(
+      fenceViolations(
+        ledger(line('9'), line('10'), line('3', { resource: 'other' }), line('2', { outcome: 'refused' })),
+      ),
+    ).toEqual([]);
     expect(fenceViolations(ledger(line('10'), line('9')))).toEqual(['swap of box accepted with fence 9 after 10']);
   });
 
   it('lets an effect be applied again with the same outcome only', () => {
     expect(
-      repetitionViolations(ledger(line('1', { digest: 'a' }), line('2', { digest: 'a' }), line('3', { digest: 'b', workflow_id: 'v' }))),
+      repetitionViolations(
+        ledger(line('1', { digest: 'a' }), line('2', { digest: 'a' }), line('3', { digest: 'b', workflow_id: 'v' })),
+      ),
     ).toEqual([]);
     expect(repetitionViolations(ledger(line('1', { digest: 'a' }), line('2', { digest: 'b' })))).toHaveLength(1);
-    expect(repetitionViolations(ledger(line('1', { digest: 'a', detail: 'x' }), line('2', { digest: 'b', detail: 'y' })))).toEqual([]);
+    expect(
+      repetitionViolations(ledger(line('1', { digest: 'a', detail: 'x' }), line('2', { digest: 'b', detail: 'y' }))),
+    ).toEqual([]);
   });
 
   it('tells a second send to a provider from the first', () => {

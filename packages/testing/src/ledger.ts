@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** One line of what a target really did, written by the target itself. */
+/** One line about something that a target really did. The target itself writes it. */
 export interface LedgerEntry {
   time: string;
   /** The site, box or machine. */
@@ -11,9 +11,9 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** What the effect begins from, where the target says it: the same operation from elsewhere is another effect. */
+  /** The starting point of the effect, if the target tells it: the same operation from elsewhere is another effect. */
   detail?: string;
-  /** A digest of the effect, where the target knows it: equal digests are one effect applied again. */
+  /** A digest of the effect, where the target knows it. Equal digests mean that one effect was applied again. */
   digest?: string;
 }
 
@@ -25,7 +25,7 @@ const lineSchema = z
     database: z.string().optional(),
     op: z.string(),
     fence: z.union([z.string().regex(/^\d+$/), z.int().transform(String)]),
-    // An operator's own change belongs to no workflow.
+    // A change by an operator belongs to no workflow.
     workflow_id: z
       .string()
       .nullable()
@@ -47,14 +47,20 @@ const lineSchema = z
     }),
   );
 
-/** Reads an append-only ndjson ledger. A last line cut off by a crash of its writer is left out; any other bad line throws. */
+/**
+ * Reads an append-only ndjson ledger. A last line that was cut off by a crash of its writer is left out. Any other bad
+ * line throws.
+ */
 export function readLedger(file: string): LedgerEntry[] {
   const lines = readFileSync(file, 'utf8').split('\n');
-  // What follows the last newline is empty, or was never finished.
+  // The text behind the last newline is empty, or a line that was never finished.
   return lines.slice(0, -1).map((line) => lineSchema.parse(JSON.parse(line)));
 }
 
-/** What a provider took on. It knows no fence and no workflow; one effect is known by its own action, so that a second send is told from the first. */
+/**
+ * The changes that a provider has accepted. It knows no fence and no workflow; one effect is known by its own action,
+ * so that a second send is told from the first.
+ */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],
 ): LedgerEntry[] =>
@@ -63,7 +69,10 @@ export const providerEntries = (
     ...{ fence: '0', workflowId: '', outcome: 'accepted' as const },
   }));
 
-/** I3: an accepted effect never has a lower fence than an accepted one before it on the same resource. Returns what is wrong, in words. */
+/**
+ * I3: an accepted effect never has a lower fence than an earlier accepted effect on the same resource. Returns the
+ * violations, in words.
+ */
 export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
   const highest = new Map<string, bigint>();
   return entries.flatMap((entry) => {
@@ -75,7 +84,10 @@ export function fenceViolations(entries: readonly LedgerEntry[]): string[] {
   });
 }
 
-/** I4: an effect of one workflow is applied once, or again with the same outcome. Entries without a digest are not judged. */
+/**
+ * I4: an effect of one workflow is applied once, or again with the same outcome. Entries without a digest are not
+ * judged.
+ */
 export function repetitionViolations(entries: readonly LedgerEntry[]): string[] {
   const first = new Map<string, string>();
   return entries.flatMap(({ workflowId, resource, op, outcome, detail = '', digest }) => {

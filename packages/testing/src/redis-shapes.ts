@@ -7,7 +7,7 @@ import { findRedis } from '@drydock/process/redis';
 import { Redis } from 'ioredis';
 import { until } from './wait';
 
-/** Nothing of it is a secret: it lives as long as a test. */
+/** Nothing here is secret: it only exists as long as a test. */
 const password = 'a-password-of-tests';
 
 interface Server {
@@ -24,7 +24,10 @@ async function startServer(folder: string, lines: readonly string[], { isSentine
   const home = mkdtempSync(path.join(folder, 'server-'));
   const file = path.join(home, 'redis.conf');
   const common = [`port ${port}`, 'bind 127.0.0.1', `dir ${home}`, 'save ""', 'appendonly no'];
-  writeFileSync(file, [...common, ...(isSentinel ? [] : [`requirepass ${password}`, `masterauth ${password}`]), ...lines].join('\n'));
+  writeFileSync(
+    file,
+    [...common, ...(isSentinel ? [] : [`requirepass ${password}`, `masterauth ${password}`]), ...lines].join('\n'),
+  );
   const child = await spawnGuarded(program, [file, ...(isSentinel ? ['--sentinel'] : [])], {
     cwd: home,
     stdio: ['ignore', 'ignore', 'ignore'],
@@ -65,7 +68,8 @@ const slots = 16_384;
 /** Three masters, each with a third of the slots. */
 export const startRedisCluster = () =>
   inFolder(async (folder, servers) => {
-    for (let node = 0; node < 3; node += 1) servers.push(await startServer(folder, ['cluster-enabled yes', 'cluster-node-timeout 5000']));
+    for (let node = 0; node < 3; node += 1)
+      servers.push(await startServer(folder, ['cluster-enabled yes', 'cluster-node-timeout 5000']));
     for (const [index, server] of servers.entries()) {
       const [from, to] = [index, index + 1].map((third) => Math.floor((slots * third) / servers.length));
       await server.ask('CLUSTER', 'ADDSLOTSRANGE', from ?? 0, (to ?? slots) - 1);
@@ -78,7 +82,7 @@ export const startRedisCluster = () =>
     return { url: `redis+cluster://:${password}@${first}?${others.map((node) => `node=${node}`).join('&')}` };
   });
 
-/** A master, its replica and a sentinel that makes the one the other when it dies. */
+/** A master, its replica, and a sentinel that makes the replica the master when the master dies. */
 export const startRedisSentinel = () =>
   inFolder(async (folder, servers) => {
     const master = await startServer(folder, []);

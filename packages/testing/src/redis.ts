@@ -7,12 +7,12 @@ export interface TestRedis {
   url: string;
   /** For SIGSTOP and SIGKILL. */
   readonly pid: number;
-  /** Again at the same address, empty, after it was killed. */
+  /** Starts it again, empty, at the same address, after it was killed. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A Redis or Valkey of the test's own, which it may flush, freeze or kill; null when none is on the PATH. */
+/** A Redis or Valkey of the test's own, which the test may flush, freeze or kill. Null when none is on the PATH. */
 export async function testRedis(): Promise<TestRedis | null> {
   if (findRedis() === null) return null;
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-'));

@@ -3,9 +3,10 @@ import { z } from 'zod';
 import type { CrashOptions } from './crash-every-step';
 
 /**
- * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of `@tier long`, and a suite that is named by hand.
- * `effects`: with each death of the longest workflows in a run of its own. `chaos`: `npm run chaos`, hours of everything, with new seeds. Which tier a suite belongs to is
- * said by the suite itself; what is here is for a suite that has more of the same in a later tier.
+ * How much is run, by DRYDOCK_TESTS. `quick`: `npm test`, the gate. `all`: `npm run test:all`, with the suites of
+ * `@tier long`, and any suite that is named by hand. `effects`: each death of the longest workflows in a run of its
+ * own, too. `chaos`: `npm run chaos`, hours of everything, with new seeds. Each suite says itself which tier it belongs
+ * to. What is here is for a suite that does more in a later tier.
  */
 const scope = z.enum(['quick', 'all', 'effects', 'chaos']).parse(process.env['DRYDOCK_TESTS'] ?? 'all');
 const isQuick = scope === 'quick';
@@ -14,8 +15,8 @@ export const isChaos = scope === 'chaos';
 export type QueueBackend = 'redis' | 'postgres';
 
 /**
- * The queue backends that tests run over, for `describe.each(queueBackends())`: both, or only Postgres where no Redis or Valkey is on the PATH (and says so), or the one
- * that QUEUE_BACKEND names.
+ * The queue backends on which tests run, for `describe.each(queueBackends())`: both, or only Postgres where no Redis or
+ * Valkey is on the PATH (which is printed), or the one that QUEUE_BACKEND names.
  */
 export function queueBackends(): QueueBackend[] {
   const forced = process.env['QUEUE_BACKEND'];
@@ -26,27 +27,36 @@ export function queueBackends(): QueueBackend[] {
   return ['postgres'];
 }
 
-/** The backends that the gate needs one of: the queue's own suite runs on each of them always. */
+/**
+ * The backends for the services' suites: in the gate only one of them, because the queue's own suite always runs on
+ * each.
+ */
 export const serviceBackends = (): QueueBackend[] => (isQuick ? queueBackends().slice(0, 1) : queueBackends());
 
-/** The backends that a service's crashes run on: the engine's own run on all of them. */
+/** The backends on which a service's crashes run. The engine's own crashes run on all of them. */
 export const crashBackends = (): QueueBackend[] => (isChaos ? queueBackends() : queueBackends().slice(0, 1));
 
-/** jest's limit for all cases of one workflow: when to give up, not how long they take. `crashEveryStep` gives up a little earlier and ends its workers. */
+/**
+ * jest's limit for all cases of one workflow: when to give up, not how long they take. `crashEveryStep` gives up a
+ * little earlier, and ends its workers.
+ */
 export const crashLimitMs = isChaos ? 3_600_000 : 900_000;
 
 interface CrashScope {
-  /** Steps whose doubled or late effect would be the worst: repeated, and frozen past their lease, in CI as well. */
+  /**
+   * Steps whose doubled or late effect would do the most harm. They are repeated, and frozen past their lease, in CI as
+   * well.
+   */
   delicate?: readonly string[];
-  /** A prepared run passes such a case's point too, or the case cannot be met in time. */
+  /** Cases to leave out, because a prepared run passes their point too, or because they cannot be reached in time. */
   never?: RegExp;
-  /** All that CI takes of a workflow too long for more. */
+  /** All the cases that CI runs of a workflow that is too long for more. */
   onlyInCi?: RegExp;
-  /** Somebody waits for it so shortly that more than one death in a run makes it come too late. */
+  /** The workflow has so short a deadline that with more than one death in a run it comes too late. */
   isHasty?: boolean;
 }
 
-/** The crash cases of a workflow: everything in chaos, hours in all; the `effects` otherwise. */
+/** The crash cases of a workflow: all of them in chaos, hours of them in all, and otherwise the `effects`. */
 export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: CrashScope = {}): CrashOptions {
   const isDelicate = (name: string): boolean => delicate.some((step) => name.includes(`.${step}.`));
   const isEffect = (name: string): boolean => !/^(?:stop|repeat) /.test(name) || isDelicate(name);
@@ -58,7 +68,7 @@ export function crashScope({ delicate = [], never, onlyInCi, isHasty = false }: 
   return {
     inFewRuns: !isChaos && scope !== 'effects' && !isHasty,
     profile: isChaos ? 'full' : 'effects',
-    // Every workflow passes the last point, also those that prepare a run.
+    // Every workflow passes the last point, including those that prepare a run.
     only: (name) => !name.includes('finish.before') && never?.test(name) !== true && isWanted(name),
   };
 }

@@ -1,4 +1,4 @@
 import { randomBytes } from 'node:crypto';
 
-/** A secret as our processes are given one: 32 bytes of hex. */
+/** A secret in the form that our processes get: 32 bytes in hex. */
 export const newSecret = (): string => randomBytes(32).toString('hex');

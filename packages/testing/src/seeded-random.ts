@@ -1,5 +1,5 @@
 import { isChaos } from './scope';
-/** Random choices that come again with the same seed. */
+/** Random choices that are the same for the same seed. */
 export class SeededRandom {
   private state: number;
 
@@ -41,8 +41,9 @@ export class SeededRandom {
 }
 
 /**
- * The seed of fast-check's properties outside {@link sampleOf}: `fc.assert(property, seeded)`. The same cases each time, so that a failure comes from the change at hand;
- * in `npm run chaos` new ones. fast-check says the seed of a failure, and DRYDOCK_SEED repeats it.
+ * The seed of fast-check's properties outside {@link sampleOf}: `fc.assert(property, seeded)`. The cases are the same
+ * each time, so that a failure comes from the current change. In `npm run chaos` they are new. fast-check prints the
+ * seed of a failure, and DRYDOCK_SEED repeats it.
  */
 export const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 31 : 1)) };
 
@@ -53,8 +54,9 @@ export interface Sample {
 }
 
 /**
- * What a test with generated cases takes: in CI always the same few, so that a failure comes from the change at hand; in `npm run chaos` many, of a new seed each time.
- * The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat a run.
+ * The size and seed of a test with generated cases: in CI always the same few, so that a failure comes from the change
+ * at hand; in `npm run chaos` many, of a new seed each time. The seed is printed. DRYDOCK_SEED and DRYDOCK_CASES repeat
+ * a run.
  */
 export function sampleOf(what: string, { inCi, inChaos }: { inCi: number; inChaos: number }): Sample {
   const seed = Number(process.env['DRYDOCK_SEED'] ?? (isChaos ? Date.now() % 2 ** 32 : 1));

@@ -8,22 +8,25 @@ import { openLeases } from './leases';
 import { until } from './wait';
 
 export interface StackOptions {
-  /** Which queue; the environment's own choice when missing. */
+  /** Which queue. When missing, the environment decides. */
   queueBackend?: 'redis' | 'postgres';
-  /** 15 and 300 when missing. A busy machine loses no lease of 15 s; nobody waits for a dead worker's, see `killAndWait`. */
+  /**
+   * 15 and 300 when missing. With 15 s no busy machine loses a lease, and nobody waits for the leases of a dead worker
+   * (see `killAndWait`).
+   */
   leaseSeconds?: number;
   sweepMs?: number;
   /** Folder of fault tokens. */
   faultsDir?: string;
   /** Base of an OTLP/HTTP collector. */
   otlpEndpoint?: string;
-  /** The built tree that is started, such as another release's; this one when missing. */
+  /** The built tree that is started, for example that of another release. When missing, this one. */
   tree?: string;
-  /** The Node that runs everything; our own when missing. */
+  /** The Node that runs everything. When missing, the one that runs the tests. */
   node?: string;
-  /** An existing data folder, for a second start on the same data; it is then kept by `stop`. */
+  /** An existing data folder, for a second start on the same data. `stop` then keeps it. */
   dataDir?: string;
-  /** Anything else, handed to `npm start`'s program as it is. */
+  /** Anything else. It is passed unchanged to the program of `npm start`. */
   environment?: Readonly<Record<string, string>>;
 }
 
@@ -49,15 +52,21 @@ export interface TestStack {
   demo: StackDemo;
   /** Pid of the supervisor itself. */
   supervisorPid: number;
-  /** The processes that run right now, as `processes.json` says. */
+  /** The processes that run now, as `processes.json` lists them. */
   processes(): StackProcesses;
   /** Sends a signal (SIGKILL when missing) to a process by its name. @throws when it does not run */
   kill(name: string, signal?: NodeJS.Signals): void;
-  /** Kills with -9 and resolves with the new pid once the supervisor has started it again. The leases of a worker are expired, not waited for. */
+  /**
+   * Kills with -9, and resolves with the new pid once the supervisor has started the process again. The leases of a
+   * worker are ended, so that nobody waits for them.
+   */
   killAndWait(name: string): Promise<number>;
-  /** Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, now when missing): those of a worker that is dead. */
+  /**
+   * Ends the leases of a service's workflows that were taken or renewed by `at` (milliseconds since 1970, now when
+   * missing). For the leases of a worker that is dead.
+   */
   expireLeases(service: string, at?: number): Promise<void>;
-  /** What the process has logged so far. */
+  /** The log of the process so far. */
   log(name: string): string;
   /** A variable of a running process, secrets included. @throws when it has none */
   variable(name: string, variable: string): string;
@@ -68,19 +77,26 @@ export interface TestStack {
 }
 
 const root = path.resolve(__dirname, '../../..');
-/** Two cores that run other tests beside it; alone it takes about 10 s. */
+/** For two cores that also run other tests. Alone it takes about 10 s. */
 const startTimeoutMs = 400_000;
 
-/** The whole of Drydock in processes on free ports in a data folder of its own, by the very program of `npm start`. Build first. */
+/**
+ * Starts the whole of Drydock as processes on free ports, in a data folder of its own, with the program of `npm start`.
+ * Build first.
+ */
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const dataDir = options.dataDir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-stack-'));
-  fs.chmodSync(dataDir, 0o711); // as root Postgres runs as nobody and must walk through
+  fs.chmodSync(dataDir, 0o711); // as root, Postgres runs as nobody, which must be able to enter the folder
   const tree = options.tree ?? root;
-  const supervisor = spawn(options.node ?? process.execPath, ['--enable-source-maps', path.join(tree, 'infra/dev/dist/start.js')], {
-    cwd: tree,
-    env: { ...process.env, ...stackEnvironment(options, dataDir) },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  });
+  const supervisor = spawn(
+    options.node ?? process.execPath,
+    ['--enable-source-maps', path.join(tree, 'infra/dev/dist/start.js')],
+    {
+      cwd: tree,
+      env: { ...process.env, ...stackEnvironment(options, dataDir) },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    },
+  );
   const exited = new Promise<void>((resolve) => supervisor.once('exit', () => resolve()));
   const stop = async (): Promise<void> => {
     if (supervisor.exitCode === null && supervisor.signalCode === null) supervisor.kill('SIGTERM');
@@ -96,7 +112,9 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const stack = openRunningStack(dataDir, supervisor.pid ?? 0);
   if (stack.demo['unfinished'] === undefined) return { ...stack, stop };
   await stop();
-  throw new Error(`The stack came up without all of its content:\n${JSON.stringify(stack.demo['unfinished'], null, 2)}`);
+  throw new Error(
+    `The stack came up without all of its content:\n${JSON.stringify(stack.demo['unfinished'], null, 2)}`,
+  );
 }
 
 function stackEnvironment(options: StackOptions, dataDir: string): Record<string, string> {
@@ -110,7 +128,9 @@ function stackEnvironment(options: StackOptions, dataDir: string): Record<string
     WORKFLOW_SWEEP_MS: String(options.sweepMs ?? 300),
     ...(options.queueBackend === undefined ? {} : { QUEUE_BACKEND: options.queueBackend }),
     ...(options.faultsDir === undefined ? {} : { DRYDOCK_FAULTS: options.faultsDir }),
-    ...(options.otlpEndpoint === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: options.otlpEndpoint, OTEL_BSP_SCHEDULE_DELAY: '200' }),
+    ...(options.otlpEndpoint === undefined
+      ? {}
+      : { OTEL_EXPORTER_OTLP_ENDPOINT: options.otlpEndpoint, OTEL_BSP_SCHEDULE_DELAY: '200' }),
     ...options.environment,
   };
 }
@@ -129,25 +149,31 @@ async function waitForReady(supervisor: ChildProcess, exited: Promise<void>): Pr
   });
   const outcome = await Promise.race([ready, exited, late]);
   clearTimeout(timer);
-  if (outcome !== 'ready') throw new Error(`The stack did not come up${outcome === 'late' ? ' in time' : ''}:\n${output}`);
+  if (outcome !== 'ready')
+    throw new Error(`The stack did not come up${outcome === 'late' ? ' in time' : ''}:\n${output}`);
 }
 
 function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStack, 'stop'> {
-  const processes = (): StackProcesses => processesSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8')));
+  const processes = (): StackProcesses =>
+    processesSchema.parse(JSON.parse(fs.readFileSync(path.join(dataDir, 'processes.json'), 'utf8')));
   const pidOf = (name: string): number => {
     const running = processes()[name];
-    if (running === undefined) throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
+    if (running === undefined)
+      throw new Error(`${name} does not run; there are ${Object.keys(processes()).join(', ')}`);
     return running.pid;
   };
   const expireLeases = async (service: string, at = Date.now()): Promise<void> => {
     const client = new Client({ connectionString: variableOf(pidOf(service), 'DATABASE_URL') });
     await client.connect();
     try {
-      // The worker of keys delivers webhooks and runs no workflow.
+      // The worker of keys delivers webhooks, and runs no workflow.
       const { rows } = await client.query<{ exists: boolean }>("SELECT to_regclass('workflow') IS NOT NULL AS exists");
       if (rows[0]?.exists !== true) return;
       const leaseSeconds = Number(variableOf(pidOf(`${service}-worker`), 'WORKFLOW_LEASE_SECONDS'));
-      await openLeases(async (text, values) => (await client.query<{ fence: string }>(text, [...values])).rows, leaseSeconds).expire(at);
+      await openLeases(
+        async (text, values) => (await client.query<{ fence: string }>(text, [...values])).rows,
+        leaseSeconds,
+      ).expire(at);
     } finally {
       await client.end();
     }
@@ -179,7 +205,7 @@ function openRunningStack(dataDir: string, supervisorPid: number): Omit<TestStac
   };
 }
 
-/** The supervisor tells the secrets of its processes to nobody else. */
+/** The supervisor gives the secrets of its processes to nobody else, so this reads them from the process. */
 function environmentOf(pid: number): Record<string, string> {
   const lines = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/=(.*)/s)));

@@ -2,13 +2,13 @@ import net from 'node:net';
 import { Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What the network does to bytes, either way. Changes apply to connections that are open too. */
+/** The faults of the network, both ways. Changes apply to connections that are open too. */
 export interface NetworkFaults {
   /** Added to each chunk, in ms. */
   latencyMs: number;
   /** 0: no limit. */
   bytesPerSecond: number;
-  /** Nothing passes and nothing is said; connections stay open. */
+  /** Nothing gets through, and no error is reported. Connections stay open. */
   isBlackhole: boolean;
 }
 
@@ -17,11 +17,11 @@ export interface TcpFaultProxy {
   faults: NetworkFaults;
   /** Connections open now. */
   connections(): number;
-  /** Ends every open connection with RST; new ones are accepted. */
+  /** Ends every open connection with RST. New ones are accepted. */
   reset(): void;
-  /** Ends the upstream's direction (FIN to the client) and leaves the client's open. */
+  /** Ends the upstream's direction (FIN to the client), and leaves the client's direction open. */
   halfClose(): void;
-  /** Resets the connection that carries the next `bytes` bytes from `side`, right after them. Once. */
+  /** Resets the connection that carries the next `bytes` bytes from `side`, directly after them. Happens once. */
   cutAfter(side: 'client' | 'upstream', bytes: number): void;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ interface Pair {
   upstream: net.Socket;
 }
 
-/** A proxy on loopback before any TCP server, with a bad network in between. */
+/** A proxy on loopback in front of any TCP server, which behaves as a bad network. */
 export async function startTcpFaultProxy(target: { host: string; port: number }): Promise<TcpFaultProxy> {
   const faults: NetworkFaults = { latencyMs: 0, bytesPerSecond: 0, isBlackhole: false };
   const pairs = new Set<Pair>();
@@ -83,7 +83,10 @@ export async function startTcpFaultProxy(target: { host: string; port: number })
 
 type Passing = (side: 'client' | 'upstream', chunk: Buffer) => Buffer | null;
 
-/** The whole chunk, or what a cut leaves of it: then the connection is reset once the rest had time to leave. */
+/**
+ * Carries the whole chunk, or the part of it before a cut. In that case the connection is reset after that part had
+ * time to leave.
+ */
 function carry(pair: Pair, side: 'client' | 'upstream', chunk: Buffer, passing: Passing): Buffer {
   const rest = passing(side, chunk) ?? chunk;
   if (rest.length < chunk.length || rest !== chunk) setTimeout(() => resetPair(pair), 5);
@@ -95,7 +98,7 @@ function resetPair({ client, upstream }: Pair): void {
   upstream.resetAndDestroy();
 }
 
-/** Bytes in order, each chunk late as the faults say at that moment. */
+/** Passes bytes on in order, and delays each chunk as the faults say at that moment. */
 function slow(faults: NetworkFaults, cutting: (chunk: Buffer) => Buffer): Transform {
   const pass = async (chunk: Buffer): Promise<Buffer> => {
     while (faults.isBlackhole) await sleep(20, undefined, { ref: false });

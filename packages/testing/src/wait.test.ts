@@ -6,7 +6,9 @@ test('a condition is asked at least 50 times, however late it is', async () => {
     looks += 1;
     return false;
   };
-  await expect(until(never, { timeoutMs: 0, everyMs: 1, what: 'the moon' })).rejects.toThrow('the moon did not come true');
+  await expect(until(never, { timeoutMs: 0, everyMs: 1, what: 'the moon' })).rejects.toThrow(
+    'the moon did not come true',
+  );
   expect(looks).toBe(50);
 });
 

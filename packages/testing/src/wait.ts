@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** 30 s when missing: tests run beside others, on machines of any speed. */
+  /** 30 s when missing: tests run next to others, on machines of any speed. */
   timeoutMs?: number;
   /** 20 ms when missing. */
   everyMs?: number;
@@ -11,17 +11,18 @@ export interface WaitOptions {
 
 type Present<T> = Exclude<T, null | undefined | false | 0 | ''>;
 
-/** Thrown by a condition when something is wrong that waiting cannot mend. {@link until} passes it on at once. */
+/** Thrown by a condition when something is wrong that waiting cannot repair. {@link until} throws it at once. */
 export class InvariantViolated extends Error {
   override name = 'InvariantViolated';
 }
 
-/** A machine that stood still for the whole time must not have been asked only twice. */
+/** On a machine that stood still for the whole time, the condition must be asked more than twice before it fails. */
 const looksMin = 50;
 
 /**
- * Asks again until the condition gives something truthy, and returns that. A condition that throws counts as not yet, except by {@link InvariantViolated}.
- * @throws after `timeoutMs` and at least 50 looks, with the condition's last error as cause
+ * Asks again until the condition returns something truthy, and returns that. A condition that throws counts as not yet
+ * true, except for {@link InvariantViolated}. @throws after `timeoutMs` and at least 50 calls, with the condition's
+ * last error as cause
  */
 export async function until<T>(condition: () => T | Promise<T>, options: WaitOptions = {}): Promise<Present<T>> {
   const { timeoutMs = 30_000, everyMs = 20, what = 'the condition' } = options;

@@ -1,16 +1,16 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Worker processes that are kept alive as a supervisor would. */
+/** Worker processes that are kept alive as a supervisor would keep them alive. */
 export interface WorkerCrew {
-  /** Pids of workers that are stopped by SIGSTOP. */
+  /** The pids of workers that SIGSTOP has stopped. */
   frozen(): number[];
   thaw(): void;
   /** Ends all of them for good. */
   close(): Promise<void>;
 }
 
-/** Two, so that one takes over while the other is frozen. */
+/** Two, so that one continues while the other is frozen. */
 export function keepWorkers(count: number, spawnWorker: () => ChildProcess): WorkerCrew {
   const alive = new Set<ChildProcess>();
   let closing = false;
@@ -23,7 +23,8 @@ export function keepWorkers(count: number, spawnWorker: () => ChildProcess): Wor
     });
   };
   for (let number = 0; number < count; number += 1) hire();
-  const frozen = (): number[] => [...alive].flatMap((child) => (child.pid !== undefined && isStopped(child.pid) ? [child.pid] : []));
+  const frozen = (): number[] =>
+    [...alive].flatMap((child) => (child.pid !== undefined && isStopped(child.pid) ? [child.pid] : []));
   return {
     frozen,
     thaw: () => {

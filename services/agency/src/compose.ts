@@ -11,7 +11,10 @@ import { routes } from './routes';
 
 const serviceName = 'agency';
 
-/** The only process of this service: nothing here takes longer than its request, so there is no worker; it delivers its audit entries itself. */
+/**
+ * The only process of this service: nothing here takes longer than its request, so there is no worker, and it delivers
+ * its audit entries itself.
+ */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, database } = foundation;

@@ -3,4 +3,5 @@ import { apiFields, serviceFields } from '@drydock/service/process/config-fields
 
 export const serverShape = { ...serviceFields('agency'), ...apiFields };
 export type ServerConfig = ConfigOf<typeof serverShape>;
-export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
+export const readServerConfig = (environment: Environment = process.env): ServerConfig =>
+  readConfig(serverShape, environment);

@@ -1,7 +1,7 @@
 import type { Pager } from '@drydock/service/http/paging';
 import type { AgencyDatabase } from './database.store';
 
-/** What a handler may use. */
+/** The parts that a handler is given. */
 export interface HandlerContext {
   database: AgencyDatabase;
   pager: Pager;

@@ -4,12 +4,18 @@ import { audit } from '@drydock/service/effects/audit';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 
-/** Where a board, or a card on it, is found. */
+/** The path of a board, or of a card on it. */
 export const boardPath = (boardId: string): string => `/v1/agency/boards/${boardId}`;
 export const cardPath = (boardId: string, cardId: string): string => `${boardPath(boardId)}/cards/${cardId}`;
 
 /** One entry of the audit log, in the transaction of the change. `action`: resource and verb. */
-export async function noteChange({ database }: HandlerContext, tx: Tx, caller: Caller, action: EventType, target: string): Promise<void> {
+export async function noteChange(
+  { database }: HandlerContext,
+  tx: Tx,
+  caller: Caller,
+  action: EventType,
+  target: string,
+): Promise<void> {
   const { orgId, mode, keyId: actorKeyId } = caller;
   await audit(database.sql(tx), { orgId, mode, actorKeyId, action, target, workflowId: null });
 }

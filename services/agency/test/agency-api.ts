@@ -20,7 +20,7 @@ export interface AgencyApi extends ServiceApi {
   card(boardId: string, columnId: string, body?: object): Promise<Card>;
 }
 
-/** The service's inside over a real socket and a real Postgres. */
+/** The service over a real socket and a real Postgres. */
 export async function startAgency(): Promise<AgencyApi> {
   const api = await startServiceApi(agency, callerOf());
   const ask = async <Body>(method: string, target: string, body?: object): Promise<Body> => {
@@ -33,7 +33,8 @@ export async function startAgency(): Promise<AgencyApi> {
     ask,
     board: () => ask('POST', '/v1/agency/boards', { name: 'Launch' }),
     column: (boardId, body = {}) => ask('POST', `/v1/agency/boards/${boardId}/columns`, { name: 'To do', ...body }),
-    label: (boardId, body = {}) => ask('POST', `/v1/agency/boards/${boardId}/labels`, { name: 'Urgent', colour: 'red', ...body }),
+    label: (boardId, body = {}) =>
+      ask('POST', `/v1/agency/boards/${boardId}/labels`, { name: 'Urgent', colour: 'red', ...body }),
     card: (boardId, columnId, body = {}) =>
       ask('POST', `/v1/agency/boards/${boardId}/cards`, { column_id: columnId, title: 'A card', ...body }),
   };

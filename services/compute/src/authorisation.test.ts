@@ -27,20 +27,26 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const ask = (endpoint: EndpointDefinition, serverId: string, caller = owner) =>
-  askEndpoint(api, endpoint, { params: { serverId, snapshotId: '4711', workflowId: serverId }, body: bodies[endpoint.id], caller });
+  askEndpoint(api, endpoint, {
+    params: { serverId, snapshotId: '4711', workflowId: serverId },
+    body: bodies[endpoint.id],
+    caller,
+  });
 const everything = async (): Promise<unknown> =>
   api.rows('SELECT s.*, (SELECT count(*) FROM workflow) AS workflows FROM servers s ORDER BY id');
 
-it.each(ours.flatMap((endpoint) => endpoint.permissions.map((permission) => [endpoint.id, permission, endpoint] as const)))(
-  '%s without %s is 403 and names it, whether or not the server exists',
-  async (_id, permission, endpoint) => {
-    const caller = { ...owner, scopes: permissions.filter((held) => held !== permission) };
-    for (const serverId of [await givenServer(api, owner), uuidv7(), 'no-uuid']) {
-      const answer = await ask(endpoint, serverId, caller);
-      expect([answer.status, answer.json]).toMatchObject([403, { code: 'permission_denied', errors: [{ detail: permission }] }]);
-    }
-  },
-);
+it.each(
+  ours.flatMap((endpoint) => endpoint.permissions.map((permission) => [endpoint.id, permission, endpoint] as const)),
+)('%s without %s is 403 and names it, whether or not the server exists', async (_id, permission, endpoint) => {
+  const caller = { ...owner, scopes: permissions.filter((held) => held !== permission) };
+  for (const serverId of [await givenServer(api, owner), uuidv7(), 'no-uuid']) {
+    const answer = await ask(endpoint, serverId, caller);
+    expect([answer.status, answer.json]).toMatchObject([
+      403,
+      { code: 'permission_denied', errors: [{ detail: permission }] },
+    ]);
+  }
+});
 
 it.each(rowsOf(aboutServers))(
   '%s answers another organisation’s server, the other mode’s and one that never was alike, and changes nothing',
@@ -71,5 +77,8 @@ it('is 503 about a range that is no longer configured, and tells neither its nam
   const answer = await api.call('GET', `/v1/compute/servers/${serverId}/snapshots`);
   expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'provider' }]);
   expect(answer.text).not.toContain('gone-range');
-  expect((await api.call('GET', `/v1/compute/servers/${serverId}`)).json).toMatchObject({ id: serverId, capabilities: [] });
+  expect((await api.call('GET', `/v1/compute/servers/${serverId}`)).json).toMatchObject({
+    id: serverId,
+    capabilities: [],
+  });
 });

@@ -30,14 +30,20 @@ const proxmoxOptions = (config: Extract<TargetConfig, { driver: 'proxmox' }>): P
   ...callsOf(config),
   ...{ token: config.token, ca: config.ca, templates: config.templates },
   sizes: Object.fromEntries(
-    Object.entries(config.sizes).map(([name, { cores, memory_mb, disk_gb }]) => [name, { cores, memoryMb: memory_mb, diskGb: disk_gb }]),
+    Object.entries(config.sizes).map(([name, { cores, memory_mb, disk_gb }]) => [
+      name,
+      { cores, memoryMb: memory_mb, diskGb: disk_gb },
+    ]),
   ),
 });
 
 const qemuOptions = ({ folder, zone, images, sizes }: Extract<TargetConfig, { driver: 'qemu' }>): QemuOptions => ({
   ...{ folder, zone, images },
   sizes: Object.fromEntries(
-    Object.entries(sizes).map(([name, { cpus, memory_mb, disk_gb }]) => [name, { cpus, memoryMb: memory_mb, diskGb: disk_gb }]),
+    Object.entries(sizes).map(([name, { cpus, memory_mb, disk_gb }]) => [
+      name,
+      { cpus, memoryMb: memory_mb, diskGb: disk_gb },
+    ]),
   ),
 });
 
@@ -63,13 +69,16 @@ function openDriver(config: TargetConfig): ComputeDriver & Closing {
   }
 }
 
-/** What handlers get: they look and never change. */
+/** The part for handlers: it only reads. */
 export const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
 
-/** What workers get. */
+/** The part for workers. */
 export const openDrivers = (configured: Configured): OpenTargets<ComputeDriver> => openAll(configured, openDriver);
 
-function openAll<Provider extends Closing>(configured: Configured, open: (config: TargetConfig) => Provider): OpenTargets<Provider> {
+function openAll<Provider extends Closing>(
+  configured: Configured,
+  open: (config: TargetConfig) => Provider,
+): OpenTargets<Provider> {
   const opened: Provider[] = [];
   const openMode = (configs: TargetsConfig): ReadonlyMap<string, Target<Provider>> =>
     new Map(
@@ -89,6 +98,11 @@ function openAll<Provider extends Closing>(configured: Configured, open: (config
 
 const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
   currency,
-  prices: new Map(Object.entries(specs).map(([name, price]) => [name, { hourMinor: price.hour_minor, monthMinor: price.month_minor }])),
+  prices: new Map(
+    Object.entries(specs).map(([name, price]) => [
+      name,
+      { hourMinor: price.hour_minor, monthMinor: price.month_minor },
+    ]),
+  ),
   plans: new Map(Object.entries(plans)),
 });

@@ -43,7 +43,13 @@ export function composeWorker(config: WorkerConfig): Process {
   const drivers = openDrivers({ live: config.COMPUTE_TARGETS, sandbox: config.SANDBOX_COMPUTE_TARGETS });
   lifetime.onClose('providers', () => drivers.close());
   const { targets } = drivers;
-  const context = { database, targets, guestSeconds: config.GUEST_SECONDS, slowMs: config.SANDBOX_SLOW_MS, now: () => new Date() };
+  const context = {
+    database,
+    targets,
+    guestSeconds: config.GUEST_SECONDS,
+    slowMs: config.SANDBOX_SLOW_MS,
+    now: () => new Date(),
+  };
   return composeWorkerProcess(foundation, config, {
     name: serviceName,
     workflows,

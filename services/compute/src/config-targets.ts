@@ -7,7 +7,7 @@ const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 const offered = {
   /** ISO 4217. */
   currency: z.string().regex(/^[A-Z]{3}$/),
-  /** The provider's words for the sizes that are offered, and what they cost. */
+  /** The sizes on offer, in the provider's words, and their prices. */
   specs: z.record(z.string(), priceSchema),
   /** Codes under which sizes are sold. */
   plans: z.record(z.string(), z.string()).default({}),
@@ -23,7 +23,8 @@ const calls = {
 const hetznerSchema = z.strictObject({ driver: z.literal('hetzner'), token: z.string().min(1), ...calls, ...offered });
 
 const everySpecIsASize = [
-  ({ sizes, specs }: { sizes: object; specs: object }) => Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)),
+  ({ sizes, specs }: { sizes: object; specs: object }) =>
+    Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)),
   'a price of a size that there is not',
 ] as const;
 
@@ -36,7 +37,10 @@ const proxmoxSchema = z
     ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
     /** Image to the number of the template that is cloned for it. */
     templates: z.record(z.string(), z.int().min(100)),
-    sizes: z.record(z.string(), z.strictObject({ cores: z.int().min(1), memory_mb: z.int().min(16), disk_gb: z.int().min(1) })),
+    sizes: z.record(
+      z.string(),
+      z.strictObject({ cores: z.int().min(1), memory_mb: z.int().min(16), disk_gb: z.int().min(1) }),
+    ),
     ...calls,
     ...offered,
   })
@@ -44,25 +48,36 @@ const proxmoxSchema = z
 
 const absolute = z.string().startsWith('/');
 
-/** Machines of this host: the worker runs them and the API looks at them, so both are on it. */
+/** Machines of this host: the worker runs them and the API reads them, so both run on it. */
 const qemuSchema = z
   .strictObject({
     driver: z.literal('qemu'),
-    /** The folder of this range in this mode alone. */
+    /** A folder for this range in this mode, and for no other. */
     folder: absolute,
     zone: z.string().default('local'),
     images: z.record(
       z.string(),
-      z.strictObject({ disk: absolute, kernel: absolute.optional(), initrd: absolute.optional(), append: z.string().optional() }),
+      z.strictObject({
+        disk: absolute,
+        kernel: absolute.optional(),
+        initrd: absolute.optional(),
+        append: z.string().optional(),
+      }),
     ),
-    sizes: z.record(z.string(), z.strictObject({ cpus: z.int().min(1), memory_mb: z.int().min(32), disk_gb: z.int().min(1) })),
+    sizes: z.record(
+      z.string(),
+      z.strictObject({ cpus: z.int().min(1), memory_mb: z.int().min(32), disk_gb: z.int().min(1) }),
+    ),
     ...offered,
   })
   .refine(...everySpecIsASize);
 
 const targetSchema = z
   .discriminatedUnion('driver', [hetznerSchema, proxmoxSchema, qemuSchema])
-  .refine(({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)), 'a plan names a size without a price');
+  .refine(
+    ({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)),
+    'a plan names a size without a price',
+  );
 
 export type TargetConfig = z.infer<typeof targetSchema>;
 /** By deploy target. */
@@ -77,7 +92,7 @@ function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
   }
 }
 
-/** Credentials are in it, so neither value nor default is ever shown. */
+/** It contains credentials, so neither value nor default is ever shown. */
 export const targetsField = (description: string) =>
   z
     .string()

@@ -1,9 +1,16 @@
 import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, databaseFields, processFields, queueFields, serviceFields, workerFields } from '@drydock/service/process/config-fields';
+import {
+  apiFields,
+  databaseFields,
+  processFields,
+  queueFields,
+  serviceFields,
+  workerFields,
+} from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 import { targetsField } from './config-targets';
 
-/** The API looks at machines and never changes one: its tokens are such as cannot. */
+/** The API reads machines and never changes one: its tokens cannot. */
 export const serverShape = {
   ...serviceFields('compute'),
   ...apiFields,
@@ -17,7 +24,9 @@ export const workerShape = {
   ...processFields('compute-worker'),
   ...queueFields,
   ...workerFields,
-  COMPUTE_TARGETS: targetsField('JSON: what stands behind each deploy target: driver, address, credential, sizes and prices'),
+  COMPUTE_TARGETS: targetsField(
+    'JSON: what stands behind each deploy target: driver, address, credential, sizes and prices',
+  ),
   SANDBOX_COMPUTE_TARGETS: targetsField('JSON: the same for the sandbox; emulators, never a real provider'),
   WORKFLOW_CONCURRENCY: z.coerce
     .number()
@@ -38,13 +47,21 @@ export const workerShape = {
     .max(600)
     .default(90)
     .meta({ description: 'How long a guest that is asked to shut down gets for it' }),
-  SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox server called slow takes' }),
+  SANDBOX_SLOW_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(30_000)
+    .meta({ description: 'How long a sandbox server called slow takes' }),
 };
 
 export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
-/** @throws ConfigError also for an installation that gives its API the worker's tokens: without ranges it would refuse every call */
+/**
+ * @throws ConfigError also for an installation that gives its API the worker's tokens: without ranges it would refuse
+ * every call
+ */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {
     const readers = name.replace('COMPUTE', 'COMPUTE_READER');
@@ -55,7 +72,9 @@ export function readServerConfig(environment: Environment = process.env): Server
   }
   return readConfig(serverShape, environment);
 }
-export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
+  readConfig(workerShape, environment);
 
 /** A command beside the database needs nothing else. */
-export const readCommandConfig = (environment: Environment = process.env) => readConfig(databaseFields('compute'), environment);
+export const readCommandConfig = (environment: Environment = process.env) =>
+  readConfig(databaseFields('compute'), environment);

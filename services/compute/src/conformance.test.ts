@@ -31,7 +31,12 @@ beforeAll(async () => {
       const serverId = await givenServer(api, caller, { id, machineId });
       await giveMetadata(api, 'servers', serverId);
       const subject = serverSubject(serverId);
-      const workflowId = await givenWorkflow(api, caller, { kind: 'take_snapshot', subject, input: {}, status: statusFor(endpoint) });
+      const workflowId = await givenWorkflow(api, caller, {
+        kind: 'take_snapshot',
+        subject,
+        input: {},
+        status: statusFor(endpoint),
+      });
       return { params: { serverId, snapshotId, workflowId } };
     },
     cannotSucceed: {},

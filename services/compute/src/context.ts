@@ -5,7 +5,7 @@ import type { ComputeReader } from './providers/compute-provider';
 import type { Owner } from './servers/server.types';
 import type { Targets } from './servers/targets';
 
-/** What a handler may use: it looks at the world and never changes it. */
+/** The parts that a handler is given: they read the outside world and never change it. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: ComputeDatabase;
   targets: Targets<ComputeReader>;

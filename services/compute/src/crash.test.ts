@@ -48,7 +48,10 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger, ...fixture }, scope);
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
-  /** How often the project took on `op` for one machine: 0 or 1. More than one of a kind would be a second send, and throws. */
+  /**
+   * How often the project took on `op` for one machine: 0 or 1. More than one of a kind would be a second send, and
+   * throws.
+   */
   const takenOn = async (machineId: string, op: string): Promise<number> => {
     const entries = (await world.project.ledger(op)).filter(({ resource }) => resource === machineId);
     if (entries.length > 1) throw new Error(`${entries.length} times ${op} of ${machineId}`);
@@ -92,7 +95,9 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
       crash('take_snapshot', {
         start: async () => {
           const { serverId, machineId } = await makeDisk(world);
-          const asked = world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, { body: { description: 'mine' } });
+          const asked = world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, {
+            body: { description: 'mine' },
+          });
           asked.catch(() => undefined);
           return { serverId, machineId, workflowId: await awaitedWorkflowOf(world.api, serverId, 'take_snapshot') };
         },
@@ -118,7 +123,8 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           world.api.call('DELETE', `/v1/compute/servers/${serverId}/snapshots/${snapshotId}`).catch(() => undefined);
           return { serverId, machineId, workflowId: await awaitedWorkflowOf(world.api, serverId, 'delete_snapshot') };
         },
-        judge: async ({ machineId = '' }) => ((await world.project.snapshotsOf(machineId)).length === 0 ? 'new' : 'old'),
+        judge: async ({ machineId = '' }) =>
+          (await world.project.snapshotsOf(machineId)).length === 0 ? 'new' : 'old',
       }),
     crashLimitMs,
   );
@@ -138,9 +144,10 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
             await server(serverId),
           ];
           expect(status).toBe('active');
-          const unfinished = await world.api.rows("SELECT 1 FROM workflow WHERE subject_id = $1 AND status = 'needs_attention'", [
-            serverId,
-          ]);
+          const unfinished = await world.api.rows(
+            "SELECT 1 FROM workflow WHERE subject_id = $1 AND status = 'needs_attention'",
+            [serverId],
+          );
           expect(operable).toBe(unfinished.length === 0);
           if (count === 0 && content === 'old') return 'old';
           // Waiting for staff, the provider may not be done yet.
@@ -157,7 +164,9 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
       crash('rebuild_server', {
         start: async () => {
           const { serverId, machineId } = await makeDisk(world);
-          const answer = await world.api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, { body: { image: 'debian-12' } });
+          const answer = await world.api.call('POST', `/v1/compute/servers/${serverId}/rebuild`, {
+            body: { image: 'debian-12' },
+          });
           return { ...accepted(answer), machineId };
         },
         judge: async ({ machineId = '', serverId }) => {
@@ -191,7 +200,10 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           const { serverId, machineId } = await makeDisk(world);
           changes.set(serverId, change);
           await world.project.admin('PATCH', `/servers/${machineId}`, { status: change.from });
-          return { ...accepted(await world.api.call('POST', `/v1/compute/servers/${serverId}/${change.asked}`, change.sent)), machineId };
+          return {
+            ...accepted(await world.api.call('POST', `/v1/compute/servers/${serverId}/${change.asked}`, change.sent)),
+            machineId,
+          };
         },
         judge: async ({ machineId = '', serverId }) => {
           const { op = '', ends = '' } = changes.get(serverId) ?? {};
@@ -217,7 +229,9 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
         judge: async ({ machineId = '', serverId, workflowId }) => {
           const [count, { status }] = [await takenOn(machineId, 'delete_server'), await server(serverId)];
           const machines = await world.project.machinesNamed(serverId);
-          const [workflow] = await world.api.rows<{ status: string }>('SELECT status FROM workflow WHERE id = $1', [workflowId]);
+          const [workflow] = await world.api.rows<{ status: string }>('SELECT status FROM workflow WHERE id = $1', [
+            workflowId,
+          ]);
           if (count === 0 && machines.length === 1 && status !== 'terminated') return 'old';
           const told = `${count} deletions, ${machines.length} machines, a server ${status} and a workflow ${workflow?.status}`;
           if (count !== 1 || (status === 'terminated' && machines.length > 0)) throw new Error(told);

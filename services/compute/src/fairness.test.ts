@@ -11,7 +11,7 @@ import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../
 const [organisations, rollbacksEach] = [10, 20];
 /** Emulator seconds to one of ours. */
 const clockScale = 4;
-/** What the provider grants in an hour: they need less than half of it. */
+/** The provider's hourly limit. The rollbacks need less than half of it. */
 const callsMax = 3_600;
 
 let world: ComputeWorld;
@@ -24,30 +24,42 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   const crowd = Array.from({ length: organisations }, () => callerOf());
   const disks: { disk: Disk; caller: (typeof crowd)[number] }[] = [];
   for (const caller of crowd)
-    for (let number = 0; number < rollbacksEach; number += 1) disks.push({ caller, disk: await makeDisk(world, {}, caller) });
-  // What it took to make the machines does not count.
+    for (let number = 0; number < rollbacksEach; number += 1)
+      disks.push({ caller, disk: await makeDisk(world, {}, caller) });
+  // The calls that made the machines do not count.
   await world.project.admin('PUT', '/rate-limit', { perHour: callsMax });
-  // One organisation after the other, all of it before anybody works: so the first would be served first if nobody saw to it.
+  // One organisation after the other, all of it before anybody works: so the first would be served first if nobody saw
+  // to it.
   for (let index = 0; index < disks.length; index += 10) {
-    const answers = await Promise.all(disks.slice(index, index + 10).map(({ disk, caller }) => rollBack(world, disk, { caller })));
+    const answers = await Promise.all(
+      disks.slice(index, index + 10).map(({ disk, caller }) => rollBack(world, disk, { caller })),
+    );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
   }
   const callsBefore = (await world.project.calls()).length;
   for (let number = 0; number < 2; number += 1) world.spawnWorker();
-  const open = "SELECT 1 FROM workflow WHERE kind = 'roll_back_server' AND status NOT IN ('succeeded', 'failed') LIMIT 1";
-  await until(async () => (await world.api.rows(open)).length === 0, { timeoutMs: 900_000, everyMs: 500, what: 'the end of all' });
+  const open =
+    "SELECT 1 FROM workflow WHERE kind = 'roll_back_server' AND status NOT IN ('succeeded', 'failed') LIMIT 1";
+  await until(async () => (await world.api.rows(open)).length === 0, {
+    timeoutMs: 900_000,
+    everyMs: 500,
+    what: 'the end of all',
+  });
   expect(await world.api.rows("SELECT error, error_internal FROM workflow WHERE status = 'failed'")).toEqual([]);
 
   const rebuilds = (await world.project.ledger('rebuild_server')).map(({ resource }) => resource);
   expect(rebuilds.toSorted()).toEqual(disks.map(({ disk }) => disk.machineId).sort());
-  expect(await Promise.all(disks.map(({ disk }) => world.project.readDisk(disk.machineId)))).toEqual(disks.map(() => 'new'));
+  expect(await Promise.all(disks.map(({ disk }) => world.project.readDisk(disk.machineId)))).toEqual(
+    disks.map(() => 'new'),
+  );
   const { peakPerHour } = (await world.project.admin('GET', '/rate-limit/live')) as { peakPerHour: number };
   expect(peakPerHour).toBeLessThanOrEqual(callsMax);
   const calls = (await world.project.calls()).slice(callsBefore);
   expect(calls.filter(({ status }) => status === 429)).toEqual([]);
   expect(calls.length).toBeLessThanOrEqual(callsMax);
 
-  // The order in which the provider took them on, whoever's they are. One after the other, the last organisation would begin when all others are through.
+  // The order in which the provider took them on, whoever's they are. One after the other, the last organisation would
+  // begin when all others are through.
   const placesOf = crowd.map((caller) => {
     const own = disks.filter((one) => one.caller === caller).map(({ disk }) => rebuilds.indexOf(disk.machineId));
     return { first: Math.min(...own), last: Math.max(...own) };

@@ -11,12 +11,16 @@ import { callerOf } from '@drydock/service/testing/service-api';
 import { until } from '@drydock/testing/wait';
 import { type ComputeWorld, type Disk, makeDisk, openWorld, rollBack } from '../test/compute-world';
 
-/** faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is the judge. */
+/**
+ * faults.md D1, D5 to D8, each against a real worker process and the provider over a socket; the provider's ledger is
+ * the judge.
+ */
 let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not sent then rightly ends as not accepted.
+  // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not
+  // sent then rightly ends as not accepted.
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(() => world.close());
@@ -59,7 +63,13 @@ it('D1: a request that is lost before the acceptance ends the workflow with the 
   const disk = await makeDisk(world);
   await world.project.fault({ method: 'POST', path: rebuild, answer: { kind: 'silence' } });
   const audited = ['server.roll_back'];
-  expect(await outcomeOf(disk)).toMatchObject({ status: 'failed', code: 'provider_not_accepted', content: 'old', sent: 0, audited });
+  expect(await outcomeOf(disk)).toMatchObject({
+    status: 'failed',
+    code: 'provider_not_accepted',
+    content: 'old',
+    sent: 0,
+    audited,
+  });
   expect(await serverOf(disk)).toMatchObject({ status: 'active', operable: true, power_state: 'on', message: '' });
   // The server is free again.
   expect(await outcomeOf(disk)).toMatchObject({ ...rolledBack, audited: [...audited, 'server.roll_back'] });

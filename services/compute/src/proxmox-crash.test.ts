@@ -21,7 +21,7 @@ interface Run {
   serverId: string;
 }
 
-/** What another provider could do otherwise: it is asked in other words whether it was told already. */
+/** `send` alone depends on the provider: Proxmox is asked in its own way whether it has taken a change on. */
 const scope = crashScope({ delicate: ['send'] });
 
 let cluster: ProxmoxCluster;
@@ -38,12 +38,21 @@ afterAll(async () => {
 const order = async (): Promise<Run & { location: unknown }> => {
   const body = { name: 'Web', deploy_target: 'pve', spec: 'small', image: 'debian-12', zone: 'pve2' };
   const answer = await world.api.call('POST', '/v1/compute/servers', { body });
-  return { serverId: (answer.json as { id: string }).id, workflowId: workflowIdOf(answer), location: answer.headers['location'] };
+  return {
+    serverId: (answer.json as { id: string }).id,
+    workflowId: workflowIdOf(answer),
+    location: answer.headers['location'],
+  };
 };
 const crash = async (kind: string, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
   const look = ({ workflowId }: Run) => lookAtRecord(world.api, workflowId);
   const ledger = async () => providerEntries(await cluster.admin.readLedger());
-  const { cases } = await crashEveryStepInWorld(world, definitionOf(workflows, kind), { look, ledger, ...fixture }, scope);
+  const { cases } = await crashEveryStepInWorld(
+    world,
+    definitionOf(workflows, kind),
+    { look, ledger, ...fixture },
+    scope,
+  );
   expect(cases.length).toBeGreaterThan(0);
 };
 const statusOf = async (serverId: string): Promise<string> => {
@@ -52,7 +61,8 @@ const statusOf = async (serverId: string): Promise<string> => {
 };
 /** That the cluster has carried out on the server's machine. */
 const tasksOf = async (serverId: string, op: string): Promise<number> =>
-  (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId))).length;
+  (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId)))
+    .length;
 
 it(
   'order_server makes one machine on Proxmox VE or none, whichever of its steps a worker dies in',
@@ -84,7 +94,10 @@ it(
         expect(await ended(world, taken.headers['location'])).toMatchObject({ status: 'succeeded' });
         const { data } = (await world.api.call('GET', `${server}/snapshots`)).json as { data: { id: string }[] };
         await cluster.writeDisk(serverId, 'old');
-        return { serverId, workflowId: workflowIdOf(await world.api.call('POST', `${server}/snapshots/${data[0]?.id ?? ''}`)) };
+        return {
+          serverId,
+          workflowId: workflowIdOf(await world.api.call('POST', `${server}/snapshots/${data[0]?.id ?? ''}`)),
+        };
       },
       judge: async ({ serverId }) => {
         const [content, count] = [await cluster.readDisk(serverId), await cluster.rollbacksOf(serverId)];
@@ -103,7 +116,10 @@ it(
       start: async () => {
         const { serverId, location } = await order();
         expect(await ended(world, location)).toMatchObject({ status: 'succeeded' });
-        return { serverId, workflowId: workflowIdOf(await world.api.call('DELETE', `/v1/compute/servers/${serverId}`)) };
+        return {
+          serverId,
+          workflowId: workflowIdOf(await world.api.call('DELETE', `/v1/compute/servers/${serverId}`)),
+        };
       },
       judge: async ({ serverId }) => {
         const [status, count] = [await statusOf(serverId), await tasksOf(serverId, 'qmdestroy')];

@@ -44,7 +44,9 @@ const order = async (image: string): Promise<string> => {
 };
 const idOf = (server: string): string => server.split('/').at(-1) ?? '';
 async function takeSnapshot(server: string): Promise<string> {
-  expect(await carryOut('POST', `${server}/snapshots`, { description: 'before' })).toMatchObject({ status: 'succeeded' });
+  expect(await carryOut('POST', `${server}/snapshots`, { description: 'before' })).toMatchObject({
+    status: 'succeeded',
+  });
   const { data } = (await world.api.call('GET', `${server}/snapshots`)).json as { data: { id: string }[] };
   return `${server}/snapshots/${data[0]?.id ?? ''}`;
 }
@@ -52,7 +54,13 @@ async function takeSnapshot(server: string): Promise<string> {
 it('orders, snapshots and rolls back: the later write is gone, the cluster did it once, and the server says what it is', async () => {
   const server = await order('debian-12');
   expect((await world.api.call('GET', server)).json).toMatchObject({
-    ...{ status: 'active', operable: true, power_state: 'on', vendor_status: 'running', capabilities: ['compute:snapshots'] },
+    ...{
+      status: 'active',
+      operable: true,
+      power_state: 'on',
+      vendor_status: 'running',
+      capabilities: ['compute:snapshots'],
+    },
     addresses: [expect.stringMatching(/^192\.0\.2\./), expect.stringMatching(/^2001:db8:/)],
   });
   await cluster.writeDisk(idOf(server), 'before');
@@ -66,7 +74,10 @@ it('orders, snapshots and rolls back: the later write is gone, the cluster did i
   });
   expect((await world.api.call('DELETE', snapshot)).status).toBe(204);
   const refusal = async () => refusalOf(await world.api.call('POST', snapshot));
-  await until(async () => (await refusal()).endsWith(' snapshot_not_on_server'), { timeoutMs: 30_000, what: 'a snapshot that is gone' });
+  await until(async () => (await refusal()).endsWith(' snapshot_not_on_server'), {
+    timeoutMs: 30_000,
+    what: 'a snapshot that is gone',
+  });
 });
 
 it('D1: an answer that is lost after the task was forked is looked for, never sent again', async () => {
@@ -102,7 +113,10 @@ it('refuses in the moment of the send a newer snapshot that came behind our back
   await linkNewest(oldestName);
   worker.kill('SIGCONT');
   expect(answer.status).toBe(202);
-  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'newer_snapshots_exist' } });
+  expect(await ended(world, answer.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'newer_snapshots_exist' },
+  });
   expect(await cluster.rollbacksOf(idOf(server))).toBe(0);
   expect((await world.api.call('GET', server)).json).toMatchObject({ operable: true, power_state: 'on' });
 });
@@ -119,7 +133,13 @@ it('ends an order for an image or a node that is not there as failed, and leaves
     ['windows', 'pve2'],
     ['debian-12', 'pve9'],
   ]) {
-    const answer = await carryOut('POST', '/v1/compute/servers', { name: 'Web', deploy_target: 'pve', spec: 'small', image, zone });
+    const answer = await carryOut('POST', '/v1/compute/servers', {
+      name: 'Web',
+      deploy_target: 'pve',
+      spec: 'small',
+      image,
+      zone,
+    });
     expect(answer).toMatchObject({ status: 'failed', code: 'order_refused' });
   }
 });

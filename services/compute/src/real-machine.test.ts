@@ -19,7 +19,12 @@ import { clearHost } from '../test/qemu-rig';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-range-'));
 const range = {
-  ...{ driver: 'qemu', folder, images: { guest: guestImage }, sizes: { small: { cpus: 1, memory_mb: 128, disk_gb: 1 } } },
+  ...{
+    driver: 'qemu',
+    folder,
+    images: { guest: guestImage },
+    sizes: { small: { cpus: 1, memory_mb: 128, disk_gb: 1 } },
+  },
   ...{ currency: 'EUR', specs: { small: { hour_minor: 1, month_minor: 300 } } },
 };
 const servers = '/v1/compute/servers';
@@ -56,30 +61,45 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     consoles.push(guest);
     return guest;
   };
-  const read = async (serverId: string) => (await world.api.call('GET', `${servers}/${serverId}`)).json as ComputeServerView;
+  const read = async (serverId: string) =>
+    (await world.api.call('GET', `${servers}/${serverId}`)).json as ComputeServerView;
 
   it('orders a machine, snapshots it and rolls it back though kill -9 meets the worker before it is sent, and its successor once it was: the machine reads the old content from its disk', async () => {
     const body = { name: 'Web', deploy_target: 'here', spec: 'small', image: 'guest', zone: 'local' };
     const ordered = await world.api.call('POST', servers, { body });
     expect(await ended(world, ordered.headers['location'])).toMatchObject({ status: 'succeeded' });
     const { id } = ordered.json as ComputeServerView;
-    expect(await read(id)).toMatchObject({ provider: 'qemu', status: 'active', operable: true, power_state: 'on', addresses: [] });
+    expect(await read(id)).toMatchObject({
+      provider: 'qemu',
+      status: 'active',
+      operable: true,
+      power_state: 'on',
+      addresses: [],
+    });
     const guest = await guestOf(id);
     await guest.run('echo before > /srv/state; sync');
 
-    const taken = await world.api.call('POST', `${servers}/${id}/snapshots`, { body: { description: 'before the update' } });
+    const taken = await world.api.call('POST', `${servers}/${id}/snapshots`, {
+      body: { description: 'before the update' },
+    });
     expect(await ended(world, taken.headers['location'])).toMatchObject({ status: 'succeeded' });
     const listed = (await world.api.call('GET', `${servers}/${id}/snapshots`)).json as { data: ServerSnapshot[] };
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
-    // Between the note that it is about to be sent and the claim of the machine; then between the claim and the record of it.
+    // Between the note that it is about to be sent and the claim of the machine; then between the claim and the record
+    // of it.
     for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);
     expect(await ended(world, rollback.headers['location'])).toMatchObject({ status: 'succeeded' });
     expect(tokens.left()).toEqual([]);
-    expect(await read(id)).toMatchObject({ status: 'active', operable: true, power_state: 'on', vendor_status: 'running' });
+    expect(await read(id)).toMatchObject({
+      status: 'active',
+      operable: true,
+      power_state: 'on',
+      vendor_status: 'running',
+    });
     expect(await (await guestOf(id)).run('cat /srv/state')).toBe('before');
   });
 
@@ -87,6 +107,9 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     const ordered = await world.api.call('POST', servers, {
       body: { name: 'Web', deploy_target: 'here', spec: 'small', image: 'none', zone: 'local' },
     });
-    expect(await ended(world, ordered.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'order_refused' } });
+    expect(await ended(world, ordered.headers['location'])).toMatchObject({
+      status: 'failed',
+      error: { code: 'order_refused' },
+    });
   });
 });

@@ -42,10 +42,12 @@ describe('a database that was put back from a backup', () => {
   const begin = async (kind: Work['kind']): Promise<Work> => {
     const disk = await makeDisk(world);
     const snapshots = `/v1/compute/servers/${disk.serverId}/snapshots`;
-    if (kind === 'rollback') return { kind, ...disk, workflowId: workflowIdOf(await persist(() => rollBack(world, disk))) };
+    if (kind === 'rollback')
+      return { kind, ...disk, workflowId: workflowIdOf(await persist(() => rollBack(world, disk))) };
     if (kind === 'rebuild') return { kind, ...disk, workflowId: workflowIdOf(await persist(() => rebuild(disk))) };
     const path = `/v1/compute/servers/${disk.serverId}`;
-    if (kind === 'removal') return { kind, ...disk, workflowId: workflowIdOf(await persist(() => world.api.call('DELETE', path))) };
+    if (kind === 'removal')
+      return { kind, ...disk, workflowId: workflowIdOf(await persist(() => world.api.call('DELETE', path))) };
     if (kind === 'reboot') {
       const asked = await persist(() => world.api.call('POST', `${path}/reboot`, { body: { force: true } }));
       return { kind, ...disk, workflowId: workflowIdOf(asked) };
@@ -59,15 +61,28 @@ describe('a database that was put back from a backup', () => {
     return { kind, ...disk, workflowId: await workflowOf(world.api, disk.serverId) };
   };
   const stepsDone = async ({ workflowId }: Work): Promise<number> =>
-    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId])).length;
+    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId]))
+      .length;
   const isIdle = async ({ serverId }: Work): Promise<boolean> =>
-    (await world.api.rows("SELECT FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running')", [serverId])).length === 0;
+    (await world.api.rows("SELECT FROM workflow WHERE subject_id = $1 AND status IN ('queued', 'running')", [serverId]))
+      .length === 0;
   const over = (works: readonly Work[]): Promise<boolean> =>
-    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), { timeoutMs: 60_000, what: 'the end of all works' });
+    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), {
+      timeoutMs: 60_000,
+      what: 'the end of all works',
+    });
 
-  /** What came of a work, and how often the provider was told to do it. `overwrites`: of which the older database may know nothing. */
+  /**
+   * The outcome of a work, after a check of how often the provider was told to do it. `overwrites`: rollbacks and
+   * rebuilds that the restored database may not know of.
+   */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
-    const [row] = await world.api.rows<{ status: string; code: string | null; internal: string | null; operable: boolean }>(
+    const [row] = await world.api.rows<{
+      status: string;
+      code: string | null;
+      internal: string | null;
+      operable: boolean;
+    }>(
       `SELECT workflow.status, error ->> 'code' AS code, error_internal AS internal, operable FROM workflow, servers WHERE workflow.id = $1 AND servers.id = $2`,
       [workflowId, serverId],
     );
@@ -79,10 +94,12 @@ describe('a database that was put back from a backup', () => {
       const machines = (await world.project.machinesNamed(serverId)).length;
       const isDone = row?.status === 'succeeded' && count === 1 && machines === (kind === 'reboot' ? 1 : 0);
       const isUnsent = row?.code === 'provider_not_accepted' && count === 0 && machines === 1;
-      if (!isDone && !isUnsent) throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
+      if (!isDone && !isUnsent)
+        throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
       return told;
     }
-    // A request waits for these for a few seconds; the record says that it has given up, and the provider's listing is what customers see.
+    // A request waits for these for a few seconds; the record says that it has given up, and the provider's listing is
+    // what customers see.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {
@@ -93,10 +110,12 @@ describe('a database that was put back from a backup', () => {
     };
     const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
     const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
-    // A worker killed between the note and the call: nobody can know that nothing was sent but by looking, and it is not sent again.
+    // A worker killed between the note and the call: nobody can know that nothing was sent but by looking, and it is
+    // not sent again.
     const unsent = { status: 'failed', operable: true, sent: overwrites, snapshots: 1 };
     if (row?.code === 'provider_not_accepted' && JSON.stringify(found) === JSON.stringify(unsent)) return told;
-    if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(`${told}: ${JSON.stringify(found)} ${row?.internal ?? ''}`);
+    if (JSON.stringify(found) !== JSON.stringify(expected))
+      throw new Error(`${told}: ${JSON.stringify(found)} ${row?.internal ?? ''}`);
     if (kind === 'rollback' && overwrites === 0 && (await world.project.readDisk(machineId)) !== 'new')
       throw new Error(`${told}: another disk`);
     return told;
@@ -111,7 +130,10 @@ describe('a database that was put back from a backup', () => {
         const works = await Promise.all(kinds.map(begin));
         const shown = random.pick(works);
         const reached = random.below(5);
-        await until(async () => (await stepsDone(shown)) >= reached || isIdle(shown), { everyMs: 5, what: 'the moment' });
+        await until(async () => (await stepsDone(shown)) >= reached || isIdle(shown), {
+          everyMs: 5,
+          what: 'the moment',
+        });
         await sleep(random.below(100));
         const moment = await takeMoment(world.api.postgres.adminUrl);
         const wayOn = random.pick(['at once', 'soon', 'later work', 'over', 'over'] as const);
@@ -129,11 +151,15 @@ describe('a database that was put back from a backup', () => {
         await over(works);
         for (const work of works) {
           const end = await assess(work, work === later ? 1 : 0).catch((error: unknown) => {
-            throw new Error(`round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}: ${String(error)}`);
+            throw new Error(
+              `round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}: ${String(error)}`,
+            );
           });
           ends.set(end, (ends.get(end) ?? 0) + 1);
         }
-        expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
+        expect(
+          await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
+        ).toEqual([]);
       }
       process.stderr.write(`${[...ends].map(([end, times]) => `${times} × ${end}`).join(', ')}\n`);
     },

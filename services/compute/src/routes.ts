@@ -2,14 +2,27 @@ import * as computeServers from '@drydock/contracts/compute/compute-servers';
 import * as computeSnapshots from '@drydock/contracts/compute/compute-snapshots';
 import * as computeWorkflows from '@drydock/contracts/compute/compute-workflows';
 import { type Route, route } from '@drydock/service/http/route';
-import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
+import {
+  abandonWorkflow,
+  getWorkflow,
+  listWorkflows,
+  retryWorkflow,
+  watchWorkflow,
+} from '@drydock/workflow/http/workflow-endpoints';
 import type { HandlerContext } from './context';
 import type { Tx } from './database.store';
 import { deleteServer } from './servers/delete-server';
 import { getServer } from './servers/get-server';
 import { listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
-import { powerOffServer, powerOnServer, preflightPowerOff, preflightPowerOn, preflightReboot, rebootServer } from './servers/power-server';
+import {
+  powerOffServer,
+  powerOnServer,
+  preflightPowerOff,
+  preflightPowerOn,
+  preflightReboot,
+  rebootServer,
+} from './servers/power-server';
 import { preflightDeletion } from './servers/preflight-deletion';
 import { preflightRebuild } from './servers/preflight-rebuild';
 import { rebuildServer } from './servers/rebuild-server';
@@ -42,7 +55,10 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(computeSnapshots.deleteServerSnapshot, deleteSnapshot(context)),
   route(computeSnapshots.rollBackComputeServer, rollBackServer(context)),
   route(computeSnapshots.preflightComputeServerRollback, preflightRollback(context)),
-  route(computeWorkflows.listServerWorkflows, listWorkflows(serverParent(context), computeWorkflows.listServerWorkflows)),
+  route(
+    computeWorkflows.listServerWorkflows,
+    listWorkflows(serverParent(context), computeWorkflows.listServerWorkflows),
+  ),
   route(computeWorkflows.getServerWorkflow, getWorkflow(serverParent(context))),
   route(computeWorkflows.watchServerWorkflow, watchWorkflow(serverParent(context))),
   route(computeWorkflows.retryServerWorkflow, retryWorkflow(serverParent(context))),

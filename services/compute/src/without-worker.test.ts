@@ -36,7 +36,10 @@ const unfinished = (serverId: string) =>
 it('a snapshot is accepted without its number, and stays queued', async () => {
   const { serverId, snapshots } = await givenSnapshot();
   const answer = await api.call('POST', snapshots, { body: { description: 'mine' } });
-  expect([answer.status, answer.json as ServerSnapshot]).toMatchObject([202, { id: '', description: 'mine', status: 'creating' }]);
+  expect([answer.status, answer.json as ServerSnapshot]).toMatchObject([
+    202,
+    { id: '', description: 'mine', status: 'creating' },
+  ]);
   expect((await api.call('GET', String(answer.headers['location']))).json).toMatchObject({ status: 'queued' });
   expect(await unfinished(serverId)).toEqual([{ kind: 'take_snapshot' }]);
 });
@@ -44,7 +47,10 @@ it('a snapshot is accepted without its number, and stays queued', async () => {
 it('a deletion is 503, names what is missing, and will not happen later', async () => {
   const { machineId, serverId, snapshotId, snapshots } = await givenSnapshot();
   const answer = await api.call('DELETE', `${snapshots}/${snapshotId}`);
-  expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'compute-worker' }]);
+  expect([answer.status, answer.json]).toMatchObject([
+    503,
+    { code: 'dependency_unavailable', dependency: 'compute-worker' },
+  ]);
   expect(await unfinished(serverId)).toEqual([]);
   expect(await project.snapshotsOf(machineId)).toEqual([Number(snapshotId)]);
 });
@@ -54,5 +60,8 @@ it('what staff abandon is accepted, and says that it is queued', async () => {
   const subject = serverSubject(serverId);
   const id = await givenWorkflow(api, owner, { kind: 'take_snapshot', subject, input: {}, status: 'needs_attention' });
   const answer = await api.call('POST', `/v1/compute/servers/${serverId}/workflows/${id}/abandon`);
-  expect([answer.status, answer.json as WorkflowView]).toMatchObject([202, { id, status: 'queued', error: { code: 'abandoned' } }]);
+  expect([answer.status, answer.json as WorkflowView]).toMatchObject([
+    202,
+    { id, status: 'queued', error: { code: 'abandoned' } },
+  ]);
 });

@@ -38,7 +38,10 @@ export const rangeSettings = ({ targets = {}, sandboxTargets = {} }: Ranges): Re
   SANDBOX_COMPUTE_READER_TARGETS: JSON.stringify(forReaders(sandboxTargets)),
 });
 
-/** For tests that wait until an answer is given up. Not for a busy machine: a send that takes longer counts as lost, and is never repeated. */
+/**
+ * For tests that wait until an answer is given up. Not for a busy machine: a send that takes longer counts as lost, and
+ * is never repeated.
+ */
 export const impatient = { lost_answer_seconds: 3, deadline_ms: 2_000 };
 
 /** A range as it is configured. */

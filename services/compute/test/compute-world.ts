@@ -12,7 +12,10 @@ export interface ComputeWorld extends ServiceWorld {
   project: HetznerProject;
 }
 
-/** A service's world with the provider's emulator for a range. `target`: changes of the range's configuration; `more`: live ranges beside it, by name. */
+/**
+ * A service's world with the provider's emulator for a range. `target`: changes of the range's configuration; `more`:
+ * live ranges beside it, by name.
+ */
 export async function openWorld(
   backend: QueueBackend,
   caller: Caller,
@@ -29,7 +32,10 @@ export async function openWorld(
     workers: { RECONCILE_SECONDS: '3600' },
   });
   // Under load the first connection of all may take longer than a request is given.
-  await until(async () => (await world.api.call('GET', '/v1/compute/servers')).status === 200, { timeoutMs: 30_000, what: 'a warm pool' });
+  await until(async () => (await world.api.call('GET', '/v1/compute/servers')).status === 200, {
+    timeoutMs: 30_000,
+    what: 'a warm pool',
+  });
   return {
     ...world,
     project,
@@ -47,7 +53,11 @@ export interface Disk {
 }
 
 /** A server whose disk says "old", with a snapshot of when it said "new": what a rollback leads to is the new state. */
-export async function makeDisk({ api, caller, project }: ComputeWorld, given: GivenServer = {}, owner: Caller = caller): Promise<Disk> {
+export async function makeDisk(
+  { api, caller, project }: ComputeWorld,
+  given: GivenServer = {},
+  owner: Caller = caller,
+): Promise<Disk> {
   const id = uuidv7();
   const machineId = await project.makeMachine({ mode: owner.mode, name: id });
   const serverId = await givenServer(api, owner, { id, machineId, ...given });

@@ -28,12 +28,22 @@ export async function givenServer(api: ServiceApi, caller: Caller, given: GivenS
        login_user, currency, amount_minor, active_since, observed_at)
      VALUES ($1, $2, $3::mode, $4, $5, 'hetzner', $6, 'cpx11', 'fsn1', 'ubuntu-24.04', $7::server_status, 'running', $8::power_state, $9,
        'root', 'EUR', 1, CASE WHEN $7 = 'active' THEN now() END, now() - interval '1 minute')`,
-    [id, caller.orgId, caller.mode, name, deployTarget, machineId ?? (status === 'active' ? `0${id}` : null), status, powerState, operable],
+    [
+      id,
+      caller.orgId,
+      caller.mode,
+      name,
+      deployTarget,
+      machineId ?? (status === 'active' ? `0${id}` : null),
+      status,
+      powerState,
+      operable,
+    ],
   );
   return id;
 }
 
-/** What the clock would have started. Its resource is its own, so that none is in the way of another. */
+/** Starts the work of the schedule. Each has a resource of its own, so that none waits for another. */
 export async function startReconciliation(api: ServiceApi, mode: 'live' | 'sandbox' = 'live'): Promise<string> {
   const id = uuidv7();
   await api.rows(

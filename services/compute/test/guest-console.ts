@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { until } from '@drydock/testing/wait';
 
 export interface GuestConsole {
-  /** What the command prints. @throws unless it ends with 0 */
+  /** The output of the command. @throws unless it ends with 0 */
   run(command: string): Promise<string>;
   /** Says it and waits for nothing. */
   say(command: string): void;
@@ -38,16 +38,27 @@ export async function openConsole(machineFolder: string): Promise<GuestConsole> 
   return { run, say: (command) => void socket.write(`${command}\n`), close: () => socket.destroy() };
 }
 
-/** While it boots the serial port swallows what it is told, in part or whole: so it is asked again, until its answer to the last question has come. */
+/**
+ * While it boots the serial port swallows what it is told, in part or whole: so it is asked again, until its answer to
+ * the last question has come.
+ */
 async function awaitGuest(socket: Socket, heard: () => string): Promise<void> {
   const asking = setInterval(() => socket.write('\necho up\n'), 250);
   try {
-    await until(() => /up\r?\nGUEST exit 0/.test(heard()), { timeoutMs: bootMs, everyMs: 20, what: 'a guest that has booted' });
+    await until(() => /up\r?\nGUEST exit 0/.test(heard()), {
+      timeoutMs: bootMs,
+      everyMs: 20,
+      what: 'a guest that has booted',
+    });
   } finally {
     clearInterval(asking);
   }
   socket.write('echo last\n');
-  await until(() => /last\r?\nGUEST exit 0\r?\n/.test(heard()), { timeoutMs: commandMs, everyMs: 20, what: 'the last answer' });
+  await until(() => /last\r?\nGUEST exit 0\r?\n/.test(heard()), {
+    timeoutMs: commandMs,
+    everyMs: 20,
+    what: 'the last answer',
+  });
 }
 
 async function connectTo(machineFolder: string): Promise<Socket> {

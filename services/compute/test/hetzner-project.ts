@@ -19,7 +19,7 @@ export interface HetznerProject {
   target(change?: object, mode?: 'live' | 'sandbox'): object;
   admin(method: string, path: string, body?: unknown): Promise<unknown>;
   fault(order: FaultWish): Promise<unknown>;
-  /** What it has really taken on. */
+  /** The changes that the provider has accepted. */
   ledger(op?: string): Promise<LedgerEntry[]>;
   calls(): Promise<{ at: number; method: string; path: string; status: number }[]>;
   /** A machine that was not ordered by us, running, with a file on its disk. */
@@ -52,7 +52,10 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
     const isText = typeof body === 'string';
     const answer = await fetch(`${url}${target}`, {
       method,
-      headers: { authorization: `Bearer ${token}`, ...(body === undefined || isText ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined || isText ? {} : { 'content-type': 'application/json' }),
+      },
       body: body === undefined ? null : isText ? body : JSON.stringify(body),
     });
     const text = await answer.text();
@@ -82,7 +85,9 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
     },
     makeSnapshot: async (machineId, description = '', mode = 'live') => {
       const body = { type: 'snapshot', description };
-      const made = JSON.parse(await ask(tokens[mode], 'POST', `/v1/servers/${machineId}/actions/create_image`, body)) as {
+      const made = JSON.parse(
+        await ask(tokens[mode], 'POST', `/v1/servers/${machineId}/actions/create_image`, body),
+      ) as {
         image: { id: number };
       };
       await pass(60);
@@ -92,11 +97,15 @@ export async function openHetznerProject(clockScale = 40): Promise<HetznerProjec
     },
     removeSnapshot: (snapshotId) => ask(tokens.live, 'DELETE', `/v1/images/${snapshotId}`),
     machinesNamed: async (name) => {
-      const listed = JSON.parse(await ask(tokens.live, 'GET', `/v1/servers?name=${name}`)) as { servers: { id: number }[] };
+      const listed = JSON.parse(await ask(tokens.live, 'GET', `/v1/servers?name=${name}`)) as {
+        servers: { id: number }[];
+      };
       return listed.servers.map(({ id }) => id);
     },
     snapshotsOf: async (machineId) => {
-      const listed = JSON.parse(await ask(tokens.live, 'GET', '/v1/images?type=snapshot&sort=created:desc&per_page=50')) as {
+      const listed = JSON.parse(
+        await ask(tokens.live, 'GET', '/v1/images?type=snapshot&sort=created:desc&per_page=50'),
+      ) as {
         images: { id: number; created_from: { id: number } }[];
       };
       return listed.images.filter(({ created_from: from }) => String(from.id) === machineId).map(({ id }) => id);

@@ -6,7 +6,13 @@ import type { Rig } from './provider-rig';
 
 const tokens = { one: 'token-of-one', other: 'token-of-another', nobody: 'token-of-nobody' };
 
-const order = () => ({ name: uuidv7(), spec: 'cpx11', image: 'debian-12', zone: 'nbg1', labels: { 'drydock-org': 'o1' } });
+const order = () => ({
+  name: uuidv7(),
+  spec: 'cpx11',
+  image: 'debian-12',
+  zone: 'nbg1',
+  labels: { 'drydock-org': 'o1' },
+});
 
 export const hetznerRig = (callsPerHour = 3_600): Rig => ({
   name: 'hetzner',
@@ -35,8 +41,10 @@ export const hetznerRig = (callsPerHour = 3_600): Rig => ({
   snapshotPath: '/actions/create_image$',
   rollbackOp: 'rebuild_server',
   foreignAction: { 'actions.0.resources': [{ id: 7, type: 'server' }] },
-  breakSnapshot: async (admin, _machineId, snapshotId) => void (await admin.call('PATCH', `images/${snapshotId}`, { status: 'creating' })),
+  breakSnapshot: async (admin, _machineId, snapshotId) =>
+    void (await admin.call('PATCH', `images/${snapshotId}`, { status: 'creating' })),
   protect: async (admin, machineId) => void (await admin.call('PATCH', `servers/${machineId}`, { isProtected: true })),
-  lockHidden: async (admin, machineId, isLocked) => void (await admin.call('PATCH', `servers/${machineId}`, { isHiddenLocked: isLocked })),
+  lockHidden: async (admin, machineId, isLocked) =>
+    void (await admin.call('PATCH', `servers/${machineId}`, { isHiddenLocked: isLocked })),
   vanish: async (admin, machineId) => void (await admin.call('DELETE', `servers/${machineId}`)),
 });

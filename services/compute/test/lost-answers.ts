@@ -2,21 +2,36 @@ import type { FaultWish } from '@drydock/emulators/protocol/fault-orders';
 
 type Answer = FaultWish['answer'];
 
-/** faults.md D1, D2, D4, D9, D10: answers from which nobody can know what became of the call. `canaryUrl` is where a redirect points. */
+/**
+ * faults.md D1, D2, D4, D9, D10: answers from which nobody can know what became of the call. `canaryUrl` is where a
+ * redirect points.
+ */
 export const unreadableAnswers: ReadonlyArray<[string, (canaryUrl: string) => Answer]> = [
   ['a connection that is cut', () => ({ kind: 'reset' })],
   ['no answer at all', () => ({ kind: 'silence' })],
-  ['a page of HTML', () => ({ kind: 'fixed', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>busy</html>' })],
+  [
+    'a page of HTML',
+    () => ({ kind: 'fixed', status: 200, headers: { 'content-type': 'text/html' }, body: '<html>busy</html>' }),
+  ],
   ['JSON that breaks off', () => ({ kind: 'truncated', bytes: 20 })],
   ['JSON of another shape', () => ({ kind: 'fixed', status: 201, body: '{"action":{"id":"seven"},"data":{"a":1}}' })],
   ['100 MB', () => ({ kind: 'endless', bytes: 100_000_000 })],
   ['an answer without an end', () => ({ kind: 'endless' })],
   ['one byte a second', () => ({ kind: 'drip', intervalMs: 1_000 })],
-  ['a redirect into our own network', (canaryUrl) => ({ kind: 'fixed', status: 307, headers: { location: canaryUrl } })],
+  [
+    'a redirect into our own network',
+    (canaryUrl) => ({ kind: 'fixed', status: 307, headers: { location: canaryUrl } }),
+  ],
   ['a redirect to a file', () => ({ kind: 'fixed', status: 302, headers: { location: 'file:///etc/passwd' } })],
-  ['500', () => ({ kind: 'fixed', status: 500, body: '{"error":{"code":"server_error","message":"x","details":null}}' })],
+  [
+    '500',
+    () => ({ kind: 'fixed', status: 500, body: '{"error":{"code":"server_error","message":"x","details":null}}' }),
+  ],
   ['502', () => ({ kind: 'fixed', status: 502, body: '<html>Bad Gateway</html>' })],
-  ['503', () => ({ kind: 'fixed', status: 503, body: '{"error":{"code":"unavailable","message":"x","details":null}}' })],
+  [
+    '503',
+    () => ({ kind: 'fixed', status: 503, body: '{"error":{"code":"unavailable","message":"x","details":null}}' }),
+  ],
   ['504', () => ({ kind: 'fixed', status: 504, body: '{"error":{"code":"timeout","message":"x","details":null}}' })],
 ];
 
@@ -27,5 +42,10 @@ export const tooManyAnswers: ReadonlyArray<[string, Record<string, string>, numb
   ['nothing', {}, 1, 60],
   ['in 11 days', { 'retry-after': '999999' }, 60, 60],
   ['nonsense', { 'retry-after': 'soon' }, 1, 60],
-  ['at a reset far away', { 'ratelimit-limit': '3600', 'ratelimit-remaining': '0', 'ratelimit-reset': '99999999999' }, 60, 60],
+  [
+    'at a reset far away',
+    { 'ratelimit-limit': '3600', 'ratelimit-remaining': '0', 'ratelimit-reset': '99999999999' },
+    60,
+    60,
+  ],
 ];

@@ -16,7 +16,7 @@ export interface DriverTweaks {
   account?: 'one' | 'other' | 'nobody';
 }
 
-/** What the contract's tests need to know of one provider and its emulator. */
+/** The facts that the contract's tests need about one provider and its emulator. */
 export interface Rig {
   name: string;
   create(stateDir: string, adminToken: string): Server;
@@ -97,7 +97,7 @@ export async function openRig(rig: Rig | HostRig): Promise<RigWorld> {
   };
 }
 
-/** What a driver rejects with; fails the test when it resolves. */
+/** The error that a driver's call rejects with; fails the test if the call resolves. */
 export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
   const outcome: unknown = await work.then(
     (value) => new Error(`resolved with ${JSON.stringify(value)}`),
@@ -108,7 +108,10 @@ export async function refusalOf(work: Promise<unknown>): Promise<ComputeError> {
 }
 
 /** Pushes the emulator's time on until the action has ended. */
-export async function ended({ admin, driver }: RigWorld, { machineId, actionId }: Accepted): Promise<ProviderAction | null> {
+export async function ended(
+  { admin, driver }: RigWorld,
+  { machineId, actionId }: Accepted,
+): Promise<ProviderAction | null> {
   if (actionId === null) return null;
   for (let polls = 0; polls < 20; polls += 1) {
     await admin.changeClock({ advanceSeconds: 60 });

@@ -49,7 +49,8 @@ export async function openProxmoxCluster(clockScale = 40): Promise<ProxmoxCluste
       ...{ lost_answer_seconds: 3, deadline_ms: 2_000 },
     },
     rollbacksOf: async (serverId) =>
-      (await admin.readLedger()).filter(({ op, resource }) => op === 'qmrollback' && resource === machineOf(serverId)).length,
+      (await admin.readLedger()).filter(({ op, resource }) => op === 'qmrollback' && resource === machineOf(serverId))
+        .length,
     writeDisk: (serverId, content) => admin.writeDisk(machineOf(serverId), file, content),
     readDisk: (serverId) => admin.readDisk(machineOf(serverId), file),
     close: async () => {

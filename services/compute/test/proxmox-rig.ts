@@ -6,7 +6,13 @@ import type { Rig } from './provider-rig';
 
 const secrets = { one: 'secret-of-one', other: 'secret-of-another', nobody: 'secret-of-nobody' };
 
-const order = () => ({ name: uuidv7(), spec: 'small', image: 'debian-12', zone: 'pve2', labels: { 'drydock-org': 'o1' } });
+const order = () => ({
+  name: uuidv7(),
+  spec: 'small',
+  image: 'debian-12',
+  zone: 'pve2',
+  labels: { 'drydock-org': 'o1' },
+});
 
 export const proxmoxRig = (): Rig => ({
   name: 'proxmox',

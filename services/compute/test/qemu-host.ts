@@ -33,4 +33,6 @@ export function needsQemu(title: string): string {
 
 /** The title of what needs the guest too. */
 export const needsGuest = (title: string): string =>
-  !hasQemu() || hasGuest() ? needsQemu(title) : `${title} (needs the guest of services/compute/qemu-guest/build.sh in .data/qemu-guest)`;
+  !hasQemu() || hasGuest()
+    ? needsQemu(title)
+    : `${title} (needs the guest of services/compute/qemu-guest/build.sh in .data/qemu-guest)`;

@@ -39,7 +39,9 @@ const machinesIn = async (folder: string): Promise<string[]> => {
 
 const order = () => ({ name: uuidv7(), spec: 'small', image: 'blank', zone: 'here', labels: { 'drydock-org': 'o1' } });
 
-/** Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is. */
+/**
+ * Machines that have a disk and nothing to boot. Work is carried out when the clock is changed, as an emulator's is.
+ */
 export const qemuRig = (): HostRig => ({
   name: 'qemu',
   order,
@@ -98,7 +100,14 @@ function hostAdmin(folder: string): EmulatorAdmin {
       for (const machineFolder of await machinesIn(folder))
         for (const { number, kind, reference, begunAt } of await readJobs(machineFolder))
           entries.push({
-            ...{ seq: number, time: begunAt, project: 'one', resource: path.basename(machineFolder), op: kind, action_id: String(number) },
+            ...{
+              seq: number,
+              time: begunAt,
+              project: 'one',
+              resource: path.basename(machineFolder),
+              op: kind,
+              action_id: String(number),
+            },
             ...{ detail: '', fence: '0' as const, workflow_id: reference, outcome: 'accepted' as const },
           });
       return entries;
@@ -106,7 +115,19 @@ function hostAdmin(folder: string): EmulatorAdmin {
     readDisk: async (machineId) => {
       const out = path.join(of(machineId), 'sector');
       const [from, to] = ['if=disk.qcow2', 'of=sector'];
-      const args = ['dd', '-U', '-f', 'qcow2', '-O', 'raw', `bs=${sectorBytes}`, `skip=${sector}`, `count=${sector + 1}`, from, to];
+      const args = [
+        'dd',
+        '-U',
+        '-f',
+        'qcow2',
+        '-O',
+        'raw',
+        `bs=${sectorBytes}`,
+        `skip=${sector}`,
+        `count=${sector + 1}`,
+        from,
+        to,
+      ];
       await run('qemu-img', args, { cwd: of(machineId) });
       return (await readFile(out)).subarray(0, sectorBytes).toString().replace(/\0+$/, '');
     },
@@ -115,7 +136,12 @@ function hostAdmin(folder: string): EmulatorAdmin {
       await writeFile(source, Buffer.alloc(sectorBytes, 0).fill(content, 0, content.length));
       for (const line of [`write -s ${source} ${sector * sectorBytes} ${sectorBytes}`, 'flush'])
         await askQmp({
-          ...{ machineFolder: of(machineId), monitor: 'work.sock', command: 'human-monitor-command', deadlineMs: 20_000 },
+          ...{
+            machineFolder: of(machineId),
+            monitor: 'work.sock',
+            command: 'human-monitor-command',
+            deadlineMs: 20_000,
+          },
           args: { 'command-line': `qemu-io disk "${line}"` },
         });
     },

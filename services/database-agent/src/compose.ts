@@ -17,8 +17,13 @@ import { databaseJobs } from './database-jobs';
 import { HostedDatabases } from './hosted-databases';
 import { openTlsAuthority } from './tls-authority';
 
-/** Opens the host: certificates, every database, and last the control port, so that whoever can call it finds all of them served. */
-export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
+/**
+ * Opens the host: certificates, every database, and last the control port, so that a caller who reaches it finds all
+ * databases served.
+ */
+export async function composeDatabaseHost(
+  config: DatabaseHostConfig,
+): Promise<{ lifetime: Lifetime; log: Log; url: string }> {
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);
   const databasesDir = path.resolve(config.DATABASES_DIR);
@@ -40,10 +45,19 @@ export async function composeDatabaseHost(config: DatabaseHostConfig): Promise<{
 
   const check = async (): Promise<void> => undefined;
   const keys = tokenKeys(config.DATABASE_HOST_SECRET);
-  const readerKeys = config.DATABASE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.DATABASE_HOST_READER_SECRET);
+  const readerKeys =
+    config.DATABASE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.DATABASE_HOST_READER_SECRET);
   const ofJobs = jobRoutesOf(databaseHostProtocol.things, databases, jobs);
   const routes = [...controlRoutes(databases), ...ofJobs.routes];
-  const server = createControlServer({ protocol: databaseHostProtocol, routes, channel: ofJobs.channel, keys, readerKeys, log, check });
+  const server = createControlServer({
+    protocol: databaseHostProtocol,
+    routes,
+    channel: ofJobs.channel,
+    keys,
+    readerKeys,
+    log,
+    check,
+  });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'database host is up');

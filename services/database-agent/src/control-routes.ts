@@ -17,11 +17,13 @@ import { installedMajors } from './instance';
 import { switchOver } from './switch-over';
 import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
 
-/** The whole control protocol but the jobs, one entry for each call. */
+/** The routes of the whole control protocol except the jobs, one for each call. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
   const { route, hostRoute, change } = controlRoutesOf(databaseHostProtocol.things, databases);
-  const upgrade = (rest: string, work: (known: Known, body: z.infer<typeof upgradeSchema>) => Promise<unknown>): ControlRoute =>
-    change(`POST /upgrade/${rest}`, { op: `post_upgrade_${rest}`, body: upgradeSchema }, work);
+  const upgrade = (
+    rest: string,
+    work: (known: Known, body: z.infer<typeof upgradeSchema>) => Promise<unknown>,
+  ): ControlRoute => change(`POST /upgrade/${rest}`, { op: `post_upgrade_${rest}`, body: upgradeSchema }, work);
   return [
     hostRoute('GET /engines', async () => ok({ majors: await installedMajors() }), hostMajorsSchema),
     route('PUT', async (id, body) => ok(await databases.ensure(id, ensureDatabaseSchema.parse(body)))),
@@ -38,7 +40,9 @@ export function controlRoutes(databases: HostedDatabases): ControlRoute[] {
       },
       judgementSchema,
     ),
-    change('POST /upgrade', { op: 'post_upgrade', body: prepareTargetSchema }, ({ database }, wanted) => prepareTarget(database, wanted)),
+    change('POST /upgrade', { op: 'post_upgrade', body: prepareTargetSchema }, ({ database }, wanted) =>
+      prepareTarget(database, wanted),
+    ),
     upgrade('block', ({ database }, { upgrade_id, fence }) => blockWrites(database, upgrade_id, fence)),
     upgrade('cutover', ({ database }, { upgrade_id, fence }) => switchOver(database, upgrade_id, fence)),
     upgrade('rest', ({ database }, { upgrade_id }) => restOld(database, upgrade_id)),

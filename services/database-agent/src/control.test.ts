@@ -105,7 +105,11 @@ test('a call without our token is refused, and one with a wrong body or major sa
     password: 'the-owner-s-password',
     size,
   };
-  await expect(host.client.ensureDatabase(newDatabaseId(), wanted, claim(1))).rejects.toMatchObject({ code: 'major_not_installed' });
+  await expect(host.client.ensureDatabase(newDatabaseId(), wanted, claim(1))).rejects.toMatchObject({
+    code: 'major_not_installed',
+  });
   const reserved = { ...wanted, major: 16, username: 'pg_monitor' };
-  await expect(host.client.ensureDatabase(newDatabaseId(), reserved, claim(1))).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(host.client.ensureDatabase(newDatabaseId(), reserved, claim(1))).rejects.toMatchObject({
+    code: 'invalid_request',
+  });
 });

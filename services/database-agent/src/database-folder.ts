@@ -10,7 +10,7 @@ const instanceSchema = z.object({
   instance_id: z.string(),
   major: majorSchema,
   port: z.int(),
-  /** The account of its server: as root it runs under it. Null until it was first started by this version. */
+  /** The account that its server runs under when the host is root. Null until its first start by this version. */
   uid: z.int().nullable().default(null),
 });
 
@@ -22,13 +22,16 @@ const recordSchema = z.object({
   database_name: z.string(),
   username: z.string(),
   size: sizeSchema,
-  /** False until its database was made: then nobody has been told of it. */
+  /** False until its database was made; nobody has been told of it before. */
   is_ready: z.boolean(),
   serving: z.string(),
   instances: z.array(instanceSchema),
   /** Old instances of earlier upgrades whose day is not over. */
   kept: z.array(z.object({ upgrade_id: z.string(), instance_id: z.string() })),
-  /** Moves that the database was switched over by, the newest last: none of them is ever made again, also when who asks for it has forgotten. */
+  /**
+   * Moves that have switched the database, the newest last. None of them is ever made again, even if its caller has
+   * lost the record of it.
+   */
   switched: z.array(z.string()).default([]),
   upgrade: z
     .object({
@@ -38,18 +41,21 @@ const recordSchema = z.object({
       old: z.string(),
       target: z.string(),
       phase: upgradePhaseSchema,
-      /** Whether connections to the old instance are blocked while it is still the one that serves. Only the offline path does that. */
+      /**
+       * Whether connections to the old instance are blocked while it is still the one that serves. Only the offline
+       * path does that.
+       */
       are_writes_blocked: z.boolean(),
-      /** When they were, for the report of how long it took. */
+      /** The time when they were blocked, for the report of how long it took. */
       blocked_at: z.iso.datetime().nullable(),
       writes_blocked_ms: z.number().nullable(),
       /** How many sessions the customer allows; -1 without a limit. */
       connection_limit: z.int(),
-      /** Names and passwords of what the move makes come from it; '' in a record of before it was kept. */
+      /** The source of the names and passwords that the move makes; '' in records of earlier versions. */
       secret: z.string().default(''),
-      /** While customers are locked out: the statements that let them in again, on either instance. */
+      /** The statements that let customers in again, on either instance; kept while customers are locked out. */
       opening: z.array(z.string()).default([]),
-      /** What the last comparison that could decide found to differ. */
+      /** Names that differed in the last comparison that reached a result. */
       differed: z.array(z.string()).default([]),
     })
     .nullable(),
@@ -59,7 +65,7 @@ export type InstanceRecord = z.infer<typeof instanceSchema>;
 export type DatabaseRecord = z.infer<typeof recordSchema>;
 export type UpgradeRecord = NonNullable<DatabaseRecord['upgrade']>;
 
-/** Where one database of this host keeps its things. */
+/** The folder of one database of this host. */
 export class DatabaseFolder {
   readonly root: string;
 
@@ -75,19 +81,19 @@ export class DatabaseFolder {
     await mkdir(this.root, { recursive: true, mode: 0o711 });
   }
 
-  /** Null when there is no record, so that the folder was never given out as a database. */
+  /** Null without a record: the folder was never given out as a database. */
   async read(): Promise<DatabaseRecord | null> {
     const text = await readIfThere(path.join(this.root, 'record.json'));
     return text === null ? null : recordSchema.parse(JSON.parse(text));
   }
 
-  /** As a whole, synced: after a crash the old or the new one is there. */
+  /** Replaces the whole record and syncs it: after a crash the old or the new one is there. */
   async write(record: DatabaseRecord): Promise<void> {
     await writeDurably(path.join(this.root, 'record.json'), `${JSON.stringify(record, null, 2)}\n`);
   }
 
   async remove(): Promise<void> {
-    // The record goes first: a removal that a crash has cut leaves a folder that is no database.
+    // The record goes first, so that a removal that a crash interrupts leaves a folder that is no database.
     await rm(path.join(this.root, 'record.json'), { force: true });
     await rm(this.root, { recursive: true, force: true });
   }

@@ -23,7 +23,7 @@ import { engineOf } from './instance';
 import { type Running, runJob } from './job-child';
 import { movingOf, remembering } from './upgrade-changes';
 
-/** What a move was compared with is gone. */
+/** The comparison's answer once the state to compare with is gone. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };
 
 /** The work on customers' content that this host does, each piece in a process of its own. */
@@ -38,13 +38,15 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
         const database = databases.read(thingId);
         if (database.isOver(spec.upgrade_id)) return spec.stage === 'compare' ? uncompared : null;
         const { phase, path: way } = database.requireUpgrade(spec.upgrade_id);
-        if (way === 'restore' && spec.stage !== 'finish') throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
+        if (way === 'restore' && spec.stage !== 'finish')
+          throw new DatabaseHostError('upgrade_mismatch', 'a restore has no such stage');
         const isBehind = spec.stage === 'compare' || spec.stage === 'finish';
-        // What was done before the switch has nothing to do behind it.
+        // Stages before the switch have nothing left to do after it.
         if (!isBehind && phase !== 'prepared') return null;
-        // Compared before, or never to be: who asks again has lost the record of it.
+        // It was compared before, or never will be; the caller has lost the record of it.
         if (spec.stage === 'compare' && phase === 'finished') return uncompared;
-        if (phase === 'prepared' && isBehind) throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
+        if (phase === 'prepared' && isBehind)
+          throw new DatabaseHostError('upgrade_mismatch', `the upgrade is ${phase}`);
         const moving = await movingOf(database, spec.upgrade_id, fence);
         const { jobs } = database.engine;
         if (spec.stage === 'compare') {
@@ -52,7 +54,9 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
           return remembering(database, spec.upgrade_id, compared);
         }
         const work = await jobs.stage(moving, spec.stage);
-        return work === null ? null : runJob(jobs.program, work, { channel: null, signal, progress, result: z.unknown() });
+        return work === null
+          ? null
+          : runJob(jobs.program, work, { channel: null, signal, progress, result: z.unknown() });
       },
     }),
     dump: jobKind({
@@ -77,7 +81,11 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: () => 'verify_dump',
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
-        verifyDump(databases, { kind: 'verify_dump', thingId, jobId, spec }, { channel, signal, progress, result: loadedDumpSchema }),
+        verifyDump(
+          databases,
+          { kind: 'verify_dump', thingId, jobId, spec },
+          { channel, signal, progress, result: loadedDumpSchema },
+        ),
     }),
     try_dump: jobKind({
       spec: verifyDumpJobSchema,
@@ -85,7 +93,11 @@ export function databaseJobs(databases: HostedDatabases): Record<string, AnyJobK
       lock: () => 'verify_dump',
       organisation: ({ org_id }) => org_id,
       run: ({ thingId, jobId, spec, channel, signal, progress }) =>
-        verifyDump(databases, { kind: 'try_dump', thingId, jobId, spec }, { channel, signal, progress, result: tryDumpResultSchema }),
+        verifyDump(
+          databases,
+          { kind: 'try_dump', thingId, jobId, spec },
+          { channel, signal, progress, result: tryDumpResultSchema },
+        ),
     }),
   };
 }
@@ -100,14 +112,17 @@ async function dump<Result>(database: HostedDatabase, archive: DumpJob, running:
   return runJob(jobs.program, await jobs.dump(source, archive), running);
 }
 
-/** The instance that nobody but us enters since the switch. Throws `upgrade_mismatch` before it, and once that instance rests. */
+/**
+ * The instance that was replaced, which only we enter since the switch. Throws `upgrade_mismatch` before the switch,
+ * and once that instance is stopped.
+ */
 function replacedBy(database: HostedDatabase, upgradeId: string): string {
   const { phase, old } = database.requireUpgrade(upgradeId);
   if (phase !== 'switched') throw new DatabaseHostError('upgrade_mismatch', `the move is ${phase}`);
   return old;
 }
 
-/** Into the empty target of a restore. Behind the switch there is nothing to do: the target serves. */
+/** Loads into the empty target of a restore. After the switch there is nothing to do: the target serves. */
 async function loadDump<Result>(
   database: HostedDatabase,
   { fence, spec }: { fence: string; spec: LoadDumpJob },
@@ -121,10 +136,15 @@ async function loadDump<Result>(
   return runJob(jobs.program, await jobs.load(await movingOf(database, spec.upgrade_id, fence), spec), running);
 }
 
-/** The scratch instance is removed whatever happens. */
+/** The scratch instance is removed in any case. */
 async function verifyDump<Result>(
   databases: HostedDatabases,
-  { kind, thingId, jobId, spec }: { kind: 'verify_dump' | 'try_dump'; thingId: string; jobId: string; spec: VerifyDumpJob },
+  {
+    kind,
+    thingId,
+    jobId,
+    spec,
+  }: { kind: 'verify_dump' | 'try_dump'; thingId: string; jobId: string; spec: VerifyDumpJob },
   running: Running<Result>,
 ): Promise<Result> {
   const { scratches } = databases.known(thingId);
@@ -138,11 +158,22 @@ async function verifyDump<Result>(
   }
 }
 
-/** By database, major and trial: whoever asks while an answer is looked for is given that one, so that nobody can start any number of instances. */
+/**
+ * Running prechecks by database, major and trial: a second caller gets the answer of the first, so that nobody can
+ * start any number of instances.
+ */
 const prechecks = new Map<string, Promise<UpgradeJudgement>>();
 
-/** What a move would meet, looked up now; with a trial, the schema is made in an empty instance of the new major, which is then removed. */
-export function precheck(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
+/**
+ * The findings of a move's prechecks, read from the instance now. With a trial, the schema is made in an empty instance
+ * of the new major, which is then removed.
+ */
+export function precheck(
+  databases: HostedDatabases,
+  databaseId: string,
+  toMajor: Major,
+  withTrial: boolean,
+): Promise<UpgradeJudgement> {
   const key = `${databaseId} ${toMajor} ${withTrial}`;
   const running = prechecks.get(key);
   if (running !== undefined) return running;
@@ -151,7 +182,12 @@ export function precheck(databases: HostedDatabases, databaseId: string, toMajor
   return started;
 }
 
-async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor: Major, withTrial: boolean): Promise<UpgradeJudgement> {
+async function lookAhead(
+  databases: HostedDatabases,
+  databaseId: string,
+  toMajor: Major,
+  withTrial: boolean,
+): Promise<UpgradeJudgement> {
   const { database, scratches } = databases.known(databaseId);
   const { serving, database_name: databaseName } = database.record;
   const { major, adminUrl } = { major: database.serving.major, adminUrl: database.requireUrl(serving) };
@@ -159,10 +195,19 @@ async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor
   await assertInstalled(toMajor);
   const freeBytes = (await database.describe()).free_bytes;
   const scratchId = `trial-${toMajor}`;
-  const running = { channel: null, signal: AbortSignal.timeout(trialMs), progress: () => undefined, result: judgementFactsSchema };
+  const running = {
+    channel: null,
+    signal: AbortSignal.timeout(trialMs),
+    progress: () => undefined,
+    result: judgementFactsSchema,
+  };
   try {
     const trialUrl = withTrial ? (await scratches.make(scratchId, toMajor)).adminUrl : null;
-    const found = await runJob(jobs.program, await jobs.precheck({ databaseName, adminUrl, major, toMajor, trialUrl, freeBytes }), running);
+    const found = await runJob(
+      jobs.program,
+      await jobs.precheck({ databaseName, adminUrl, major, toMajor, trialUrl, freeBytes }),
+      running,
+    );
     return {
       path: found.path,
       findings: found.findings,
@@ -176,5 +221,5 @@ async function lookAhead(databases: HostedDatabases, databaseId: string, toMajor
   }
 }
 
-/** Within the patience of whoever asked. */
+/** Shorter than the caller waits. */
 const trialMs = 80_000;

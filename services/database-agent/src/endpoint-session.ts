@@ -1,7 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import type { Occupant } from './session-places';
 
-/** How long a backend may take to notice that its client has gone. After that it is ended, again and again until it is. */
+/**
+ * How long a backend may take to notice that its client has gone. After that it is ended, repeatedly until it is gone.
+ */
 const leavingMs = 1_000;
 /** How long a client may take to read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
@@ -9,19 +11,22 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   /** Where the server listens. */
   port: number;
-  /** What the client said, passed on to the server. */
+  /** The client's first bytes, which are passed on to the server. */
   first: Buffer;
-  /** Ends the backend of the session by our port. */
+  /** Ends the backend of the session that comes from this port of ours. */
   endBackend: (port: number) => Promise<void>;
   onAnswer: () => void;
   /** Called when the socket to the server has closed, and with it its backend has ended. */
   onOver: () => void;
 }
 
-/** A client's way to a server. What counts is the backend, which may work on for a while when the client has gone. */
+/**
+ * A session between a client and a server. Its place depends on the backend, which may work on for a while after the
+ * client has gone.
+ */
 export class EndpointSession implements Occupant {
   readonly origin: string;
-  /** Whether a server has accepted the connection, and whether it has said something. */
+  /** Whether a server has accepted the connection, and whether it has sent anything. */
   isTaken = false;
   isAnswered = false;
   private readonly client: Socket;
@@ -52,18 +57,18 @@ export class EndpointSession implements Occupant {
     return this.upstream.localPort;
   }
 
-  /** Ends it from our side. Its backend is given the time to end by itself. */
+  /** Ends the session. Its backend gets some time to end by itself. */
   end(): void {
     this.client.destroy();
     this.leave();
   }
 
-  /** Leaves the server at once; what becomes of the client is up to the caller. */
+  /** Leaves the server at once; the caller decides what happens to the client. */
   abandon(): void {
     this.upstream.destroy();
   }
 
-  /** Ends the client when it has taken what was said to it. */
+  /** Closes the client's socket after the last message was sent. */
   finish(): void {
     this.client.destroySoon();
     this.client.setTimeout(lastWordsMs, () => this.client.destroy());
@@ -82,7 +87,10 @@ export class EndpointSession implements Occupant {
     upstream.pipe(client);
   }
 
-  /** Postgres hears that the client has gone when it reads on. What it works on until then may be a statement without end. */
+  /**
+   * Postgres notices that the client has gone only when it reads again. Until then it may work on a statement without
+   * end.
+   */
   private readonly leave = (): void => {
     const { upstream } = this;
     if (this.ending !== undefined || upstream.destroyed) return;

@@ -33,7 +33,10 @@ beforeAll(async () => {
 afterAll(() => clearHost(host));
 
 test('a customer comes by TLS that proves the certificate, and by SCRAM, to the engine itself', async () => {
-  const [row] = await runSql(customer(database), 'select version from pg_stat_ssl where pid = pg_backend_pid() and ssl');
+  const [row] = await runSql(
+    customer(database),
+    'select version from pg_stat_ssl where pid = pg_backend_pid() and ssl',
+  );
   expect(row).toEqual({ version: 'TLSv1.3' });
   const { adminUrl: url } = findInstance(host, databaseId);
   const [verifier] = await runSql<{ kind: string }>(
@@ -41,7 +44,9 @@ test('a customer comes by TLS that proves the certificate, and by SCRAM, to the 
     "select left(rolpassword, 13) as kind from pg_authid where rolname = 'shop_owner'",
   );
   expect(verifier).toEqual({ kind: 'SCRAM-SHA-256' });
-  await expect(runSql(customer(database, { ssl: true }), 'select 1')).rejects.toThrow(/self-signed certificate|unable to/i);
+  await expect(runSql(customer(database, { ssl: true }), 'select 1')).rejects.toThrow(
+    /self-signed certificate|unable to/i,
+  );
 });
 
 test('no TLS, a wrong password, another database and the role of the platform are refused', async () => {
@@ -59,9 +64,12 @@ test('the role owns its database, may make roles, and can do nothing beyond', as
     customer(database),
     "create extension pg_trgm; create role reader login password 'a-reader-s-password'; grant connect on database shop to reader",
   );
-  expect(await runSql(customer(database, { user: 'reader', password: 'a-reader-s-password' }), 'select current_user::text as me')).toEqual([
-    { me: 'reader' },
-  ]);
+  expect(
+    await runSql(
+      customer(database, { user: 'reader', password: 'a-reader-s-password' }),
+      'select current_user::text as me',
+    ),
+  ).toEqual([{ me: 'reader' }]);
   for (const statement of [
     'create database more',
     "copy (select 1) to program 'true'",

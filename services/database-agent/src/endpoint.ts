@@ -6,40 +6,43 @@ import { SessionPlaces } from './session-places';
 import type { Greeting, Wire } from './wire';
 
 const retryMs = 25;
-/** A server that is killed hangs up once or twice; one that does so for ever does not like what it is told. */
+/** A server that is killed hangs up once or twice. One that always does so objects to the message. */
 const hangUpsMax = 3;
-/** How long a session may take to log in, in milliseconds, before another one from its own address may have its place. Some five journeys to the client and back. */
+/**
+ * How long a session may take to log in, in milliseconds, before another one from the same address may take its place.
+ * About five round trips to the client.
+ */
 const loginMs = 1_000;
 
 /** A client on its way to a server. */
 interface Passage {
   first: Buffer;
-  /** To be called once a server has answered: from then on its own places count. */
+  /** Call it once a server has answered: from then on the session counts among the server's places. */
   settle: () => void;
   isCancel: boolean;
-  /** On the process' clock: how long it may wait for a server. */
+  /** The end of its wait for a server, on the process's clock. */
   untilMs: number;
-  /** How often a server has taken it and hung up without a word. */
+  /** How often a server has accepted it and hung up without a message. */
   hangUps: number;
 }
 
 export interface EndpointOptions {
   wire: Wire;
-  /** Where the instance that serves listens; asked at the moment a session goes through. */
+  /** The port of the serving instance; read when a session is connected. */
   target: () => number;
   /** How long a new session waits while the endpoint holds, in milliseconds. */
   holdMs: number;
   /** How many sessions the instance that serves has places for. */
   places: () => number;
-  /** Our ports of the sessions that it has let in. Under TLS only the server knows who has logged in. */
+  /** Our ports of the sessions that have logged in. Under TLS only the server knows them. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
   /** Ends the backend of the session by this port of ours. */
   endBackend: (port: number) => Promise<void>;
 }
 
 /**
- * The one address of a database. It passes bytes on and knows nothing of them but that they are encrypted: TLS and passwords end at the engine itself. While it holds, new
- * sessions wait, and go on to whichever instance serves by then.
+ * The one address of a database. It passes on bytes that it cannot read: TLS and passwords end at the engine itself.
+ * While it holds, new sessions wait, and then go to the instance that serves by then.
  */
 export class Endpoint {
   private readonly options: EndpointOptions;
@@ -53,38 +56,43 @@ export class Endpoint {
     this.options = options;
     const { places, readKnownPorts, wire } = options;
     this.places = new SessionPlaces({ places, readKnownPorts, graceMs: scaled(loginMs) });
-    this.address = new DatabaseAddress(wire.judge, (client, greeting, settle) => this.receive(client, greeting, settle));
+    this.address = new DatabaseAddress(wire.judge, (client, greeting, settle) =>
+      this.receive(client, greeting, settle),
+    );
   }
 
   get server(): Server {
     return this.address.server;
   }
 
-  /** New sessions wait from now on; those that are open go on. */
+  /** Makes new sessions wait; open ones go on. */
   hold(): void {
     this.isHolding = true;
   }
 
-  /** Those that wait, and all that come, go to the instance that serves. */
+  /** Connects the waiting sessions, and all later ones, to the serving instance. */
   release(): void {
     this.isHolding = false;
     for (const goOn of [...this.waiting.values()]) goOn();
   }
 
   /**
-   * While it holds: ends the sessions that have not logged in. Nobody at the server can end them, since they are not among its activities. Closing the server to
-   * customers would wait for them.
+   * Ends the sessions that have not logged in; for use while it holds. The server cannot end them, because they are not
+   * among its activities, but it would wait for them before it closes to customers.
    */
   async endStrangers(): Promise<void> {
     const answered = [...this.sessions].filter(({ isAnswered }) => isAnswered);
     for (const session of this.sessions) if (!session.isAnswered) session.abandon();
-    // Where the server says nothing, it ends them itself when their time to log in is over.
+    // If the server does not answer, it ends them itself when their time to log in is over.
     const known = await this.options.readKnownPorts().catch(() => null);
     if (known === null) return;
     for (const session of answered) if (!known.has(session.port ?? 0)) session.end();
   }
 
-  /** Ends every session that a server has answered; those that wait, or have only greeted one, are kept for the next. */
+  /**
+   * Ends every session that a server has answered. Those that wait, or have only sent their greeting, are kept for the
+   * next server.
+   */
   endSessions(): void {
     for (const session of [...this.sessions]) {
       if (session.isAnswered) session.end();
@@ -105,7 +113,13 @@ export class Endpoint {
       this.waiting.delete(client);
       this.places.forget(client);
     });
-    this.admit(client, { first, settle, isCancel: kind === 'cancel', untilMs: performance.now() + this.options.holdMs, hangUps: 0 });
+    this.admit(client, {
+      first,
+      settle,
+      isCancel: kind === 'cancel',
+      untilMs: performance.now() + this.options.holdMs,
+      hangUps: 0,
+    });
   }
 
   private admit(client: Socket, passage: Passage): void {
@@ -129,7 +143,7 @@ export class Endpoint {
     this.waiting.set(client, goOn);
   }
 
-  /** A cancel needs no place: the server takes it and hangs up. */
+  /** A cancel takes no place: the server accepts it and hangs up. */
   private enter(client: Socket, passage: Passage): void {
     if (passage.isCancel) {
       this.join(client, passage);
@@ -151,12 +165,12 @@ export class Endpoint {
       onOver: () => {
         this.sessions.delete(session);
         giveBack?.();
-        // Until the server has answered, nothing is lost by greeting another one: this one may just have been killed.
+        // Until the server has answered, the greeting may be sent to another one: this one may just have been killed.
         if (session.isAnswered || passage.isCancel) session.finish();
         else this.again(client, passage, session.isTaken);
       },
     });
-    // Before anything is awaited: a cutover from now on must find this session.
+    // It is added before anything is awaited, so that a cutover finds this session.
     this.sessions.add(session);
     const giveBack = passage.isCancel ? null : this.places.add(session);
   }

@@ -1,4 +1,10 @@
-import type { DumpJob, LoadDumpJob, UpgradeComparison, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database/protocol';
+import type {
+  DumpJob,
+  LoadDumpJob,
+  UpgradeComparison,
+  UpgradeStage,
+  VerifyDumpJob,
+} from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { RunningServer } from '@drydock/process/kept-server';
 import type { DatabaseRecord, UpgradeRecord } from './database-folder';
@@ -8,12 +14,12 @@ import type { ScratchAccess } from './scratch';
 import type { TlsMaterial } from './tls-authority';
 import type { Wire } from './wire';
 
-/** What a server is for, which a cutover changes. */
+/** The role of an instance, which a cutover changes. */
 export interface Purpose {
   size: DatabaseRecord['size'];
-  /** The one database that its customer enters; null: it lives for a trial. */
+  /** The database that its customer uses; null: the instance is for a trial. */
   databaseName: string | null;
-  /** It was replaced: whoever enters it reads only. */
+  /** The instance was replaced by another: its customer may only read. */
   isFrozen: boolean;
 }
 
@@ -22,7 +28,7 @@ export interface Start {
   major: Major;
   /** On loopback, kept for ever. */
   port: number;
-  /** As root the server runs under it, an ordinary user's server runs in a box. */
+  /** The account that the server runs under. If the host is not root, the server runs in a box instead. */
   account: number;
   tls: TlsMaterial;
   purpose: Purpose;
@@ -38,7 +44,7 @@ export interface Access extends Owner {
   upgrade: UpgradeRecord | null;
 }
 
-/** The two instances of a move and what its record says. */
+/** The two instances of a move and its record. */
 export interface Moving extends Owner {
   oldUrl: string;
   targetUrl: string;
@@ -47,15 +53,15 @@ export interface Moving extends Owner {
   fence: string;
 }
 
-/** A switch whose sessions are open. Before `seal` nobody has to wait for it. */
+/** A switch with open sessions. Nobody waits for it before `seal`. */
 export interface Cutover {
   /** The statements that let customers in again, on either instance. */
   readOpening(): Promise<string[]>;
-  /** Once it has resolved nobody writes to the old instance. */
+  /** Locks customers out of the old instance: once it has resolved nobody writes there. */
   seal(): Promise<void>;
-  /** The target holds all that the old one does. Throws `not_caught_up`. */
+  /** Waits until the target has every change of the old instance. Throws `not_caught_up`. */
   bringLevel(lap: (part: string) => void): Promise<void>;
-  /** What the new instance holds at this moment, for the comparison; null where nothing is compared. */
+  /** A snapshot of the new instance at the switch, to compare with; null if nothing is compared. */
   snapshot: SnapshotSession | null;
   /** Lets customers into the target. */
   open(opening: readonly string[]): Promise<void>;
@@ -71,7 +77,7 @@ export interface DumpSource {
   expectedBytes: number;
 }
 
-/** What a move to a newer major is asked about before it. */
+/** The input of the prechecks before a move to a newer major. */
 export interface Precheck {
   databaseName: string;
   adminUrl: string;
@@ -81,51 +87,51 @@ export interface Precheck {
   freeBytes: number;
 }
 
-/** How the processes that meet customers' content are begun. */
+/** Starts the programs that process customers' content. */
 export interface EngineJobs {
-  /** The program that carries all of them out. */
+  /** The file of the program for all of these jobs. */
   program: string;
   dump(source: DumpSource, archive: DumpJob): Promise<JobWork>;
-  /** Into the target of a restore, from empty. */
+  /** Loads an archive into the empty target of a restore. */
   load(moving: Moving, archive: LoadDumpJob): Promise<JobWork>;
-  /** Into an instance that lives for this alone. */
+  /** Loads an archive into an instance that exists only for this. */
   loadOnTrial(
     kind: 'verify_dump' | 'try_dump',
     target: { databaseId: string; scratch: ScratchAccess },
     archive: VerifyDumpJob,
   ): Promise<JobWork>;
-  /** What a move would meet. With `trialUrl`, an empty instance of the new major, the schema is made there. */
+  /** Finds what would stop a move. With `trialUrl`, an empty instance of the new major, the schema is made there. */
   precheck(asked: Precheck): Promise<JobWork>;
   /** Null: there is nothing to be done. */
   stage(moving: Moving, stage: Exclude<UpgradeStage, 'compare'>): Promise<JobWork | null>;
 }
 
-/** Who waits for a comparison. */
+/** The part of a running job that a comparison needs: when to stop, and where to report progress. */
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
-/** What Postgres and MySQL do in ways of their own. The record and the callers decide everything, for both alike. */
+/** The parts in which Postgres and MySQL differ. The record and the callers decide everything, alike for both. */
 export interface Engine {
-  /** How its clients begin, and how one is refused. */
+  /** Reads and writes the first messages of its clients. */
   wire: Wire;
   jobs: EngineJobs;
   /** Throws `major_not_installed`. */
   assertInstalled(major: Major): Promise<void>;
   start(start: Start): Promise<RunningServer>;
-  /** The customer's role and empty database, from nothing or from what an interrupted attempt has left. */
+  /** Makes the customer's role and empty database, from nothing or from the leftovers of an interrupted attempt. */
   makeOwnDatabase(adminUrl: string, wanted: Owner & { password: string; size: DatabaseRecord['size'] }): Promise<void>;
-  /** Bytes on disk; null when it does not answer. */
+  /** The size on disk in bytes; null if it does not answer. */
   readSize(adminUrl: string, databaseName: string): Promise<number | null>;
   /** The ports of the sessions that the server has let in. */
   readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>>;
   /** Ends the session that comes from this port. */
   endBackend(adminUrl: string, port: number): Promise<void>;
-  /** Customers in or out, as the record says; nothing while the database has not been made yet. */
+  /** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
   settleAccess(adminUrl: string, access: Access): Promise<void>;
   /** How many sessions the customer allows; -1 without a limit. */
   readLimit(adminUrl: string, databaseName: string): Promise<number>;
   openCutover(moving: Moving): Promise<Cutover>;
-  /** The frozen old instance against the moment of the switch; null when that was lost. */
+  /** Compares the frozen old instance with the snapshot of the new one at the switch; null if the snapshot was lost. */
   compare(moving: Moving, snapshot: SnapshotSession | null, running: Comparing): Promise<UpgradeComparison>;
-  /** What a move has made in the old instance goes, and customers are let in. */
+  /** Removes everything that a move has made in the old instance, and lets customers in. */
   takeBack(moving: Omit<Moving, 'targetUrl' | 'fromMajor'>): Promise<void>;
 }

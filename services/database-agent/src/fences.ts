@@ -2,7 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { admitFence } from '@drydock/agent/jobs/fence';
 
-/** The fences of this host's databases, kept after a database has gone: a late worker cannot bring one back. */
+/**
+ * The latest fence of each database, kept even after the database is gone, so that a late worker cannot bring it back.
+ */
 export class Fences {
   private readonly folder: string;
 

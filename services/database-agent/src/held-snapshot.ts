@@ -1,12 +1,12 @@
-/** A session that was opened before it is needed, so that taking its moment costs one round trip. */
+/** A session that is opened in advance, so that taking the snapshot costs one round trip. */
 export interface SnapshotSession {
-  /** From now on it goes on looking at the moment of now. */
+  /** Fixes the snapshot at this moment. */
   take(): Promise<void>;
   isAlive(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** A transaction that goes on looking at one moment of a database, for whoever compares with it later. It does not outlive us. */
+/** A transaction that keeps a snapshot of a database for a later comparison. It ends with this process. */
 export class HeldSnapshot {
   private session: SnapshotSession | null = null;
 

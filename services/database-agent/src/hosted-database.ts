@@ -15,13 +15,13 @@ import { engineOf, Instance } from './instance';
 import { placesOf } from './instance-settings';
 import type { TlsMaterial } from './tls-authority';
 
-/** A restarted host gets its ports back from the one that it replaces. */
+/** A restarted host waits so long for the ports of its predecessor. */
 const portWaitMs = 15_000;
 /** Longer than a crashed instance takes to come back, shorter than clients wait for a connection. */
 const holdMs = 20_000;
 
 export interface Surroundings {
-  /** Where endpoints listen, and what customers are told. */
+  /** The address on which endpoints listen, and the one that customers are told. */
   bindHost: string;
   publicHost: string;
   tls: TlsMaterial;
@@ -33,13 +33,16 @@ export interface Surroundings {
 
 const namesOfInstances = { postgres: 'pg', mariadb: 'mariadb', mysql: 'mysql' } as const;
 
-/** An instance that is not made yet, with a port and an account of its own. */
+/** The record of an instance that is not made yet, with its own port and account. */
 export async function newInstance(major: Major, { ports, accounts }: Surroundings): Promise<InstanceRecord> {
   const id = `${namesOfInstances[flavourOf(major)]}${major}-${randomBytes(4).toString('hex')}`;
   return { instance_id: id, major, port: await ports.allocate(), uid: await accounts.allocate() };
 }
 
-/** One database: its instances, the endpoint in front of them, and the record that says which of them serves. Changes come one after the other. */
+/**
+ * A database: its instances, the endpoint before them, and the record that says which of them serves. Changes are made
+ * one at a time.
+ */
 export class HostedDatabase {
   readonly folder: DatabaseFolder;
   readonly around: Surroundings;
@@ -48,7 +51,7 @@ export class HostedDatabase {
   readonly endpoint: Endpoint;
   readonly snapshot = new HeldSnapshot();
   record: DatabaseRecord;
-  /** While a cutover runs, who may enter is its business alone. */
+  /** While a cutover runs, it alone decides who may enter. */
   isCutting = false;
   private readonly instances = new Map<string, Instance>();
 
@@ -82,32 +85,34 @@ export class HostedDatabase {
     return instance;
   }
 
-  /** By the platform's role; throws `instance_down` while it is not up. */
+  /** The URL of the platform's role; throws `instance_down` while the instance is not up. */
   requireUrl(instanceId: string): string {
     const instance = this.instanceOf(instanceId);
-    if (!instance.isUp || instance.adminUrl === null) throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
+    if (!instance.isUp || instance.adminUrl === null)
+      throw new DatabaseHostError('instance_down', `instance ${instanceId} is not up`);
     return instance.adminUrl;
   }
 
   /** The upgrade of this id; throws `unknown_upgrade`. */
   requireUpgrade(upgradeId: string): UpgradeRecord {
     const { upgrade } = this.record;
-    if (upgrade?.upgrade_id !== upgradeId) throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
+    if (upgrade?.upgrade_id !== upgradeId)
+      throw new DatabaseHostError('unknown_upgrade', `there is no upgrade ${upgradeId}`);
     return upgrade;
   }
 
-  /** Whether the database was switched over by this move, in whatever state that is now. */
+  /** Whether this move has switched the database, whatever state the database is in now. */
   hasSwitched(upgradeId: string): boolean {
     const { upgrade, switched } = this.record;
     return switched.includes(upgradeId) || (upgrade?.upgrade_id === upgradeId && upgrade.phase !== 'prepared');
   }
 
-  /** A move behind its switch that the host has nothing to do for any more: it is over, or a later one has come. */
+  /** Whether a move is over, or a later one has come, so that the host has nothing left to do for it. */
   isOver(upgradeId: string): boolean {
     return this.record.upgrade?.upgrade_id !== upgradeId && this.hasSwitched(upgradeId);
   }
 
-  /** Starts what the record says must run, and serves. */
+  /** Starts the instances that the record names, and serves. */
   async open(): Promise<void> {
     const { upgrade } = this.record;
     const needed = upgrade === null || upgrade.phase === 'finished' ? [] : [upgrade.old, upgrade.target];
@@ -117,7 +122,7 @@ export class HostedDatabase {
     await Promise.all(ids.map((id) => this.instanceOf(id).start()));
   }
 
-  /** The customer's role and database in an instance that has neither. Done already, it changes nothing. */
+  /** Makes the customer's role and database in an instance that has neither. A second call changes nothing. */
   async makeReady(password: string): Promise<void> {
     if (this.record.is_ready) return;
     const { database_name: databaseName, username, serving, size } = this.record;
@@ -131,7 +136,7 @@ export class HostedDatabase {
     try {
       await this.folder.write(next);
     } catch (error) {
-      // The rename may have happened all the same: what is on disk is what is true.
+      // The rename may have happened all the same, so the record is read from disk again.
       this.record = (await this.folder.read()) ?? this.record;
       throw error;
     }
@@ -152,11 +157,11 @@ export class HostedDatabase {
     this.around.ports.release(instance.port);
   }
 
-  /** Lets customers in or keeps them out of an instance, as the record says, and lets those who wait go on. */
+  /** Lets customers in or keeps them out of an instance, as the record says, and connects those who wait. */
   async settle(instanceId: string, adminUrl: string): Promise<void> {
     if (this.isCutting || !this.record.is_ready) return;
     const { upgrade, serving, database_name: databaseName, username } = this.record;
-    // Nobody was ever let into the target of an upgrade under way, and a stage may be at work in it.
+    // Nobody has been let into the target of an upgrade under way, and a stage may be working in it.
     if (upgrade?.phase === 'prepared' && upgrade.target === instanceId) return;
     const isOpen = instanceId === serving && upgrade?.are_writes_blocked !== true;
     await this.engine.settleAccess(adminUrl, { databaseName, username, isOpen, upgrade });
@@ -165,7 +170,7 @@ export class HostedDatabase {
     this.endpoint.release();
   }
 
-  /** Instances of an earlier version have none yet. */
+  /** Gives accounts to instances of earlier versions, which have none. */
   private async giveAccounts(): Promise<void> {
     if (this.record.instances.every(({ uid }) => uid !== null)) return;
     const instances: InstanceRecord[] = [];
@@ -189,7 +194,14 @@ export class HostedDatabase {
     };
     const address = { host: this.around.publicHost, port: endpoint_port, ca_certificate: this.around.tls.authority };
     const { switched } = this.record;
-    const state = { major, is_up: sizeBytes !== null, size_bytes: sizeBytes, free_bytes: bavail * bsize, switched, upgrade: told };
+    const state = {
+      major,
+      is_up: sizeBytes !== null,
+      size_bytes: sizeBytes,
+      free_bytes: bavail * bsize,
+      switched,
+      upgrade: told,
+    };
     return { database_id, mode, ...address, database_name, username, ...state };
   }
 

@@ -12,17 +12,20 @@ import { HostedDatabase, newInstance, type Surroundings } from './hosted-databas
 import { engineOf } from './instance';
 import { Scratches } from './scratch';
 
-/** While something else holds its port, or it does not start. */
+/** The pause before a database is opened again, for example because its port is taken. */
 const reopenMs = 5_000;
 const modes = ['live', 'sandbox'] as const;
 
-/** What a change of a database finds. */
+/** The database that a change works on, and the place for scratch instances. */
 export interface Known {
   database: HostedDatabase;
   scratches: Scratches;
 }
 
-/** All databases of this host. Every change of one goes through here: one after the other, its fence admitted, a line in the ledger. */
+/**
+ * All databases of this host. Every change goes through here: one at a time for each database, with its fence checked
+ * and a line in the ledger.
+ */
 export class HostedDatabases {
   private readonly databasesDir: string;
   private readonly around: Surroundings;
@@ -38,7 +41,7 @@ export class HostedDatabases {
     this.fences = new Fences(databasesDir);
   }
 
-  /** Serves every database that is on disk. One that cannot be opened is tried again and does not keep the others from it. */
+  /** Serves every database on disk. One that cannot be opened is tried again, and does not delay the others. */
   async open(): Promise<void> {
     for (const mode of modes) {
       await mkdir(path.join(this.databasesDir, mode), { recursive: true, mode: 0o711 });
@@ -51,21 +54,22 @@ export class HostedDatabases {
     return this.known(databaseId).database;
   }
 
-  /** One that was told to somebody; throws `unknown_database`. */
+  /** Describes a database whose creation finished; throws `unknown_database` for any other. */
   async describe(databaseId: string): Promise<DatabaseDescription> {
     const database = this.read(databaseId);
-    if (!database.record.is_ready) throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
+    if (!database.record.is_ready)
+      throw new DatabaseHostError('unknown_database', `database ${databaseId} was never finished`);
     return database.describe();
   }
 
-  /** Runs one change of a database that exists. Throws `unknown_database`, `stale_fence`, and whatever `work` throws. */
+  /** Runs one change of an existing database. Throws `unknown_database`, `stale_fence`, and the errors of `work`. */
   change<T>(databaseId: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T> {
     return this.fenced(databaseId, name, change, () => work(this.known(databaseId)));
   }
 
-  /** Makes the database, or completes one that a crash has left half made. */
+  /** Makes the database, or completes one that a crash has left unfinished. */
   ensure(databaseId: string, wanted: EnsureDatabase): Promise<DatabaseDescription> {
-    // Not even a digest of the password is written down.
+    // The ledger does not get even a digest of the password.
     const { password, ...told } = wanted;
     return this.fenced(databaseId, { op: 'ensure_database' }, told, async () => {
       await engineOf(wanted.major).assertInstalled(wanted.major);
@@ -89,7 +93,9 @@ export class HostedDatabases {
 
   async close(): Promise<void> {
     this.isClosing = true;
-    await Promise.all([...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])));
+    await Promise.all(
+      [...this.all.values()].map(({ scratches, database }) => Promise.all([scratches.close(), database.close()])),
+    );
   }
 
   /** Throws `unknown_database`. */
@@ -129,7 +135,10 @@ export class HostedDatabases {
   }
 
   private remember(folder: DatabaseFolder, record: DatabaseRecord): Known {
-    const known = { database: new HostedDatabase(folder, record, this.around), scratches: new Scratches(folder, this.around) };
+    const known = {
+      database: new HostedDatabase(folder, record, this.around),
+      scratches: new Scratches(folder, this.around),
+    };
     this.all.set(record.database_id, known);
     return known;
   }
@@ -139,7 +148,8 @@ export class HostedDatabases {
     const record = await folder.read();
     await clearUnnamed(folder, record?.instances.map(({ instance_id }) => instance_id) ?? []);
     if (record === null) return folder.remove();
-    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)]) this.around.ports.reserve(port);
+    for (const port of [record.endpoint_port, ...record.instances.map((instance) => instance.port)])
+      this.around.ports.reserve(port);
     this.remember(folder, record);
   }
 
@@ -157,7 +167,10 @@ export class HostedDatabases {
   }
 }
 
-/** Folders of instances that the record does not know: of a proof, or of an upgrade that was given up when a crash came. */
+/**
+ * Removes folders of instances that the record does not know: of a proof, or of an upgrade that was being given up when
+ * the host crashed.
+ */
 async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string[]): Promise<void> {
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
     if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;

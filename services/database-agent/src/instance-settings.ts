@@ -6,14 +6,17 @@ export interface Tuning {
   connectionsMax: number;
   /** The whole pg_hba.conf. */
   accessRules: string;
-  /** One that was replaced: whoever enters it reads only. */
+  /** The instance was replaced by another: its customer may only read. */
   isFrozen: boolean;
 }
 
 /** Names that the platform gives to its own roles. */
 const ownRoles = '/^(rd|ld|pb|rp|sb)_[0-9a-f]{24}$';
 
-/** Postgres takes the first rule that fits. The platform's roles are out of reach through the endpoint, since that passes TLS only. */
+/**
+ * Postgres uses the first rule that matches. The platform's roles cannot be reached through the endpoint, because it
+ * passes TLS only.
+ */
 const platformRules = [
   'hostnossl all postgres 127.0.0.1/32 scram-sha-256',
   'host all postgres all reject',
@@ -22,29 +25,37 @@ const platformRules = [
   '',
 ].join('\n');
 
-/** Customers come by TLS, with their passwords, to their own database. */
-export const customerRules = (databaseName: string): string => `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
+/** The rules for customers: with TLS and their passwords, to their own database. */
+export const customerRules = (databaseName: string): string =>
+  `${platformRules}hostssl "${databaseName}" all 127.0.0.1/32 scram-sha-256\n`;
 
-/** A scratch instance is filled by its ordinary role without TLS, from this machine, and then read with it. */
+/**
+ * The rules for a scratch instance: its ordinary role fills it without TLS, from this machine, and then reads it with
+ * TLS.
+ */
 export const scratchRules = `${platformRules}host all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Connections beyond the customers' places: those that only a superuser gets, those that only our other roles get besides, and as many as we may be using while a
- * customer takes the last place.
+ * Connections beyond the customers' places: those reserved for a superuser, those reserved for our other roles, and as
+ * many as we may be using while a customer takes the last place.
  */
 const ownConnections = { superuser: 8, reserved: 12, others: 12 };
 /** How long a client may take to prove who it is, in milliseconds. */
 export const authenticationMs = 3_000;
 
-/** How many sessions customers have places for. */
+/** The number of places for customers' sessions. */
 export const placesOf = ({ vcpu }: DatabaseRecord['size']): number => Math.min(200, 50 + 25 * vcpu);
 
 /** How many sessions a server takes in all. */
 export const connectionsOf = (size: DatabaseRecord['size']): number =>
   placesOf(size) + ownConnections.superuser + ownConnections.reserved + ownConnections.others;
 
-/** In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers each. */
-export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number => Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
+/**
+ * In MB. Many instances share one machine here: far less than a size promises, and never more than 128 MB of buffers
+ * each.
+ */
+export const buffersOf = ({ ram_gb }: DatabaseRecord['size']): number =>
+  Math.min(128, Math.max(32, Math.round(32 * ram_gb)));
 
 export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFrozen: boolean): Tuning => ({
   sharedBuffersMb: buffersOf(size),
@@ -53,7 +64,9 @@ export const tuningOf = (size: DatabaseRecord['size'], accessRules: string, isFr
   isFrozen,
 });
 
-/** A dump, a publication and a DROP of a whole schema hold a lock on each table at once; Postgres has room for this many on a whole server. */
+/**
+ * A dump, a publication and a DROP of a whole schema lock every table at once. A server has room for this many locks.
+ */
 const locksMax = 80_000;
 
 export function instanceSettings(tuning: Tuning): Record<string, string> {
@@ -73,7 +86,8 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     max_sync_workers_per_subscription: '2',
     max_replication_slots: '10',
     max_wal_senders: '10',
-    // A table's copy is begun when the one before has ended, not after the five seconds that suit a subscriber far away.
+    // The next table's copy begins right after the one before, not after the five seconds that suit a remote
+    // subscriber.
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };

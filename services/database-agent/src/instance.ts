@@ -10,23 +10,26 @@ import { installedPostgresMajors } from './postgres-majors';
 import type { TlsMaterial } from './tls-authority';
 
 /** The majors of every engine whose programs are on this machine. */
-export const installedMajors = async (): Promise<Major[]> => [...installedPostgresMajors(), ...(await installedMysqlMajors())];
+export const installedMajors = async (): Promise<Major[]> => [
+  ...installedPostgresMajors(),
+  ...(await installedMysqlMajors()),
+];
 
-/** How the instances of a major are run. */
+/** The engine that runs the instances of a major. */
 export const engineOf = (major: Major): Engine => (flavourOf(major) === 'postgres' ? postgresEngine : mysqlEngine);
 
 export interface InstanceOptions {
   folder: string;
   major: Major;
-  /** Kept for ever: the other instance of an upgrade knows it. */
+  /** It never changes, because the other instance of an upgrade knows it. */
   port: number;
-  /** Its own: as root its server runs under it, an ordinary user's server runs in a box. */
+  /** The account that its server runs under. If the host is not root, the server runs in a box instead. */
   account: number;
   tls: TlsMaterial;
-  /** Asked at each start: what an instance is for changes at a cutover. */
+  /** Read at each start, because a cutover changes the role of an instance. */
   purpose: () => Purpose;
   log: Log;
-  /** Before anybody is told that it is up, each time. */
+  /** Called at each start, before the instance counts as up. */
   onUp: (adminUrl: string) => Promise<void>;
   onDown: () => void;
 }

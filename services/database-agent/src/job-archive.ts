@@ -7,13 +7,16 @@ import { type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
 
-/** The one root of every archive of a database. */
+/** The only root of a database's archive. */
 const root = 'database';
 
 export type Archives = ReturnType<typeof remoteArchives>;
 
-/** Opens the channel for the time of the work. */
-export async function withArchives<T>({ openChannel }: ProgramContext, work: (archives: Archives) => Promise<T>): Promise<T> {
+/** Opens the channel for the duration of the work. */
+export async function withArchives<T>(
+  { openChannel }: ProgramContext,
+  work: (archives: Archives) => Promise<T>,
+): Promise<T> {
   const archives = remoteArchives(openChannel());
   try {
     return await work(archives);
@@ -29,7 +32,7 @@ interface Dumped {
   progress: (share: number) => void;
 }
 
-/** A dump, straight into the archive. Memory does not grow with it. */
+/** Writes a dump straight into the archive. Its memory does not grow with the dump. */
 export async function packDump(
   { sink }: Archives,
   entries: AsyncIterable<StreamEntry>,
@@ -47,7 +50,7 @@ export async function packDump(
   return { manifest_mac: manifestMac, checksum_sha256: manifestSha256, size_bytes: sizeBytes, raw_bytes: rawBytes };
 }
 
-/** What an archive of this database holds, section by section. */
+/** Reads the archive of this database, section by section. */
 export function readSections(archives: Archives, siteId: string, archive: VerifyDumpJob | LoadDumpJob) {
   const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
   const chain = [{ source: archives.source(0), expected }];

@@ -6,26 +6,38 @@ import { spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
 
-/** The account of job programs where we are root: they need nothing on this machine but the network and what they are handed. */
+/** The account of job programs when we are root: they need nothing of this machine but the network and their input. */
 const jobAccount = 299_999;
 
 export type Running<Result> = Omit<ChildJob<Result>, 'start' | 'setup'>;
 
-/** What a job is told, and what its box shows besides, each at its own path. */
+/** The input of a job's program, and the folders that its box shows, each at its own path. */
 export interface JobWork {
   setup: object;
   mounts?: readonly BoxMount[];
 }
 
-/** Runs a program of this folder, from the build output also when this file itself runs from its source. */
-export const runJob = <Result>(program: string, { setup, mounts = [] }: JobWork, running: Running<Result>): Promise<Result> =>
-  runChildJob({ start: (stdio) => startProgram(path.resolve(__dirname, '../dist', program), mounts, stdio), setup, ...running });
+/** Runs a program of this folder from the build output, also when this file itself runs from its source. */
+export const runJob = <Result>(
+  program: string,
+  { setup, mounts = [] }: JobWork,
+  running: Running<Result>,
+): Promise<Result> =>
+  runChildJob({
+    start: (stdio) => startProgram(path.resolve(__dirname, '../dist', program), mounts, stdio),
+    setup,
+    ...running,
+  });
 
-/** The program in a box: it sees our compiled packages and nothing else of ours. Where there are no boxes, as a plain child. */
+/**
+ * Starts the program in a box, in which it sees our compiled packages and nothing else of ours. Without boxes it is a
+ * plain child.
+ */
 async function startProgram(file: string, mounts: readonly BoxMount[], stdio: StdioOptions): Promise<StartedChild> {
   const isolation = await detectIsolation();
   const env = { TZ: 'UTC', NODE_ENV: 'production' };
-  if (isolation.kind === 'none') return spawnGuarded(process.execPath, [file], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
+  if (isolation.kind === 'none')
+    return spawnGuarded(process.execPath, [file], { env, stdio, cwd: '/', signalOnOrphan: 'SIGKILL' });
   return spawnInBox({
     isolation,
     command: [process.execPath, programInBox(file)],

@@ -5,7 +5,8 @@ import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
 import { hashRoots, qualify } from '@drydock/postgres/dump/list-tables';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
-import { type LoadFinding, loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
+import { loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
+import type { LoadFinding } from '@drydock/postgres/load/load-request';
 import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
 import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
@@ -35,8 +36,8 @@ import {
 import { withServer } from './own-database';
 
 /*
- * The program of a database host's jobs. It is the process that meets a customer's content: it runs in a box of the instance's account, knows what its input says, and ends
- * with its job.
+ * The program of a database host's jobs. It is the process that handles a customer's content: it runs in a box under
+ * the instance's account, knows only its input, and ends with its job.
  */
 
 const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null) => Promise<unknown>> = {
@@ -47,7 +48,9 @@ const stages: Record<StageSetup['stage'], (move: Move, snapshotId: string | null
   finish: finishTarget,
 };
 
-const carryOut: { [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown> } = {
+const carryOut: {
+  [Kind in Setup['kind']]: (setup: Extract<Setup, { kind: Kind }>, context: ProgramContext) => Promise<unknown>;
+} = {
   stage: ({ stage, move, snapshot_id: snapshotId }, { progress }) => stages[stage]({ ...move, progress }, snapshotId),
   precheck: lookAhead,
   dump,
@@ -73,8 +76,11 @@ async function lookAhead({ database, trial, ...request }: PrecheckSetup): Promis
     freeBytes: request.free_bytes,
   });
   if (trial === null || judgement.findings.some(({ level }) => level === 'ERROR')) return judgement;
-  // They ask different servers, so neither waits for the other. Where both fail, the schema's error is told.
-  const [rows, schema] = await Promise.allSettled([askRows({ ...database, toMajor: request.to_major }), trySchema(trial)]);
+  // The two ask different servers, so neither waits for the other. If both fail, the schema's error is reported.
+  const [rows, schema] = await Promise.allSettled([
+    askRows({ ...database, toMajor: request.to_major }),
+    trySchema(trial),
+  ]);
   if (schema.status === 'rejected') throw schema.reason;
   if (rows.status === 'rejected') throw rows.reason;
   return { ...judgement, findings: [...rows.value, ...schema.value, ...judgement.findings] };
@@ -90,7 +96,12 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
       const login = await makeReader({ admin: server.client, database: database.databaseName, tag });
       try {
         const entries = dumpDatabase({ url: loginUrl(database.url, login, database.databaseName), withOwners: true });
-        const dumped = { databaseId: setup.database_id, archive, expectedBytes: setup.expected_bytes, progress: context.progress };
+        const dumped = {
+          databaseId: setup.database_id,
+          archive,
+          expectedBytes: setup.expected_bytes,
+          progress: context.progress,
+        };
         return { major: setup.major, ...(await packDump(archives, entries, dumped)) };
       } finally {
         await dropTransferRole(server.client, login.role).catch(() => undefined);
@@ -101,37 +112,48 @@ function dump({ database, archive, ...setup }: DumpSetup, context: ProgramContex
   });
 }
 
-/** What an archive holds, and whoever makes the roles that its policies name in the scratch instance. */
+/** The sections of an archive, and a function that makes the roles which its policies name in the scratch instance. */
 const sectionsOf = ({ archive, scratch, ...setup }: VerifySetup | TrialSetup, archives: Archives) => ({
   url: scratch.url,
   sections: readSections(archives, setup.database_id, archive),
   makeRoles: (roles: string[]) => withServer(scratch.admin_url, (server) => makeMentionedRoles(server, roles)),
 });
 
-/** Many more say no more: a table that cannot be made fails everything that is about it. */
+/** Further refusals add nothing: a table that cannot be made fails everything that refers to it. */
 const refusedMax = 20;
 
-/** The schema alone, into the scratch instance. */
+/** Loads the schema alone into the scratch instance. */
 function trySchemaOf(setup: TrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   return withArchives(context, async (archives) => {
     const { tables, findings } = await tryDump(sectionsOf(setup, archives));
     const refused = findings.filter(({ kind }) => kind === 'refused').slice(0, refusedMax);
-    return { tables: tables.length, refused: refused.map(({ object, reason }) => ({ object, reason })), findings: lasting(findings) };
+    return {
+      tables: tables.length,
+      refused: refused.map(({ object, reason }) => ({ object, reason })),
+      findings: lasting(findings),
+    };
   });
 }
 
-/** Into the scratch instance; the counts are compared by the load, the row is read as a customer would. */
+/** Loads a dump into the scratch instance. The load compares the counts; one row is read back as a customer would. */
 function verifyDump(setup: VerifySetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const manifest = await loadDatabase({
       ...sectionsOf(setup, archives),
       onProgress: ({ tablesLoaded, tablesTotal }) => context.progress(tablesLoaded / Math.max(tablesTotal, 1)),
     });
-    return { ...countsOf(manifest), read_from: await readAsClient(setup.scratch, manifest), findings: lasting(manifest.findings) };
+    return {
+      ...countsOf(manifest),
+      read_from: await readAsClient(setup.scratch, manifest),
+      findings: lasting(manifest.findings),
+    };
   });
 }
 
-/** Into the target of a restore, each object as its owner, from empty. The counts are compared by the load, and a row is read back by the owner. */
+/**
+ * Loads a dump into the empty target of a restore, each object as its owner. The load compares the counts; the owner
+ * reads one row back.
+ */
 function loadDump({ archive, move }: LoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, (archives) =>
     withStage(move, async (stage) => {
@@ -159,8 +181,15 @@ const countsOf = ({ tables }: DumpManifest): { tables: number; rows: number } =>
   rows: tables.reduce((sum, table) => sum + table.rows, 0),
 });
 
-async function readAsClient(scratch: { url: string; ca_certificate: string }, manifest: DumpManifest): Promise<string | null> {
-  const client = new pg.Client({ connectionString: scratch.url, ssl: { ca: scratch.ca_certificate }, connectionTimeoutMillis: 10_000 });
+async function readAsClient(
+  scratch: { url: string; ca_certificate: string },
+  manifest: DumpManifest,
+): Promise<string | null> {
+  const client = new pg.Client({
+    connectionString: scratch.url,
+    ssl: { ca: scratch.ca_certificate },
+    connectionTimeoutMillis: 10_000,
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -170,26 +199,33 @@ async function readAsClient(scratch: { url: string; ca_certificate: string }, ma
   }
 }
 
-/** The first table that a row can be read from; null when there is none. Throws JobProblem `transfer.counts_differ` where a row should be and is not. */
+/**
+ * The first table that a row can be read from; null if there is none. Throws JobProblem `transfer.counts_differ` if a
+ * table should have a row and has none.
+ */
 async function readOneRow(client: pg.ClientBase, { tables }: DumpManifest): Promise<string | null> {
   const roots = await hashRoots(client);
   for (const leaf of tables.filter(({ rows }) => rows > 0).map(qualify)) {
     const table = roots.get(leaf) ?? leaf;
-    const rows = await client.query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`).catch((error: unknown) => {
-      // A policy of the customer's may raise an error as well as hide the row.
-      if (isPermanentSqlState(sqlStateOf(error))) return null;
-      throw error;
-    });
+    const rows = await client
+      .query(`select from ${roots.has(leaf) ? '' : 'only '}${table} limit 1`)
+      .catch((error: unknown) => {
+        // A policy of the customer's may hide the row, or raise an error.
+        if (isPermanentSqlState(sqlStateOf(error))) return null;
+        throw error;
+      });
     if (rows === null) continue;
     if (rows.rowCount === 1) return table;
     // Row security that holds for owners too may hide every row from this one.
-    const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [table]);
+    const { rowCount: hidden } = await client.query('select where pg_catalog.row_security_active($1::regclass)', [
+      table,
+    ]);
     if (hidden === 0) throw new JobProblem('transfer.counts_differ', `no row could be read back from ${table}`);
   }
   return null;
 }
 
-/** What no database of a customer's says: the archive was changed, or the loader is not what it must be. */
+/** Codes that no customer's database can cause: the archive was changed, or the loader has the wrong rights. */
 const otherCodes: ReadonlySet<string> = new Set([
   'meta_command',
   'dump_malformed',
@@ -198,7 +234,10 @@ const otherCodes: ReadonlySet<string> = new Set([
   'rights_differ',
 ]);
 
-/** `content_refused`: the same content fails again; the detail names the object, where it is one, and Postgres' reason, for the customer. Other details are for the log. */
+/**
+ * `content_refused`: the same content will fail again. The detail is for the customer: it names the object, if there is
+ * one, and Postgres' reason. Other details are for the log.
+ */
 const nameProblem: NameProblem = (error) => {
   if (isDiskFull(error)) return { code: 'no_space', detail: error instanceof Error ? error.message : 'no space' };
   if (!(error instanceof TransferError) && !(error instanceof UpgradeError)) return null;

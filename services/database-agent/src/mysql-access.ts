@@ -5,10 +5,10 @@ import { z } from 'zod';
 import type { Access, Owner } from './engine';
 import { type MysqlSession, openMysql, quoteName, quoteText, withMysql } from './mysql-session';
 
-/** Customers come through the endpoint, so that a server sees one address of all of them. */
+/** Customers come through the endpoint, so the server sees the same address for all of them. */
 export const customerOf = (username: string): string => `${quoteText(username)}@'%'`;
 
-/** In a grant `_` and `%` of a database's name stand for others. */
+/** In a grant, `_` and `%` in a database's name are wildcards, so they are escaped. */
 const onlyDatabase = (databaseName: string): string => quoteName(databaseName.replaceAll(/[_%]/g, String.raw`\$&`));
 
 const versionSchema = z.object({ version: z.string() });
@@ -17,15 +17,18 @@ const isMariadb = async (server: MysqlSession): Promise<boolean> => {
   return /mariadb/i.test(found?.version ?? '');
 };
 
-/** MariaDB keeps the hash of a hash, so that it need not be told the password. MySQL salts its own; its binary log has the hash. */
+/**
+ * MariaDB stores the hash of a hash, so it need not be given the password. MySQL salts its own, so the statement holds
+ * the password; the binary log gets only the hash.
+ */
 async function identified(server: MysqlSession, password: string): Promise<string> {
   if (!(await isMariadb(server))) return `identified with caching_sha2_password by ${quoteText(password)}`;
   return `identified via mysql_native_password using '${nativeVerifier(password)}'`;
 }
 
 /**
- * The customer's user and empty database. The user has every right on that database and none beside it: it makes no other user and no other database, since the rights to do so
- * reach the accounts of the platform too.
+ * Makes the customer's user and empty database. The user has every right on that database and no other. It cannot make
+ * users or databases, because those rights would reach the platform's accounts too.
  */
 export async function makeMysqlDatabase(
   adminUrl: string,
@@ -46,7 +49,8 @@ const idSchema = z.object({ id: z.coerce.number() });
 
 /** The ports of the sessions that the server has let in. */
 export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<number>> {
-  const sql = "select host from information_schema.processlist where host like '127.0.0.1:%' and user <> 'unauthenticated user'";
+  const sql =
+    "select host from information_schema.processlist where host like '127.0.0.1:%' and user <> 'unauthenticated user'";
   const rows = await withMysql(adminUrl, (server) => server.read(hostSchema, sql));
   return new Set(rows.map(({ host }) => Number(host.slice(host.lastIndexOf(':') + 1))));
 }
@@ -54,13 +58,16 @@ export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<numb
 export async function endMysqlSession(adminUrl: string, port: number): Promise<void> {
   await withMysql(adminUrl, async (server) => {
     const host = quoteText(`127.0.0.1:${port}`);
-    await endSessions(server, await server.read(idSchema, `select id from information_schema.processlist where host = ${host}`));
+    await endSessions(
+      server,
+      await server.read(idSchema, `select id from information_schema.processlist where host = ${host}`),
+    );
   });
 }
 
 const unknownThread = 'ER_NO_SUCH_THREAD';
 
-/** One that has ended by itself is no error. */
+/** A session that has ended by itself is no error. */
 async function endSessions(server: MysqlSession, sessions: readonly { id: number }[]): Promise<void> {
   for (const { id } of sessions)
     await server.run(`kill connection ${id}`).catch((error: { code?: string }) => {
@@ -70,7 +77,7 @@ async function endSessions(server: MysqlSession, sessions: readonly { id: number
 
 const bytesSchema = z.object({ bytes: z.coerce.number() });
 
-/** Bytes on disk; null when it does not answer. */
+/** The size on disk in bytes; null if it does not answer. */
 export async function readMysqlSize(adminUrl: string, databaseName: string): Promise<number | null> {
   const sql = `select coalesce(sum(data_length + index_length), 0) as bytes from information_schema.tables where table_schema = ${quoteText(databaseName)}`;
   try {
@@ -91,7 +98,7 @@ export async function settleMysqlAccess(adminUrl: string, { username, isOpen }: 
   });
 }
 
-/** The customer's events run where the customer may write. */
+/** Lets the customer in, and turns on its events where it may write. */
 export async function letIn(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global read_only = off');
   await server.run(`alter user ${customerOf(username)} account unlock`);
@@ -102,8 +109,9 @@ const sealMs = 10_000;
 const pollMs = 2;
 
 /**
- * Ends every session of the customer and lets none in again; the lock is on disk, and a frozen instance starts read-only. The customer has no right that bypasses either. When
- * it has resolved nobody writes. Again is harmless. Throws `not_caught_up` after 10 s.
+ * Ends every session of the customer and lets none in again. The lock is on disk, and a frozen instance starts
+ * read-only; no right of the customer's bypasses either. Once it has resolved nobody writes. May be repeated. Throws
+ * `not_caught_up` after 10 s.
  */
 export async function lockOutMysql(server: MysqlSession, username: string): Promise<void> {
   await server.run('set global event_scheduler = off');
@@ -113,7 +121,8 @@ export async function lockOutMysql(server: MysqlSession, username: string): Prom
   for (;;) {
     const left = await server.read(idSchema, sql);
     if (left.length === 0) break;
-    if (performance.now() > untilMs) throw new DatabaseHostError('not_caught_up', `${left.length} sessions cannot be ended`);
+    if (performance.now() > untilMs)
+      throw new DatabaseHostError('not_caught_up', `${left.length} sessions cannot be ended`);
     await endSessions(server, left);
     await wait(pollMs);
   }
@@ -122,7 +131,7 @@ export async function lockOutMysql(server: MysqlSession, username: string): Prom
 
 const createUserSchema = z.record(z.string(), z.string());
 
-/** The customer logs in to the target as to the old instance: with the same verifier, and locked for as long. */
+/** Gives the customer's login to the target, with the same verifier, and locked as long as on the old instance. */
 export async function copyLogin(oldUrl: string, target: MysqlSession, username: string): Promise<void> {
   const old = await openMysql(oldUrl);
   try {

@@ -7,8 +7,11 @@ import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
 
 const manifestPath = 'manifest.json';
 
-/** The same sections. `manifest` is what the one that counts the rows has said, once it was read; empty before. */
-export function countingSections(sections: AsyncIterable<Section>): { sections: AsyncIterable<Section>; manifest: () => Manifest } {
+/** Passes the sections on. `manifest` holds the last section once it was read; empty before. */
+export function countingSections(sections: AsyncIterable<Section>): {
+  sections: AsyncIterable<Section>;
+  manifest: () => Manifest;
+} {
   let manifest: Manifest = { format: 1, tables: [], findings: [] };
   async function* listen(): AsyncGenerator<Section> {
     for await (const section of sections) {
@@ -30,7 +33,10 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
 
 const clientName = 'drydock_client';
 
-/** The first table that a client by TLS reads a row from; null when none has one. Throws where a row should be and is not. */
+/**
+ * The first table that a client reads a row from with TLS; null if none has one. Throws if a table should have a row
+ * and has none.
+ */
 export async function readOneRow(
   setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
   { tables }: Manifest,

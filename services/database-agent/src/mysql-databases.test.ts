@@ -10,7 +10,16 @@ import type { Major } from '@drydock/contracts/databases/major';
 import { listFetched } from '@drydock/mysql/engines/list-engines';
 import { until } from '@drydock/testing/wait';
 import type { Connection } from 'mysql2/promise';
-import { claim, clearHost, codeOf, createDatabase, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
+import {
+  claim,
+  clearHost,
+  codeOf,
+  createDatabase,
+  newDatabaseId,
+  newHostFolder,
+  spawnHost,
+  type TestHost,
+} from '../test/host';
 import { askCustomer, connectCustomer, killMariadb } from '../test/mysql-customer';
 
 const major: Major = '10.11';
@@ -55,7 +64,9 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
   });
 
   test('no TLS, a wrong password, the administrator and another database are refused', async () => {
-    expect(await codeOf(connect({ ssl: undefined }))).toMatch(/ER_ACCESS_DENIED_ERROR|ER_SECURE_TRANSPORT_REQUIRED|HANDSHAKE/);
+    expect(await codeOf(connect({ ssl: undefined }))).toMatch(
+      /ER_ACCESS_DENIED_ERROR|ER_SECURE_TRANSPORT_REQUIRED|HANDSHAKE/,
+    );
     expect(await codeOf(connect({ password: 'not-the-password' }))).toBe('ER_ACCESS_DENIED_ERROR');
     expect(await codeOf(connect({ user: 'root' }))).toBe('ER_ACCESS_DENIED_ERROR');
     expect(await codeOf(connect({ database: 'mysql' }))).toBe('ER_DBACCESS_DENIED_ERROR');
@@ -90,7 +101,10 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     expect(pid).toMatch(/server\.pid$/);
     killMariadb(host, databaseId, major);
     expect(await ask('select a from kept')).toEqual([{ a: 1 }]);
-    await until(async () => (await host.client.readDatabase(databaseId)).is_up, { what: 'the server', timeoutMs: 30_000 });
+    await until(async () => (await host.client.readDatabase(databaseId)).is_up, {
+      what: 'the server',
+      timeoutMs: 30_000,
+    });
   });
 
   test('sessions that ask for more memory than the size promises lose their statement, and the server serves on', async () => {

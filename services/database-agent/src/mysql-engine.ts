@@ -24,7 +24,7 @@ import { findPrograms, loginOf, mysqlUrl, openMysql } from './mysql-session';
 import { writeServerFiles } from './server-files';
 import { mysqlWire } from './wire';
 
-/** The most that a session may ask for in one go: memory of the server is memory of the machine. */
+/** Limits of a session's own settings: the server's memory is the machine's memory. */
 const sessionMaxima = {
   'maximum-sort-buffer-size': 64 * 2 ** 20,
   'maximum-join-buffer-size': 64 * 2 ** 20,
@@ -37,7 +37,7 @@ const sessionMaxima = {
 
 const bufferPoolMbMin = 64;
 
-/** One process serves all sessions, so that one limit holds for all of them: what the size promises. */
+/** One process serves all sessions, so one limit holds for them together: the memory that the size promises. */
 const sessionsBytesOf = ({ ram_gb }: Start['purpose']['size']): number => Math.max(1, ram_gb) * 2 ** 30;
 
 async function start({ folder, major, port, account, tls, purpose }: Start) {
@@ -52,7 +52,7 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
     folder,
     account,
     listen: { address: '127.0.0.1', port, tls: files },
-    // No other server of this machine has it, so that two of them can replicate.
+    // The port is unique on this machine, so that any two of its servers can replicate.
     serverId: port,
     bufferPoolBytes: Math.max(bufferPoolMbMin, buffersOf(purpose.size)) * 2 ** 20,
     sessionsBytes: sessionsBytesOf(purpose.size),
@@ -66,13 +66,19 @@ async function start({ folder, major, port, account, tls, purpose }: Start) {
   return { adminUrl: mysqlUrl(server.admin), exited: server.exited, stop: server.stop };
 }
 
-/** What a move's two servers are told by. */
+/** The two servers of a move: the administrator's login and the release of each. */
 async function sidesOf({ oldUrl, targetUrl, fromMajor, upgrade }: Moving): Promise<{ old: Side; target: Side }> {
   const [from, to] = [await findPrograms(fromMajor), await findPrograms(upgrade.to_major)];
-  return { old: { admin: loginOf(oldUrl), release: from.release }, target: { admin: loginOf(targetUrl), release: to.release } };
+  return {
+    old: { admin: loginOf(oldUrl), release: from.release },
+    target: { admin: loginOf(targetUrl), release: to.release },
+  };
 }
 
-/** What an upgrade's switch has beside a restore's, whose target was filled before: the target follows, and is compared. */
+/**
+ * Opens the parts that only an upgrade needs: the target replicates from the old instance and is compared with it. A
+ * restore's target was loaded before; null for it.
+ */
 async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwitch; moment: Moment } | null> {
   if (moving.upgrade.path === 'restore') return null;
   const sides = await sidesOf(moving);
@@ -85,7 +91,7 @@ async function openUpgrade(moving: Moving): Promise<{ replicated: ReplicatedSwit
   }
 }
 
-/** The old instance's login goes over, be it an upgrade or a restore. */
+/** Opens a cutover. The old instance's login is copied to the target, for an upgrade and for a restore. */
 async function openCutover(moving: Moving): Promise<Cutover> {
   const { oldUrl, targetUrl, username } = moving;
   const upgrade = await openUpgrade(moving);
@@ -114,7 +120,8 @@ async function openCutover(moving: Moving): Promise<Cutover> {
 }
 
 function refuse(error: unknown): never {
-  if (error instanceof TransferError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  if (error instanceof TransferError)
+    throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
   throw error;
 }
 
@@ -123,7 +130,8 @@ export const mysqlEngine: Engine = {
   jobs: mysqlJobs,
   assertInstalled: async (major) => void (await findPrograms(major)),
   start,
-  makeOwnDatabase: (adminUrl, { size, ...wanted }) => makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
+  makeOwnDatabase: (adminUrl, { size, ...wanted }) =>
+    makeMysqlDatabase(adminUrl, { ...wanted, sessionsMax: placesOf(size) }),
   readSize: readMysqlSize,
   readKnownPorts: readMysqlPorts,
   endBackend: endMysqlSession,
@@ -131,7 +139,11 @@ export const mysqlEngine: Engine = {
   readLimit: async () => -1,
   openCutover,
   compare: async (moving, snapshot, { progress }) => {
-    const compared = await compareServers(await sidesOf(moving), snapshot instanceof Moment ? snapshot : null, progress);
+    const compared = await compareServers(
+      await sidesOf(moving),
+      snapshot instanceof Moment ? snapshot : null,
+      progress,
+    );
     return { ...compared, recomputed: [], differed: [] };
   },
   takeBack: async ({ oldUrl, ...moving }) => {

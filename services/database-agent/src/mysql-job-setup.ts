@@ -1,7 +1,7 @@
 import { dumpJobSchema, loadDumpJobSchema, verifyDumpJobSchema } from '@drydock/agent/database/protocol';
 import { z } from 'zod';
 
-/** What the program of a job is told of a server, by its input: the administrator's login among it. */
+/** A server as a job's program is told of it; it includes the administrator's login. */
 const serverSchema = z.strictObject({
   login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
   flavour: z.enum(['mariadb', 'mysql']),
@@ -17,12 +17,16 @@ const dumpSetupSchema = z.strictObject({
   expected_bytes: z.number(),
   archive: dumpJobSchema,
 });
-const loadSetupSchema = z.strictObject({ kind: z.literal('load_dump'), server: serverSchema, archive: loadDumpJobSchema });
+const loadSetupSchema = z.strictObject({
+  kind: z.literal('load_dump'),
+  server: serverSchema,
+  archive: loadDumpJobSchema,
+});
 const trialSetupSchema = z.strictObject({
   kind: z.enum(['verify_dump', 'try_dump']),
   database_id: z.string(),
   server: serverSchema,
-  /** Where a client of it comes to, by TLS. */
+  /** The port where clients reach it with TLS. */
   port: z.int(),
   ca_certificate: z.string(),
   archive: verifyDumpJobSchema,
@@ -37,7 +41,7 @@ const stageSetupSchema = z.strictObject({
 const precheckSetupSchema = z.strictObject({
   kind: z.literal('precheck'),
   old: serverSchema,
-  /** An empty server of the new major; null: nothing is tried. */
+  /** An empty server of the new major; null without a trial. */
   trial: serverSchema.nullable(),
   free_bytes: z.number(),
 });

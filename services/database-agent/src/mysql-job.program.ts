@@ -11,7 +11,13 @@ import { checkServer } from '@drydock/mysql/upgrade/precheck';
 import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
 import { packDump, readSections, withArchives } from './job-archive';
 import { countingSections, readOneRow } from './mysql-content';
-import { type MysqlDumpSetup, type MysqlLoadSetup, type MysqlServerSetup, type MysqlTrialSetup, mysqlSetupSchema } from './mysql-job-setup';
+import {
+  type MysqlDumpSetup,
+  type MysqlLoadSetup,
+  type MysqlServerSetup,
+  type MysqlTrialSetup,
+  mysqlSetupSchema,
+} from './mysql-job-setup';
 
 async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   const setup = mysqlSetupSchema.parse(given);
@@ -21,7 +27,8 @@ async function run(given: unknown, context: ProgramContext): Promise<unknown> {
     const move = { old: sideOf(setup.old), target: sideOf(setup.target), secret: setup.secret };
     return setup.stage === 'copy_data' ? copyServer(move) : catchUpServer(move);
   }
-  if (setup.kind === 'precheck') return checkServer(sideOf(setup.old), setup.trial && sideOf(setup.trial), setup.free_bytes);
+  if (setup.kind === 'precheck')
+    return checkServer(sideOf(setup.old), setup.trial && sideOf(setup.trial), setup.free_bytes);
   return setup.kind === 'try_dump' ? tryDump(setup, context) : verifyDump(setup, context);
 }
 
@@ -34,14 +41,22 @@ function dump(
 ): Promise<DumpResult> {
   return withArchives(context, async (archives) => {
     await sweepTransferAccounts(admin, flavour);
-    const dumped = { databaseId: setup.database_id, archive, expectedBytes: setup.expected_bytes, progress: context.progress };
+    const dumped = {
+      databaseId: setup.database_id,
+      archive,
+      expectedBytes: setup.expected_bytes,
+      progress: context.progress,
+    };
     return { major: setup.major, ...(await packDump(archives, dumpDatabase({ admin, flavour, release }), dumped)) };
   });
 }
 
 type Sections = ReturnType<typeof readSections>;
 
-/** From empty, whatever an attempt before has left. The sums are compared by the load. */
+/**
+ * Loads a dump into the server, which is emptied first, because an earlier attempt may have left something. The load
+ * compares the sums.
+ */
 async function load(
   { login: admin, flavour }: MysqlServerSetup,
   sections: Sections,
@@ -59,16 +74,16 @@ async function load(
   return { manifest, loaded: { tables: manifest.tables.length, rows, findings: [...findingsOfMysql(findings)] } };
 }
 
-/** Into the target of a restore; who may log in there is settled at the switch. */
+/** Loads into the target of a restore; the switch decides who may log in there. */
 function loadDump({ server, archive }: MysqlLoadSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { loaded } = await load(server, readSections(archives, archive.source_id, archive));
-    // Its rows were read back by the load, and nobody but the platform enters it yet.
+    // The load has read the rows back. A customer's client cannot, because only the platform can log in yet.
     return { ...loaded, read_from: null };
   });
 }
 
-/** Into a server that lives for this alone; a row is read as a customer would. */
+/** Loads a dump into a server that exists only for this, and reads a row as a customer would. */
 function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<LoadedDump> {
   return withArchives(context, async (archives) => {
     const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
@@ -76,7 +91,10 @@ function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<Lo
   });
 }
 
-/** A schema is not loaded without its rows, so that a trial is a whole load. What the server refuses ends it as `content_refused`. */
+/**
+ * A schema is never loaded without its rows, so a trial is a whole load. A refusal by the server ends it as
+ * `content_refused`.
+ */
 async function tryDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<TryDumpResult> {
   const { tables, findings } = await verifyDump(setup, context);
   return { tables, refused: [], findings };

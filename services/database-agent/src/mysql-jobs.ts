@@ -15,7 +15,7 @@ interface Reached {
   mounts: readonly BoxMount[];
 }
 
-/** What a job is told of a server, and what its box shows for it: the one socket. */
+/** The server as a job is told of it, and the one socket folder that its box shows. */
 async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
   const { flavour, release } = await findPrograms(major);
   const login = loginOf(adminUrl);
@@ -25,7 +25,11 @@ async function reach(adminUrl: string, major: Major, as: keyof typeof socketFold
   return { server: { login: inBox, flavour, release }, mounts };
 }
 
-async function work(adminUrl: string, major: Major, setupOf: (server: MysqlServerSetup) => MysqlSetup): Promise<JobWork> {
+async function work(
+  adminUrl: string,
+  major: Major,
+  setupOf: (server: MysqlServerSetup) => MysqlSetup,
+): Promise<JobWork> {
   const { server, mounts } = await reach(adminUrl, major);
   return { setup: setupOf(server), mounts };
 }
@@ -41,16 +45,29 @@ export const mysqlJobs: EngineJobs = {
       expected_bytes: expectedBytes,
       archive,
     })),
-  load: ({ targetUrl, upgrade }, archive) => work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
+  load: ({ targetUrl, upgrade }, archive) =>
+    work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
   loadOnTrial: (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) =>
-    work(adminUrl, archive.major, (server) => ({ kind, database_id: databaseId, server, port, ca_certificate: caCertificate, archive })),
+    work(adminUrl, archive.major, (server) => ({
+      kind,
+      database_id: databaseId,
+      server,
+      port,
+      ca_certificate: caCertificate,
+      archive,
+    })),
   precheck: async ({ adminUrl, major, toMajor, trialUrl, freeBytes }) => {
     const old = await reach(adminUrl, major, 'old');
     const trial = trialUrl === null ? null : await reach(trialUrl, toMajor, 'target');
-    const setup: MysqlSetup = { kind: 'precheck', old: old.server, trial: trial?.server ?? null, free_bytes: freeBytes };
+    const setup: MysqlSetup = {
+      kind: 'precheck',
+      old: old.server,
+      trial: trial?.server ?? null,
+      free_bytes: freeBytes,
+    };
     return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
   },
-  // A dump is one stream: the schema comes with the rows, and its statistics are made by the load.
+  // A dump is one stream: the schema comes with the rows, and the load makes the statistics.
   stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
     if (stage === 'copy_schema' || stage === 'finish') return null;
     const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];

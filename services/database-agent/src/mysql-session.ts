@@ -21,7 +21,7 @@ export interface MysqlSession {
 export async function openMysql(adminUrl: string): Promise<MysqlSession> {
   const connection = await mysql.createConnection({ ...loginOf(adminUrl), connectTimeout: connectMs });
   connection.on('error', () => undefined);
-  // Who may log in is each instance's own affair: a replica that was told would be locked with the one that it replaces.
+  // Accounts are not replicated: a replica that got the lock of the old instance's account would be locked with it.
   await connection.query('set session sql_log_bin = 0');
   return {
     run: async (statement) => void (await connection.query(statement)),
@@ -42,7 +42,7 @@ export async function withMysql<T>(adminUrl: string, work: (session: MysqlSessio
   }
 }
 
-/** Who connects, and where. */
+/** An account, and the socket of its server. */
 export interface MysqlLogin {
   socketPath: string;
   user: string;
@@ -51,10 +51,14 @@ export interface MysqlLogin {
 
 export function loginOf(adminUrl: string): MysqlLogin {
   const { searchParams, username, password } = new URL(adminUrl);
-  return { socketPath: searchParams.get('socketPath') ?? '', user: decodeURIComponent(username), password: decodeURIComponent(password) };
+  return {
+    socketPath: searchParams.get('socketPath') ?? '',
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+  };
 }
 
-/** The URL of `root@localhost` at a socket, as {@link openMysql} takes it. */
+/** The URL of `root@localhost` at a socket, in the form that {@link openMysql} takes. */
 export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
   `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/?socketPath=${encodeURIComponent(socketPath)}`;
 
@@ -68,6 +72,8 @@ export async function findPrograms(major: Major): Promise<Programs> {
   try {
     return await findEngine(flavour, String(major));
   } catch (error) {
-    throw new DatabaseHostError('major_not_installed', `the programs of ${programsOf(major)} are not installed here`, { cause: error });
+    throw new DatabaseHostError('major_not_installed', `the programs of ${programsOf(major)} are not installed here`, {
+      cause: error,
+    });
   }
 }

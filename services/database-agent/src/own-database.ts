@@ -9,7 +9,7 @@ const name = pg.escapeIdentifier;
 const sizeSchema = z.object({ bytes: z.coerce.number() });
 const portsSchema = z.array(z.object({ port: z.int() }));
 
-/** Runs something in database `postgres` of an instance, by the platform's role. */
+/** Runs `work` in the database `postgres` of an instance, as the platform's role. */
 export async function withServer<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const { client, close } = await openSession(adminUrl, { purpose: 'admin' });
   try {
@@ -20,8 +20,8 @@ export async function withServer<T>(adminUrl: string, work: (client: pg.Client) 
 }
 
 /**
- * The customer's role and empty database, from nothing or from what an interrupted attempt has left. The role may make further roles, none with more rights than
- * its own, and enters no other database.
+ * Makes the customer's role and empty database, from nothing or from the leftovers of an interrupted attempt. The role
+ * may make further roles with no more rights than its own, and cannot enter another database.
  */
 export async function makeOwnDatabase(
   adminUrl: string,
@@ -34,17 +34,21 @@ export async function makeOwnDatabase(
     await client.query(`drop role if exists ${name(username)}`);
     const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${mayMakeRoles ? 'createrole' : 'nocreaterole'}`;
     await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
-    // A role that the customer makes is then of use to the customer at once.
+    // The customer can then use a role that it makes at once.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
-    for (const common of ['postgres', 'template1']) await client.query(`revoke connect, temporary on database ${name(common)} from public`);
-    await client.query(`create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`);
+    for (const common of ['postgres', 'template1'])
+      await client.query(`revoke connect, temporary on database ${name(common)} from public`);
+    await client.query(
+      `create database ${name(databaseName)} owner ${name(username)} template template0 encoding 'UTF8'`,
+    );
     await client.query(`revoke connect, temporary on database ${name(databaseName)} from public`);
   });
 }
 
-/** The ports of the sessions that the server has let in. Who still has to prove who it is has no role there yet. */
+/** The ports of the sessions that have logged in. A session that still has to authenticate has no role there. */
 export async function readKnownPorts(adminUrl: string): Promise<ReadonlySet<number>> {
-  const sql = 'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';
+  const sql =
+    'select client_port as port from pg_catalog.pg_stat_activity where usesysid is not null and client_port > 0';
   const rows = await withServer(adminUrl, async (client) => (await client.query(sql)).rows);
   return new Set(portsSchema.parse(rows).map(({ port }) => port));
 }
@@ -55,7 +59,7 @@ export async function endBackend(adminUrl: string, port: number): Promise<void> 
   await withServer(adminUrl, (client) => client.query(sql, [port]));
 }
 
-/** Bytes on disk; null when it does not answer. */
+/** The size on disk in bytes; null if it does not answer. */
 export async function readSize(adminUrl: string, databaseName: string): Promise<number | null> {
   try {
     return await withServer(adminUrl, async (client) => {
@@ -71,19 +75,23 @@ const existsSql = 'select from pg_catalog.pg_database where datname = $1';
 
 export interface Access {
   isOpen: boolean;
-  /** The statements that undo a lock of ours; none where there is no lock. */
+  /** The statements that undo our lock; none if there is no lock. */
   opening: readonly string[];
   /** Roles of ours that a lock leaves alone. */
   kept: readonly string[];
 }
 
-/** Customers in or out, as the record says; nothing while the database has not been made yet. */
-export async function settleAccess(adminUrl: string, databaseName: string, { isOpen, opening, kept }: Access): Promise<void> {
+/** Lets customers in or keeps them out, as the record says. Does nothing before the database was made. */
+export async function settleAccess(
+  adminUrl: string,
+  databaseName: string,
+  { isOpen, opening, kept }: Access,
+): Promise<void> {
   await withServer(adminUrl, async (client) => {
     if ((await client.query(existsSql, [databaseName])).rowCount === 0) return;
     if (!isOpen) return lockOut(client, databaseName, kept);
     if (opening.length > 0) return openDatabase(client, opening);
-    // A limit of 0 was how earlier versions locked customers out.
+    // Earlier versions locked customers out with a limit of 0.
     const { rowCount } = await client.query(`${existsSql} and datconnlimit = 0`, [databaseName]);
     if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit -1`);
   });
@@ -92,10 +100,14 @@ export async function settleAccess(adminUrl: string, databaseName: string, { isO
 export const readLimit = (adminUrl: string, databaseName: string): Promise<number> =>
   withServer(adminUrl, (client) => readConnectionLimit(client, databaseName));
 
-/** The customer's limit again, which was lifted for the time of an upgrade; one that the customer has set since stays. */
+/**
+ * Sets the customer's connection limit again, which was lifted during an upgrade, unless the customer has set another
+ * one since.
+ */
 export const restoreLimit = (adminUrl: string, databaseName: string, limit: number): Promise<void> =>
   withServer(adminUrl, async (client) => {
     if (limit < 0) return;
     const { rowCount } = await client.query(`${existsSql} and datconnlimit = -1`, [databaseName]);
-    if (rowCount === 1) await client.query(`alter database ${name(databaseName)} connection limit ${Math.trunc(limit)}`);
+    if (rowCount === 1)
+      await client.query(`alter database ${name(databaseName)} connection limit ${Math.trunc(limit)}`);
   });

@@ -10,7 +10,7 @@ import type { Cutover, Moving } from './engine';
 import type { SnapshotSession } from './held-snapshot';
 import { restoreLimit } from './own-database';
 
-/** What a stage of Postgres needs to know of a move. Never leaves the host. */
+/** The parts of a move that a stage of Postgres needs. They never leave the host. */
 export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
   oldUrl,
   targetUrl,
@@ -33,7 +33,7 @@ export class PostgresSnapshot implements SnapshotSession {
     this.stage = stage;
   }
 
-  /** By a reader of its own: a later stage ends the sessions of earlier ones, and not this one. */
+  /** It has a reader of its own, because a later stage ends the sessions of earlier ones. */
   static async prepare(move: Move): Promise<PostgresSnapshot> {
     const stage = new Stage(move, { tag: `snapshot ${move.databaseName}`, applicationName: 'drydock snapshot' });
     try {
@@ -61,7 +61,7 @@ export class PostgresSnapshot implements SnapshotSession {
   }
 }
 
-/** Everything that takes time is opened before anybody has to wait. */
+/** Opens everything that takes time before anybody has to wait. */
 export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   const { databaseName, upgrade } = moving;
   const move = postgresMove(moving);
@@ -69,7 +69,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
   let snapshot: SnapshotSession | null = null;
   try {
     const prepared = await prepareLevel(stage).catch(refuse);
-    // What a restore has replaced is not compared with it.
+    // A restore's target is not compared with the database that it replaced.
     if (upgrade.path !== 'restore') snapshot = await PostgresSnapshot.prepare(move);
     else await restoreLimit(move.targetUrl, databaseName, upgrade.connection_limit);
     const [oldServer, targetServer] = [await stage.server('old'), await stage.server('target')];
@@ -90,6 +90,7 @@ export async function openPostgresCutover(moving: Moving): Promise<Cutover> {
 }
 
 function refuse(error: unknown): never {
-  if (error instanceof UpgradeError) throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
+  if (error instanceof UpgradeError)
+    throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
   throw error;
 }

@@ -7,7 +7,15 @@ import { settleHome } from '@drydock/process/server-folder';
 import type { Engine, Moving, Purpose, Start } from './engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
 import { runJob } from './job-child';
-import { endBackend, makeOwnDatabase, readKnownPorts, readLimit, readSize, restoreLimit, settleAccess } from './own-database';
+import {
+  endBackend,
+  makeOwnDatabase,
+  readKnownPorts,
+  readLimit,
+  readSize,
+  restoreLimit,
+  settleAccess,
+} from './own-database';
 import { openPostgresCutover, PostgresSnapshot } from './postgres-cutover';
 import { compareSetup, postgresJobs } from './postgres-jobs';
 import { extensionsOf, requirePostgres } from './postgres-majors';
@@ -26,9 +34,16 @@ export const postgresEngine: Engine = {
       ssl_cert_file: ['server.crt', tls.certificate],
       ssl_key_file: ['server.key', tls.key],
     });
-    return startPostgres({ ...start, major, sessionBytes: customerSessionBytes, settings: instanceSettings(tuning), files });
+    return startPostgres({
+      ...start,
+      major,
+      sessionBytes: customerSessionBytes,
+      settings: instanceSettings(tuning),
+      files,
+    });
   },
-  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) => makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
+  makeOwnDatabase: (adminUrl, { size: _size, ...wanted }) =>
+    makeOwnDatabase(adminUrl, { ...wanted, mayMakeRoles: true }),
   readSize,
   readKnownPorts,
   endBackend,
@@ -46,10 +61,12 @@ export const postgresEngine: Engine = {
   takeBack: async ({ oldUrl, databaseName, upgrade, fence }: Omit<Moving, 'targetUrl' | 'fromMajor'>) => {
     const { secret, path, opening, connection_limit: connectionLimit } = upgrade;
     await abandonMove({ oldUrl, targetUrl: '', databaseName, path, secret, fence });
-    // While the record still knows how: a crash from here on finds the old one open by the record.
+    // This is done while the record still holds the statements: after a crash from here on, the old instance is opened
+    // from the record.
     await settleAccess(oldUrl, databaseName, { isOpen: true, opening, kept: [] });
     await restoreLimit(oldUrl, databaseName, connectionLimit);
   },
 };
 
-const rulesOf = ({ databaseName }: Purpose): string => (databaseName === null ? scratchRules : customerRules(databaseName));
+const rulesOf = ({ databaseName }: Purpose): string =>
+  databaseName === null ? scratchRules : customerRules(databaseName);

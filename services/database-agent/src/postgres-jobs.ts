@@ -7,7 +7,7 @@ import { extensionsOf, requirePostgres } from './postgres-majors';
 
 const trialNames = { database: 'restored', role: 'restorer' } as const;
 
-/** A setup that the program of Postgres takes. */
+/** Types a setup for Postgres' program. */
 const told = (setup: Setup): { setup: Setup } => ({ setup });
 
 /** Against the snapshot of this id. */
@@ -31,12 +31,17 @@ export const postgresJobs: EngineJobs = {
     }),
   load: async (moving, archive) => told({ kind: 'load_dump', move: postgresMove(moving), archive }),
   loadOnTrial: async (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) => {
-    // An ordinary role that owns the empty database fills it without TLS, and is let in by TLS too.
+    // An ordinary role that owns the empty database fills it without TLS, and may also log in with TLS.
     const { database: databaseName, role: username } = trialNames;
     const password = randomBytes(24).toString('base64url');
     await makeOwnDatabase(adminUrl, { databaseName, username, password, mayMakeRoles: false });
     const url = `postgresql://${username}:${password}@127.0.0.1:${port}/${databaseName}`;
-    return told({ kind, database_id: databaseId, scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate }, archive });
+    return told({
+      kind,
+      database_id: databaseId,
+      scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate },
+      archive,
+    });
   },
   precheck: async ({ databaseName, adminUrl: url, toMajor, trialUrl, freeBytes }) => {
     const secret = randomBytes(32).toString('hex');

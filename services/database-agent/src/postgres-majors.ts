@@ -2,7 +2,7 @@ import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import { type Major, programsOf } from '@drydock/contracts/databases/major';
 import { listExtensions } from '@drydock/postgres/server/native-postgres';
 
-/** The major, where it is one of Postgres'. Throws `major_not_installed`. */
+/** The major, if it is one of Postgres'. Throws `major_not_installed`. */
 export function requirePostgres(major: Major): number {
   if (typeof major === 'number') return major;
   throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);

@@ -41,7 +41,10 @@ async function dump(databaseId: string, replaced_by?: string) {
   const spec = { ...common, sequence: 1, created_at: new Date().toISOString(), ...(replaced_by && { replaced_by }) };
   const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink: folderSink(folder) } };
   const { manifest_mac } = await host.client.dump(databaseId, wanted, claim(1));
-  return { served: { sources: [folderSource(folder)] }, spec: { ...common, manifest_mac, source_id: databaseId, upgrade_id: upgradeId } };
+  return {
+    served: { sources: [folderSource(folder)] },
+    spec: { ...common, manifest_mac, source_id: databaseId, upgrade_id: upgradeId },
+  };
 }
 type Dumped = Awaited<ReturnType<typeof dump>>;
 
@@ -50,11 +53,14 @@ async function stage(databaseId: string, { served, spec }: Dumped, id = upgradeI
   return host.client.loadDump(databaseId, { jobId: randomUUID(), spec: { ...spec, upgrade_id: id }, served }, claim(1));
 }
 
-const textAt = async (database: DatabaseDescription): Promise<unknown> => (await runSql(customer(database), 'select text from notes'))[0];
+const textAt = async (database: DatabaseDescription): Promise<unknown> =>
+  (await runSql(customer(database), 'select text from notes'))[0];
 
 /** Whether a customer could enter an instance past the address: by TLS, straight at its port. */
 const enters = async (database: DatabaseDescription, which: 'old' | 'target'): Promise<boolean> =>
-  (await codeOf(runSql(customer({ ...database, port: findInstance(host, database.database_id, which).port }), 'select 1'))) === 'done';
+  (await codeOf(
+    runSql(customer({ ...database, port: findInstance(host, database.database_id, which).port }), 'select 1'),
+  )) === 'done';
 
 test('killed with -9 before, at and after its switch, a restore has the one that the record names serving, and nobody enters what was replaced', async () => {
   const databaseId = newDatabaseId();
@@ -62,7 +68,12 @@ test('killed with -9 before, at and after its switch, a restore has the one that
   await runSql(customer(database), "create table notes as select 'kept' as text");
   const kept = await dump(databaseId);
   await runSql(customer(database), "update notes set text = 'later'");
-  expect(await stage(databaseId, kept)).toMatchObject({ tables: 1, rows: 1, read_from: '"public"."notes"', findings: [] });
+  expect(await stage(databaseId, kept)).toMatchObject({
+    tables: 1,
+    rows: 1,
+    read_from: '"public"."notes"',
+    findings: [],
+  });
 
   for (const [point, text] of [
     ['sealed', 'later'],
@@ -90,13 +101,19 @@ test('given up before its switch a restore leaves no trace; a role that policies
   const database = await createDatabase(host.client, databaseId, 16);
   await runSql(customer(database), "create role gone login password 'the-gone-one-s-password'");
   await runSql(customer(database), "create table notes as select 'kept' as text");
-  await runSql(customer(database), 'alter table notes enable row level security; create policy p on notes to gone using (true)');
+  await runSql(
+    customer(database),
+    'alter table notes enable row level security; create policy p on notes to gone using (true)',
+  );
   const kept = await dump(databaseId);
   await runSql(customer(database), 'drop policy p on notes; drop role gone');
 
   await stage(databaseId, kept);
   await host.client.abandonUpgrade(databaseId, upgradeId, claim(1));
-  expect([(await host.client.readDatabase(databaseId)).upgrade, await textAt(database)]).toEqual([null, { text: 'kept' }]);
+  expect([(await host.client.readDatabase(databaseId)).upgrade, await textAt(database)]).toEqual([
+    null,
+    { text: 'kept' },
+  ]);
   await runSql(customer(database), 'create table more ()');
 
   await stage(databaseId, kept);

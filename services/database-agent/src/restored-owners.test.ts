@@ -8,7 +8,16 @@ import path from 'node:path';
 import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
 import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
 import { runSql } from '@drydock/postgres/testing/run-sql';
-import { claim, clearHost, createDatabase, customer, newDatabaseId, newHostFolder, spawnHost, type TestHost } from '../test/host';
+import {
+  claim,
+  clearHost,
+  createDatabase,
+  customer,
+  newDatabaseId,
+  newHostFolder,
+  spawnHost,
+  type TestHost,
+} from '../test/host';
 
 let host: TestHost;
 beforeAll(async () => {
@@ -27,7 +36,11 @@ test('a SECURITY DEFINER function of a role that may not read a table may not re
     create function peek() returns text language sql security definer as 'select word from public.secrets'`);
   const archiveId = randomUUID();
   const folder = path.join(path.dirname(host.folder.databasesDir), archiveId);
-  const common = { org_id: 'org', archive_id: archiveId, keys: encodeKeys(deriveKeys(randomBytes(32), randomBytes(16), archiveId)) };
+  const common = {
+    org_id: 'org',
+    archive_id: archiveId,
+    keys: encodeKeys(deriveKeys(randomBytes(32), randomBytes(16), archiveId)),
+  };
   const spec = { ...common, sequence: 1, created_at: new Date().toISOString() };
   const kept = { jobId: randomUUID(), spec, served: { sources: [], sink: folderSink(folder) } };
   const { manifest_mac } = await host.client.dump(databaseId, kept, claim(1));

@@ -13,7 +13,10 @@ export interface ScratchAccess {
   caCertificate: string;
 }
 
-/** Instances that live for one proof of a backup. The record does not know them: what a crash leaves is cleared at the next start. */
+/**
+ * Instances for the proof of a backup. The record does not know them, so the next start removes the leftovers of a
+ * crash.
+ */
 export class Scratches {
   private readonly folder: DatabaseFolder;
   private readonly around: Surroundings;
@@ -24,7 +27,7 @@ export class Scratches {
     this.around = around;
   }
 
-  /** The same id again begins again from empty. */
+  /** A second call with the same id begins again with an empty instance. */
   async make(scratchId: string, major: Major): Promise<ScratchAccess> {
     return { ...(await this.start(scratchId, major)), caCertificate: this.around.tls.authority };
   }

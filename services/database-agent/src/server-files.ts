@@ -3,8 +3,8 @@ import path from 'node:path';
 import { serverAccount } from '@drydock/process/unprivileged';
 
 /**
- * Writes the files that a server reads beside its data, such as its certificate, where its account can read them. They are written for every start afresh. Resolves with the path
- * of each, by the name of its setting.
+ * Writes the files that a server reads besides its data, such as its certificate, where its account can read them, anew
+ * for every start. Resolves with the path of each, by the name of its setting.
  */
 export function writeServerFiles<Setting extends string>(
   home: string,

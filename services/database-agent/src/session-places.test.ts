@@ -8,7 +8,7 @@ interface Server {
   places: SessionPlaces;
   /** Ports of those that have logged in. */
   known: Set<number>;
-  /** Who is here, and who has been ended, by names. */
+  /** The names of the sessions that are here, and of those that were ended. */
   here: string[];
   ended: string[];
   come: (origin: string, name: string) => void;
@@ -30,7 +30,11 @@ function serverOf(size: number, graceMs: number): Server {
         {
           origin,
           enter: () => {
-            const occupant: Occupant = { origin, port: server.here.length + server.ended.length + 1, end: () => end(name) };
+            const occupant: Occupant = {
+              origin,
+              port: server.here.length + server.ended.length + 1,
+              end: () => end(name),
+            };
             server.here.push(name);
             leaves.set(name, places.add(occupant));
           },

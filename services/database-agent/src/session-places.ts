@@ -1,8 +1,10 @@
-/** A session with the server that serves: it has its place until its backend has ended. */
+/** A session of the serving server: it keeps its place until its backend has ended. */
 export interface Occupant {
   /** The address that its client comes from. */
   readonly origin: string;
-  /** Our own port towards the server, by which that knows the session. Undefined until it is connected. */
+  /**
+   * Our port of the connection to the server, by which the server knows the session. Undefined until it is connected.
+   */
   readonly port: number | undefined;
   /** Begins to end it. */
   end: () => void;
@@ -14,30 +16,33 @@ interface Waiter {
 }
 
 export interface SessionPlacesOptions {
-  /** How many sessions there may be as long as one of them has not logged in. */
+  /** The number of sessions allowed while one of them has not logged in. */
   places: () => number;
-  /** How long a session may take to log in before another one from its own address may have its place, in milliseconds. */
+  /**
+   * How long a session may take to log in before another one from the same address may take its place, in milliseconds.
+   */
   graceMs: number;
   /** The ports of the sessions that the server has let in. */
   readKnownPorts: () => Promise<ReadonlySet<number>>;
 }
 
-/** From one look to the next, in milliseconds. */
+/** The pause between two looks, in milliseconds. */
 const againMs = 100;
 
 /**
- * The places of a server whose sessions we cannot read: only the server knows who has logged in. It is asked when all places are taken. Then the oldest session that
- * has not logged in ends, of the address that has most of these. So nobody keeps others out who does not log in. When all have logged in, one more is let through at a
- * time, and the server itself refuses it.
+ * Shares the places of a server whose sessions we cannot read: only the server knows who has logged in, and it is asked
+ * when all places are taken. Then the oldest session that has not logged in is ended, of the address with most such
+ * sessions. So nobody can keep others out without logging in. If all have logged in, one more session at a time is let
+ * through, and the server itself refuses it.
  */
 export class SessionPlaces {
   private readonly options: SessionPlacesOptions;
-  /** With the time of their coming, on the process' clock; the oldest first. */
+  /** The sessions with the times of their arrival, on the process's clock, the oldest first. */
   private readonly here = new Map<Occupant, number>();
   private readonly leaving = new Set<Occupant>();
-  /** By the client, in the order of their coming. */
+  /** The waiting clients, in the order of their arrival. */
   private readonly waiting = new Map<object, Waiter>();
-  /** The ports that had logged in at the last look. */
+  /** The ports that were logged in at the last look. */
   private known: ReadonlySet<number> = new Set();
   private isLooking = false;
   private later: NodeJS.Timeout | undefined;
@@ -46,18 +51,18 @@ export class SessionPlaces {
     this.options = options;
   }
 
-  /** Calls `enter` when there is a place, which is taken by `add` at once. */
+  /** Calls `enter` when there is a place; it must call `add` at once. */
   wait(client: object, waiter: Waiter): void {
     this.waiting.set(client, waiter);
     this.goOn();
   }
 
-  /** The client has gone. Harmless when it does not wait. */
+  /** Removes a client that has gone. Does nothing if it was not waiting. */
   forget(client: object): void {
     this.waiting.delete(client);
   }
 
-  /** Gives a place. What this returns gives it back, once the backend has ended. */
+  /** Takes a place. The returned function gives it back, once the backend has ended. */
   add(occupant: Occupant): () => void {
     this.here.set(occupant, performance.now());
     return () => {
@@ -89,7 +94,8 @@ export class SessionPlaces {
     const asked = [...this.here.keys()];
     const known = await this.options.readKnownPorts().catch(() => null);
     this.isLooking = false;
-    // A session that cannot be looked up now is kept: the server itself ends whoever takes too long to log in.
+    // If the server cannot be asked now, all sessions are kept: the server itself ends those that take too long to log
+    // in.
     if (known !== null) {
       this.known = known;
       this.makeRoom(new Set(asked));
@@ -100,7 +106,7 @@ export class SessionPlaces {
     }, againMs);
   }
 
-  /** Nobody is judged who came after the server was asked. */
+  /** Only sessions that were here before the server was asked can be ended. */
   private makeRoom(asked: ReadonlySet<Occupant>): void {
     const strangers = [...this.here.keys()].filter((occupant) => this.isStranger(occupant));
     if (strangers.length === 0) {
@@ -116,7 +122,7 @@ export class SessionPlaces {
     }
   }
 
-  /** Undefined while the one whose turn it is may still log in, and the waiter's address has its share. */
+  /** The session to end. Undefined while it may still log in, and if the waiter's address has its share already. */
   private victimOf(strangers: readonly Occupant[], waiter: Waiter): Occupant | undefined {
     const counts = countOrigins(strangers);
     const most = Math.max(...counts.values());
@@ -126,10 +132,15 @@ export class SessionPlaces {
     return hereForMs >= this.options.graceMs ? victim : undefined;
   }
 
-  /** Who waits, in the order of their turns: those first whose address has fewest sessions that have not logged in. */
+  /**
+   * Those who wait, in the order of their turns: first those whose address has the fewest sessions that have not logged
+   * in.
+   */
   private queue(): [client: object, waiter: Waiter][] {
     const counts = countOrigins([...this.here.keys()].filter((occupant) => this.isStranger(occupant)));
-    return [...this.waiting].sort(([, one], [, other]) => (counts.get(one.origin) ?? 0) - (counts.get(other.origin) ?? 0));
+    return [...this.waiting].sort(
+      ([, one], [, other]) => (counts.get(one.origin) ?? 0) - (counts.get(other.origin) ?? 0),
+    );
   }
 
   private isStranger({ port }: Occupant): boolean {

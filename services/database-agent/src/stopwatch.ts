@@ -1,4 +1,4 @@
-/** How long each part of something took, in whole milliseconds: the log of a cutover names what made it long. */
+/** Measures the parts of a process in whole milliseconds: the log of a cutover shows which of them was slow. */
 export class Stopwatch {
   readonly laps: Record<string, number> = {};
   private readonly startedMs = performance.now();

@@ -63,10 +63,15 @@ const startWriter = async (): Promise<SteadyWriter> => {
 };
 
 const readIds = async (): Promise<number[]> =>
-  (await runSql<{ id: string }>(customer(database), "select id from written where writer = 'w'")).map(({ id }) => Number(id));
+  (await runSql<{ id: string }>(customer(database), "select id from written where writer = 'w'")).map(({ id }) =>
+    Number(id),
+  );
 
 const majorAt = async (): Promise<number> => {
-  const [row] = await runSql<{ major: number }>(customer(database), "select current_setting('server_version_num')::int / 10000 as major");
+  const [row] = await runSql<{ major: number }>(
+    customer(database),
+    "select current_setting('server_version_num')::int / 10000 as major",
+  );
   return row?.major ?? 0;
 };
 
@@ -146,17 +151,24 @@ test('offline, who connects waits until the new version has everything; also whe
   const writtenBefore = writer.written;
   await killHost(host);
   host = await spawnHost(host.folder);
-  expect((await host.client.readDatabase(databaseId)).upgrade).toMatchObject({ are_writes_blocked: true, phase: 'prepared' });
+  expect((await host.client.readDatabase(databaseId)).upgrade).toMatchObject({
+    are_writes_blocked: true,
+    phase: 'prepared',
+  });
   expect(writer.written).toBe(writtenBefore);
   await host.client.cutover(databaseId, upgradeId, claim(1));
   expect(await compare(host.client, databaseId)).toMatchObject({ outcome: 'equal' });
   await expectNothingLost(writer, readIds);
-  await expect(host.client.abandonUpgrade(databaseId, upgradeId, claim(1))).rejects.toMatchObject({ code: 'already_switched' });
+  await expect(host.client.abandonUpgrade(databaseId, upgradeId, claim(1))).rejects.toMatchObject({
+    code: 'already_switched',
+  });
 });
 
 test('two upgrades within a day: the old instance of the first is kept like that of the second, and goes with it', async () => {
   const instances = (): string[] => {
-    const record = JSON.parse(readFileSync(path.join(host.folder.databasesDir, 'live', databaseId, 'record.json'), 'utf8'));
+    const record = JSON.parse(
+      readFileSync(path.join(host.folder.databasesDir, 'live', databaseId, 'record.json'), 'utf8'),
+    );
     return record.instances.map(({ major }: { major: number }) => major);
   };
   for (const [id, major] of [
@@ -170,5 +182,9 @@ test('two upgrades within a day: the old instance of the first is kept like that
   }
   expect(instances()).toEqual([16, 17, 18]);
   for (let again = 0; again < 2; again += 1) await host.client.retireOld(databaseId, 'second', claim(1));
-  expect([instances(), (await host.client.readDatabase(databaseId)).upgrade, await majorAt()]).toEqual([[18], null, 18]);
+  expect([instances(), (await host.client.readDatabase(databaseId)).upgrade, await majorAt()]).toEqual([
+    [18],
+    null,
+    18,
+  ]);
 });

@@ -7,12 +7,13 @@ import { engineOf } from './instance';
 import { Stopwatch } from './stopwatch';
 import { movingOf } from './upgrade-changes';
 
-/** More moves than a database has while anybody could still ask for one of them. */
+/** More moves than a database has while anybody could still ask about one of them. */
 const switchedMax = 100;
 
 /**
- * The cutover. Before the record is written the old instance serves, whatever fails; once it is on disk the new one does. Nobody may write from the lock on the old to the
- * opening of the new. Again after success it answers the same. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
+ * The cutover. Until the record is on disk the old instance serves, whatever fails; from then on the new one does.
+ * Nobody may write between the lock of the old one and the opening of the new one. A repeat after success gives the
+ * same answer. Throws `not_caught_up`, `instance_down`, `unknown_upgrade`.
  */
 export async function switchOver(database: HostedDatabase, upgradeId: string, fence: string): Promise<CutoverAnswer> {
   if (database.isOver(upgradeId)) return { writes_blocked_ms: 0 };
@@ -20,7 +21,8 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   if (upgrade.phase !== 'prepared') return { writes_blocked_ms: upgrade.writes_blocked_ms ?? 0 };
   const cutover = await engineOf(database.serving.major).openCutover(await movingOf(database, upgradeId, fence));
   try {
-    // On disk before it is needed. While the offline path has customers locked out, it is there already.
+    // The statements are on disk before they are needed. If the offline path has locked customers out, they are there
+    // already.
     if (!upgrade.are_writes_blocked) await database.saveUpgrade({ opening: await cutover.readOpening() });
     const writesBlockedMs = await pause(database, cutover);
     await database.saveUpgrade({ writes_blocked_ms: writesBlockedMs, opening: [] });
@@ -31,11 +33,11 @@ export async function switchOver(database: HostedDatabase, upgradeId: string, fe
   }
 }
 
-/** Returns the milliseconds in which nobody could write. */
+/** Switches, and returns the milliseconds in which nobody could write. */
 async function pause(database: HostedDatabase, cutover: Cutover): Promise<number> {
   const { endpoint, record } = database;
   const upgrade = requireRecorded(database);
-  // Who may enter a restored database came with its backup.
+  // The rights to enter a restored database came with its backup.
   const opening = upgrade.path === 'restore' ? [] : upgrade.opening;
   database.isCutting = true;
   endpoint.hold();
@@ -80,11 +82,11 @@ function requireRecorded({ record }: HostedDatabase): UpgradeRecord {
   return record.upgrade;
 }
 
-/** The record says who serves, the old one or the new one; whichever it is, customers are let in there. */
+/** Lets customers in again on the instance that the record names, the old one or the new one. */
 async function recover(database: HostedDatabase, upgrade: UpgradeRecord, error: unknown): Promise<never> {
   database.isCutting = false;
   if (database.record.serving === upgrade.old) await database.snapshot.drop();
-  // One that is down is settled when it comes up again.
+  // If the instance is down, its next start does this.
   const { adminUrl, isUp } = database.serving;
   if (isUp && adminUrl !== null)
     await database

@@ -9,10 +9,10 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const dayMs = 24 * 3600 * 1000;
 const authorityDays = 3650;
 const serverDays = 825;
-/** A certificate is made anew at a start within so many days of its end. */
+/** A certificate is renewed at a start within so many days of its end. */
 const renewDays = 90;
 
-/** What an instance shows to its customers, in PEM, and the authority by which they can tell that it is ours. */
+/** The certificate that an instance shows its customers, and the authority that signed it, in PEM. */
 export interface TlsMaterial {
   authority: string;
   certificate: string;
@@ -29,7 +29,8 @@ const keyOfPem = (pem: string): Promise<webcrypto.CryptoKey> => {
   return webcrypto.subtle.importKey('pkcs8', der, algorithm, true, ['sign']);
 };
 
-const makeKeys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+const makeKeys = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 const validFor = (now: Date, days: number) => ({
   notBefore: new Date(now.getTime() - dayMs),
   notAfter: new Date(now.getTime() + days * dayMs),
@@ -81,7 +82,7 @@ async function makeServer(
   return { certificate: certificate.toString('pem'), key: await pemOfKey(keys.privateKey) };
 }
 
-/** A pair of files, the certificate last: it counts only with its key. */
+/** Writes a pair of files, the certificate last: it counts only with its key. */
 async function keepPair(
   folder: string,
   name: string,
@@ -98,10 +99,14 @@ async function keepPair(
 }
 
 /**
- * The private authority of this host, made once, and a certificate of its for the names by which customers come. Node itself makes no certificates. The authority's key
- * never leaves the folder; instances get the server's pair.
+ * Opens the private authority of this host, made once, and a certificate of its for the names that customers use. Node
+ * itself cannot make certificates. The authority's key never leaves the folder; instances get the server's pair.
  */
-export async function openTlsAuthority(databasesDir: string, names: readonly string[], now: Date): Promise<TlsMaterial> {
+export async function openTlsAuthority(
+  databasesDir: string,
+  names: readonly string[],
+  now: Date,
+): Promise<TlsMaterial> {
   x509.cryptoProvider.set(webcrypto);
   const folder = path.join(databasesDir, 'tls');
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -114,10 +119,13 @@ export async function openTlsAuthority(databasesDir: string, names: readonly str
   );
   const isGood = (pem: string): boolean => {
     const parsed = new x509.X509Certificate(pem);
-    const covered = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map(({ value }) => value) ?? [];
+    const covered =
+      parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map(({ value }) => value) ?? [];
     const isFresh = parsed.notAfter.getTime() - now.getTime() > renewDays * dayMs;
     return (
-      isFresh && names.every((name) => covered.includes(name)) && parsed.issuer === new x509.X509Certificate(authority.certificate).subject
+      isFresh &&
+      names.every((name) => covered.includes(name)) &&
+      parsed.issuer === new x509.X509Certificate(authority.certificate).subject
     );
   };
   const server = await keepPair(folder, 'server', () => makeServer(now, names, authority), isGood);

@@ -21,7 +21,11 @@ it('an undecided comparison says what an earlier one found to differ, until one 
   const compare = (compared: UpgradeComparison) => remembering(database, 'u', compared);
   expect(await compare(answer('undecided', ['a']))).toMatchObject({ outcome: 'undecided', differed: [] });
   await compare(answer('different', ['b']));
-  expect(await compare(answer('undecided', ['a']))).toMatchObject({ outcome: 'undecided', names: ['a'], differed: ['b'] });
+  expect(await compare(answer('undecided', ['a']))).toMatchObject({
+    outcome: 'undecided',
+    names: ['a'],
+    differed: ['b'],
+  });
   await compare(answer('equal'));
   expect(await compare(answer('undecided', ['a']))).toMatchObject({ differed: [] });
 });

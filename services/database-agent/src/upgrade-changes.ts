@@ -9,7 +9,10 @@ import { engineOf } from './instance';
 import { settleAccess } from './own-database';
 import { postgresMove } from './postgres-cutover';
 
-/** An empty instance of the new major beside the one that serves. Throws `upgrade_mismatch` while another upgrade is under way. */
+/**
+ * Makes an empty instance of the new major beside the serving one. Throws `upgrade_mismatch` while another upgrade is
+ * under way.
+ */
 export async function prepareTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
   await engineOf(wanted.to_major).assertInstalled(wanted.to_major);
   if (database.isOver(wanted.upgrade_id)) return;
@@ -21,12 +24,13 @@ export async function prepareTarget(database: HostedDatabase, wanted: PrepareTar
   if (phase === 'prepared') await database.instanceOf(target).start();
 }
 
-/** In the record before there is a file of it, so that a crash leaves nothing that nobody knows of. */
+/** Records the target before its first file is written, so that a crash leaves nothing unknown. */
 async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Promise<void> {
   const { record, around } = database;
   const connectionLimit = await database.engine.readLimit(database.requireUrl(record.serving), record.database_name);
   const target = await newInstance(wanted.to_major, around);
-  const earlier = record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
+  const earlier =
+    record.upgrade === null ? [] : [{ upgrade_id: record.upgrade.upgrade_id, instance_id: record.upgrade.old }];
   await database.save({
     instances: [...record.instances, target],
     kept: [...record.kept, ...earlier],
@@ -50,7 +54,7 @@ async function recordTarget(database: HostedDatabase, wanted: PrepareTarget): Pr
 
 const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** What a cutover or a stage needs. Never leaves the host. */
+/** The parts of a database's move that a cutover or a stage needs. They never leave the host. */
 export async function movingOf(database: HostedDatabase, upgradeId: string, fence: string): Promise<Moving> {
   const { old, target, phase, secret } = database.requireUpgrade(upgradeId);
   // An earlier version of this host began this upgrade.
@@ -67,7 +71,8 @@ export async function movingOf(database: HostedDatabase, upgradeId: string, fenc
 }
 
 /**
- * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is through or given up. It is recorded on disk first.
+ * Blocks writes on the offline path: sessions end and new ones wait until the upgrade is finished or given up. The
+ * block is recorded on disk first.
  */
 export async function blockWrites(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
@@ -90,7 +95,7 @@ export async function blockWrites(database: HostedDatabase, upgradeId: string, f
   }
 }
 
-/** What was found to differ is kept: a comparison that has lost its snapshot since does not know it any more. */
+/** Keeps the names that differed: after the loss of the snapshot, a later comparison could not find them again. */
 export async function remembering(
   database: Pick<HostedDatabase, 'requireUpgrade' | 'saveUpgrade'>,
   upgradeId: string,
@@ -103,7 +108,7 @@ export async function remembering(
   return compared;
 }
 
-/** After the comparison: the old instance rests, frozen and stopped. Throws `upgrade_mismatch` before the switch. */
+/** Freezes and stops the old instance after the comparison. Throws `upgrade_mismatch` before the switch. */
 export async function restOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   if (database.isOver(upgradeId)) return;
   const { phase, old } = database.requireUpgrade(upgradeId);
@@ -114,13 +119,14 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 }
 
 /**
- * Removes a kept old instance, and with that of the last upgrade whatever earlier ones have left. One that has gone is no error; throws `upgrade_mismatch`
- * while it is still needed.
+ * Removes a kept old instance. Retiring the newest upgrade's also removes those of earlier ones. One that is gone is no
+ * error; throws `upgrade_mismatch` while it is still needed.
  */
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;
   const last = record.upgrade?.upgrade_id === upgradeId ? record.upgrade : null;
-  if (last !== null && last.phase !== 'finished') throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
+  if (last !== null && last.phase !== 'finished')
+    throw new DatabaseHostError('upgrade_mismatch', 'the upgrade has not finished');
   const retired = record.kept.filter((kept) => last !== null || kept.upgrade_id === upgradeId);
   const gone = [...retired.map(({ instance_id }) => instance_id), ...(last === null ? [] : [last.old])];
   for (const instanceId of gone) await database.instanceOf(instanceId).stop();
@@ -132,19 +138,27 @@ export async function retireOld(database: HostedDatabase, upgradeId: string): Pr
   for (const instanceId of gone) await database.removeInstance(instanceId);
 }
 
-/** The database as it was before the upgrade. One that is not there is no error; throws `already_switched` behind the point of no return. */
+/**
+ * Restores the state before the upgrade. An upgrade that does not exist is no error; throws `already_switched` after
+ * the point of no return.
+ */
 export async function abandonUpgrade(database: HostedDatabase, upgradeId: string, fence: string): Promise<void> {
   const { record } = database;
   const { upgrade } = record;
-  if (database.isOver(upgradeId)) throw new DatabaseHostError('already_switched', 'the database was switched over long ago');
+  if (database.isOver(upgradeId))
+    throw new DatabaseHostError('already_switched', 'the database was switched over long ago');
   if (upgrade?.upgrade_id !== upgradeId) return;
-  if (upgrade.phase !== 'prepared') throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
+  if (upgrade.phase !== 'prepared')
+    throw new DatabaseHostError('already_switched', `the database runs ${upgrade.to_major} already`);
   const oldUrl = database.requireUrl(upgrade.old);
-  // It follows the old one, which could not let go of it otherwise.
+  // The target replicates from the old instance, which cannot end the replication while the target runs.
   await database.instanceOf(upgrade.target).stop();
   const { database_name: databaseName, username } = record;
   await database.engine.takeBack({ oldUrl, databaseName, username, upgrade, fence });
-  await database.save({ upgrade: null, instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target) });
+  await database.save({
+    upgrade: null,
+    instances: record.instances.filter(({ instance_id }) => instance_id !== upgrade.target),
+  });
   database.endpoint.release();
   await database.removeInstance(upgrade.target);
 }

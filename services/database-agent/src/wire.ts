@@ -2,7 +2,7 @@ import type { Verdict } from '@drydock/agent/host/database-address';
 import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
 import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
 
-/** What a client said first, in the clear. */
+/** The first, unencrypted message of a client. */
 export interface Greeting {
   kind: 'session' | 'cancel' | 'plain';
   first: Buffer;
@@ -10,18 +10,21 @@ export interface Greeting {
 
 /** How the clients of an engine begin. TLS and passwords end at the engine itself. */
 export interface Wire {
-  /** What becomes of a client by what it has said so far. With nothing said a verdict is due at once where the server speaks first. */
+  /**
+   * Decides about a client by its first bytes. If the server speaks first, it is called with none and must decide at
+   * once.
+   */
   judge: (first: Buffer) => Verdict<Greeting>;
-  /** Told to a client without TLS, which every client shows to its user. */
+  /** The message for a client without TLS, which every client shows to its user. */
   plain: Buffer;
-  /** Told to a client that has waited too long for a server. */
+  /** The message for a client that has waited too long for a server. */
   late: Buffer;
 }
 
 const plainMessage = 'this database is reached by TLS only';
 const lateMessage = 'the database is being moved to another version or restarted; try again in a moment';
 
-/** First byte of a TLS handshake that begins without asking (`sslnegotiation=direct`). */
+/** The first byte of a client that begins with a TLS handshake (`sslnegotiation=direct`). */
 const tlsHandshake = 0x16;
 
 export const postgresWire: Wire = {
@@ -30,7 +33,9 @@ export const postgresWire: Wire = {
   late: writeFatal('57P03', lateMessage),
 };
 
-/** Cancels are never encrypted by most clients and carry no secret but their own key; everything else must ask for TLS first. */
+/**
+ * Most clients never encrypt cancels, which carry no secret but their own key; everything else must ask for TLS first.
+ */
 function judgePostgres(first: Buffer): Verdict<Greeting> {
   if (first[0] === tlsHandshake) return { kind: 'session', first };
   const said = readFirstPacket(first);
@@ -39,7 +44,7 @@ function judgePostgres(first: Buffer): Verdict<Greeting> {
   return said.kind === 'cancel' ? { kind: 'cancel', first } : said.kind;
 }
 
-/** The server greets first, and refuses a client without TLS itself, before it has heard a password. */
+/** The server sends the first message. It refuses a client without TLS itself, before it gets a password. */
 export const mysqlWire: Wire = {
   judge: (first) => ({ kind: 'session', first }),
   plain: writeMysqlError(3159, plainMessage),

@@ -58,7 +58,10 @@ export async function spawnHost(folder: HostFolder): Promise<TestHost> {
   };
   const child = spawn(process.execPath, [serverFile], { env, stdio: ['ignore', 'inherit', 'inherit'] });
   const url = `http://127.0.0.1:${folder.controlPort}`;
-  await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 120_000 });
+  await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, {
+    what: 'the host',
+    timeoutMs: 120_000,
+  });
   if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
   return { child, folder, client: createDatabaseHostClient({ url, secret: folder.secret }) };
 }
@@ -81,7 +84,11 @@ export async function clearHost({ child, client, folder }: TestHost): Promise<vo
   await rm(path.dirname(folder.databasesDir), { recursive: true, force: true });
 }
 
-export async function createDatabase(client: DatabaseHostClient, databaseId: string, major: Major): Promise<DatabaseDescription> {
+export async function createDatabase(
+  client: DatabaseHostClient,
+  databaseId: string,
+  major: Major,
+): Promise<DatabaseDescription> {
   const size = { vcpu: 1, ram_gb: 1, storage_gb: 10 };
   const named = { database_name: 'shop', username: 'shop_owner', password: ownerPassword };
   return client.ensureDatabase(databaseId, { mode: 'live', major, ...named, size }, claim(1));
@@ -90,7 +97,10 @@ export async function createDatabase(client: DatabaseHostClient, databaseId: str
 type Addressed = Pick<DatabaseDescription, 'host' | 'port' | 'ca_certificate'>;
 
 /** As a customer connects: through the address, by TLS that checks the certificate. */
-export const customer = ({ host, port, ca_certificate: ca }: Addressed, change: pg.ClientConfig = {}): pg.ClientConfig => ({
+export const customer = (
+  { host, port, ca_certificate: ca }: Addressed,
+  change: pg.ClientConfig = {},
+): pg.ClientConfig => ({
   host,
   port,
   database: 'shop',
@@ -119,7 +129,11 @@ export interface InstanceFound {
 }
 
 /** One instance of a database as the host's own files have it; no call tells its password. */
-export function findInstance(host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): InstanceFound {
+export function findInstance(
+  host: Pick<TestHost, 'folder'>,
+  databaseId: string,
+  which?: 'old' | 'target',
+): InstanceFound {
   const { major, port, folder } = instanceOf(host, databaseId, which);
   const { dataDir, passwordFile } = settlePostgresFolder(folder, requirePostgres(major));
   const password = readFileSync(passwordFile, 'utf8').trim();
@@ -130,10 +144,17 @@ export function findInstance(host: Pick<TestHost, 'folder'>, databaseId: string,
 export const instanceFolder = (host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): string =>
   instanceOf(host, databaseId, which).folder;
 
-function instanceOf(host: Pick<TestHost, 'folder'>, databaseId: string, which?: 'old' | 'target'): InstanceRecord & { folder: string } {
+function instanceOf(
+  host: Pick<TestHost, 'folder'>,
+  databaseId: string,
+  which?: 'old' | 'target',
+): InstanceRecord & { folder: string } {
   const record = readRecord(host, databaseId);
   const id = which === undefined ? record.serving : record.upgrade?.[which];
   const instance = record.instances.find(({ instance_id }) => instance_id === id);
   if (instance === undefined) throw new Error('there is no such instance');
-  return { ...instance, folder: new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id) };
+  return {
+    ...instance,
+    folder: new DatabaseFolder(host.folder.databasesDir, 'live', databaseId).instanceFolder(instance.instance_id),
+  };
 }

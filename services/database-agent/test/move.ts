@@ -18,11 +18,16 @@ export const upgradeId = 'upgrade-1';
 export const writerPassword = 'the-writer-s-password';
 
 /** A Postgres 16 with realistic data, small. */
-export async function createFilled(client: DatabaseHostClient, databaseId: string, bytes = 2e6): Promise<DatabaseDescription> {
+export async function createFilled(
+  client: DatabaseHostClient,
+  databaseId: string,
+  bytes = 2e6,
+): Promise<DatabaseDescription> {
   const database = await createDatabase(client, databaseId, 16);
   const session = new pg.Client(customer(database));
   await session.connect();
-  for (const statement of [...realisticDatabase({ bytes, password: writerPassword }), writerTableSql]) await session.query(statement);
+  for (const statement of [...realisticDatabase({ bytes, password: writerPassword }), writerTableSql])
+    await session.query(statement);
   await session.end();
   return database;
 }
@@ -30,8 +35,13 @@ export async function createFilled(client: DatabaseHostClient, databaseId: strin
 export const stages = ['copy_schema', 'copy_data', 'catch_up'] as const;
 type Stage = (typeof stages)[number] | 'finish';
 
-export const runStage = (client: DatabaseHostClient, databaseId: string, stage: Stage, fence = 1, id = upgradeId): Promise<void> =>
-  client.runStage(databaseId, { jobId: randomUUID(), upgradeId: id, stage }, claim(fence));
+export const runStage = (
+  client: DatabaseHostClient,
+  databaseId: string,
+  stage: Stage,
+  fence = 1,
+  id = upgradeId,
+): Promise<void> => client.runStage(databaseId, { jobId: randomUUID(), upgradeId: id, stage }, claim(fence));
 
 export const compare = (client: DatabaseHostClient, databaseId: string, fence = 1) =>
   client.compare(databaseId, { jobId: randomUUID(), upgradeId }, claim(fence));
@@ -59,10 +69,14 @@ export async function killInCutover(host: TestHost, databaseId: string, point: s
 }
 
 /**
- * Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host stands still there, kills an instance.
- * Resolves with what became of that cutover.
+ * Asks for the cutover until it comes to its pause (an instance that was killed may not be back) and, while the host
+ * stands still there, kills an instance. Resolves with what became of that cutover.
  */
-export async function cutOverWhileKilling(host: TestHost, databaseId: string, kill: () => void): Promise<'done' | 'refused'> {
+export async function cutOverWhileKilling(
+  host: TestHost,
+  databaseId: string,
+  kill: () => void,
+): Promise<'done' | 'refused'> {
   const token = path.join(host.folder.faultsDir, 'database_host.cutover.sealed@delay');
   await writeFile(token, '');
   const cutOver = async (): Promise<'done' | 'refused'> => {

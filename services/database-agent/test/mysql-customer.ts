@@ -6,7 +6,10 @@ import mysql, { type Connection } from 'mysql2/promise';
 import { instanceFolder, ownerPassword, type TestHost } from './host';
 
 /** As a customer of MariaDB connects: through the address, by TLS that checks the certificate. */
-export async function connectCustomer({ host, port, ca_certificate: ca }: DatabaseDescription, change: object = {}): Promise<Connection> {
+export async function connectCustomer(
+  { host, port, ca_certificate: ca }: DatabaseDescription,
+  change: object = {},
+): Promise<Connection> {
   const login = { user: 'shop_owner', password: ownerPassword, database: 'shop' };
   const client = await mysql.createConnection({ host, port, ...login, ssl: { ca }, connectTimeout: 30_000, ...change });
   client.on('error', () => undefined);

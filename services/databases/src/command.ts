@@ -1,5 +1,5 @@
-// node services/databases/dist/command.js parked | retry ID | abandon ID
-// The workflows that wait for staff, of all organisations: listed, retried, or abandoned.
+// Usage: node services/databases/dist/command.js parked | retry ID | abandon ID
+// Lists, retries or abandons the workflows of all organisations that wait for staff.
 import { runStaffCommand } from '@drydock/workflow/http/staff-command';
 import { readCommandConfig } from './config';
 import { abandoned } from './upgrades/abandoned';

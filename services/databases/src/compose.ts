@@ -20,14 +20,18 @@ import { workflows } from './workflows';
 const serviceName = 'databases';
 
 /** Databases whose creation failed and deleted ones do not count. */
-const databasesCounted = "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
+const databasesCounted =
+  "FROM managed_databases WHERE org_id = $1::uuid AND mode = $2::text::mode AND status NOT IN ('failed', 'deleted')";
 
-/** The process that answers: it looks at the world through readers and writes to its own database only. */
+/** The process that answers requests: it reads the outside world, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const connected = connectWorkflows(foundation, config, serviceName);
-  const host = createDatabaseHostReaderClient({ url: config.DATABASE_HOST_URL, secret: config.DATABASE_HOST_READER_SECRET });
+  const host = createDatabaseHostReaderClient({
+    url: config.DATABASE_HOST_URL,
+    secret: config.DATABASE_HOST_READER_SECRET,
+  });
   lifetime.onClose('database-host', () => host.close());
   const context = {
     database,

@@ -13,7 +13,9 @@ import { z } from 'zod';
 
 const hostFields = { DATABASE_HOST_URL: urlField('Where the database-host process takes control calls') };
 
-/** The API opens no archive and has no key to one; it asks the host, which takes no change by its secret. */
+/**
+ * The API opens no archive and has no key to one. With its secret it can ask the host, which accepts no change with it.
+ */
 export const serverShape = {
   ...serviceFields('databases'),
   ...apiFields,
@@ -48,20 +50,32 @@ export const workerShape = {
     .min(1)
     .default(4)
     .meta({ description: 'Workflows of one organisation that a worker carries at once; twice as many for several' }),
-  OLD_INSTANCE_HOURS: z.coerce.number().min(0).default(24).meta({ description: 'How long the old instance is kept after an upgrade' }),
+  OLD_INSTANCE_HOURS: z.coerce
+    .number()
+    .min(0)
+    .default(24)
+    .meta({ description: 'How long the old instance is kept after an upgrade' }),
   VERIFY_RESTORE_DAYS: z.coerce
     .number()
     .positive()
     .default(7)
     .meta({ description: "How often a database's newest backup is restored to prove it" }),
-  SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox database called slow takes' }),
+  SANDBOX_SLOW_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(30_000)
+    .meta({ description: 'How long a sandbox database called slow takes' }),
 };
 
 export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
-export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
-export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+export const readServerConfig = (environment: Environment = process.env): ServerConfig =>
+  readConfig(serverShape, environment);
+export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
+  readConfig(workerShape, environment);
 
 /** A command beside the database needs nothing else. */
-export const readCommandConfig = (environment: Environment = process.env) => readConfig(databaseFields('databases'), environment);
+export const readCommandConfig = (environment: Environment = process.env) =>
+  readConfig(databaseFields('databases'), environment);

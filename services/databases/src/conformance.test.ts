@@ -20,7 +20,12 @@ beforeAll(async () => {
       const databaseId = await givenDatabase(api, caller);
       await giveMetadata(api, 'managed_databases', databaseId);
       const subject = databaseSubject(databaseId);
-      const workflowId = await givenWorkflow(api, caller, { kind: 'take_backup', subject, input: {}, status: statusFor(endpoint) });
+      const workflowId = await givenWorkflow(api, caller, {
+        kind: 'take_backup',
+        subject,
+        input: {},
+        status: statusFor(endpoint),
+      });
       const backupId = await givenBackup(api, databaseId);
       return { params: { databaseId, backupId, workflowId, orgId: caller.orgId } };
     },

@@ -6,7 +6,7 @@ import type { Owner } from './databases/database.types';
 import type { DatabasePasswords } from './databases/database-password';
 import type { DatabaseReader } from './providers/database-provider';
 
-/** What a handler may use: it looks at the world and never changes it. */
+/** The parts that a handler is given: they read the outside world and never change it. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: DatabasesDatabase;
   quota: QuotaRule;

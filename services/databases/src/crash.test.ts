@@ -29,8 +29,8 @@ interface Run {
 }
 
 /**
- * CI runs the deaths and one failure of the long upgrade. Failures are left out where the clock begins the work, and for a deletion: what
- * fails has its effect all the same, and is begun again.
+ * CI runs the deaths and one failure of the long upgrade. Failures are left out where the clock begins the work, and
+ * for a deletion: what fails has its effect all the same, and is begun again.
  */
 const isFailure = /^throw /;
 const scopes: Record<string, ReturnType<typeof crashScope>> = {
@@ -55,7 +55,10 @@ describe('every step survives its crash', () => {
   };
   /** By the clock, as the relay does it. */
   const startScheduled = async (databaseId: string, url: string, kind: string): Promise<Run> => {
-    await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [databaseId, kind]);
+    await world.api.rows('UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = $2', [
+      databaseId,
+      kind,
+    ]);
     return { databaseId, url, workflowId: await workflowOf(world.api, databaseId, kind) };
   };
   const backedUp = (version?: Version) =>
@@ -121,7 +124,10 @@ describe('every step survives its crash', () => {
           );
           const folder = path.join(world.backupsDir, 'live', databaseId);
           if ((await rowsOf(url)) !== 3) throw new Error('rows were lost');
-          if (backup?.status === 'completed' && readdirSync(path.join(world.backupsDir, backup.storage_key ?? '')).includes('manifest'))
+          if (
+            backup?.status === 'completed' &&
+            readdirSync(path.join(world.backupsDir, backup.storage_key ?? '')).includes('manifest')
+          )
             return 'new';
           if (backup?.status === 'failed' && (!existsSync(folder) || readdirSync(folder).length === 0)) return 'old';
           throw new Error(`${backup?.status}`);
@@ -165,8 +171,8 @@ describe('every step survives its crash', () => {
   );
 
   /**
-   * A database whose work waits for staff serves its customers, and stays locked until staff have decided. The effect of a step that
-   * failed after it is on record once staff have had the step tried again.
+   * A database whose work waits for staff serves its customers, and stays locked until staff have decided. The effect
+   * of a step that failed after it is on record once staff have had the step tried again.
    */
   const judgeUpgrade =
     (newest: string) =>
@@ -190,10 +196,16 @@ describe('every step survives its crash', () => {
     return accept(id, url, 'POST', '/upgrade', { engine_version: newest });
   };
 
-  it('upgrade_database', () => crash('upgrade_database', { start: startUpgrade('18'), judge: judgeUpgrade('18') }), crashLimitMs);
+  it(
+    'upgrade_database',
+    () => crash('upgrade_database', { start: startUpgrade('18'), judge: judgeUpgrade('18') }),
+    crashLimitMs,
+  );
 
   const [older, newer] = ['10.5', '11.8'];
-  const missing = [older, newer].filter((version) => !mariadbVersions.includes(version)).map((version) => `mariadb@${version}`);
+  const missing = [older, newer]
+    .filter((version) => !mariadbVersions.includes(version))
+    .map((version) => `mariadb@${version}`);
   describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')}`)('MariaDB', () => {
     const start = startUpgrade(newer, { engine: 'mysql', engine_version: older });
     it('upgrade_database', () => crash('upgrade_database', { start, judge: judgeUpgrade(newer) }), crashLimitMs);
@@ -242,15 +254,19 @@ describe('every step survives its crash', () => {
       crash('try_database_backup', {
         start: async () => {
           const { id, url } = await backedUp();
-          const [backup] = await world.api.rows<{ id: string }>('SELECT id FROM database_backups WHERE database_id = $1', [id]);
+          const [backup] = await world.api.rows<{ id: string }>(
+            'SELECT id FROM database_backups WHERE database_id = $1',
+            [id],
+          );
           void world.api.call('POST', `/v1/databases/${id}/backups/${backup?.id}/restore/preflight`, { body: {} });
           return { databaseId: id, url, workflowId: await awaitedWorkflowOf(world.api, id, 'try_database_backup') };
         },
         judge: async ({ databaseId, url }) => {
           if ((await rowsOf(url)) !== 3) throw new Error('the database has changed');
-          const [row] = await world.api.rows<{ proof: object | null }>('SELECT proof FROM database_backups WHERE database_id = $1', [
-            databaseId,
-          ]);
+          const [row] = await world.api.rows<{ proof: object | null }>(
+            'SELECT proof FROM database_backups WHERE database_id = $1',
+            [databaseId],
+          );
           return row?.proof == null ? 'old' : 'new';
         },
       }),
@@ -263,11 +279,14 @@ describe('every step survives its crash', () => {
       crash('retire_old_instance', {
         start: async () => {
           const { id, url } = await backedUp();
-          await world.withWorker(() => succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } }));
+          await world.withWorker(() =>
+            succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' } }),
+          );
           return startScheduled(id, url, 'retire_old_instance');
         },
         judge: async ({ databaseId, url }) => {
-          if ((await majorOf(url)) !== '17' || (await rowsOf(url)) !== 3) throw new Error('the new instance does not serve');
+          if ((await majorOf(url)) !== '17' || (await rowsOf(url)) !== 3)
+            throw new Error('the new instance does not serve');
           const { upgrade } = await world.host.client.readDatabase(databaseId);
           return upgrade === null ? 'new' : 'old';
         },

@@ -20,7 +20,9 @@ const refused = {
   mariadb: { ofTheOther: '9.7', older: '10.5', unknown: '12.3' },
   mysql: { ofTheOther: '11.8', older: '8.0', unknown: '10.0' },
 };
-const last = (['mariadb', 'mysql'] as const).flatMap((flavour) => fetchedEngines.findLast((engine) => engine.flavour === flavour) ?? []);
+const last = (['mariadb', 'mysql'] as const).flatMap(
+  (flavour) => fetchedEngines.findLast((engine) => engine.flavour === flavour) ?? [],
+);
 const withPrograms = last.length === 0 ? describe.skip : describe;
 
 withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, flavour, version }) => {
@@ -33,14 +35,17 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
   });
   afterAll(() => world.close());
 
-  const read = async (): Promise<ManagedDatabase> => (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
+  const read = async (): Promise<ManagedDatabase> =>
+    (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
 
   it('is offered where the host has the programs, and no other version is', async () => {
     const { engines } = (await world.api.call('GET', '/v1/databases/catalogue')).json as DatabaseCatalogue;
     const offered = engines.find(({ engine }) => engine === 'mysql')?.versions ?? [];
     expect(offered.map((one) => one.version).sort()).toEqual(fetchedEngines.map((engine) => engine.version).sort());
     const body = { label: 'Shop', engine: 'mysql', engine_version: '8.0', size: 'small' };
-    expect(refusalOf(await world.api.call('POST', '/v1/databases', { body }))).toMatch(/^422 (?:engine|version)_not_offered$/);
+    expect(refusalOf(await world.api.call('POST', '/v1/databases', { body }))).toMatch(
+      /^422 (?:engine|version)_not_offered$/,
+    );
   });
 
   it('is created, shown, listed and used by TLS', async () => {
@@ -48,13 +53,24 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     const made = await succeed<CreatedDatabase>(world, 'POST', '/v1/databases', { body });
     ({ id } = made);
     const managed = await read();
-    expect(managed).toMatchObject({ status: 'available', engine: 'mysql', engine_version: version, engine_label: label });
+    expect(managed).toMatchObject({
+      status: 'available',
+      engine: 'mysql',
+      engine_version: version,
+      engine_label: label,
+    });
     expect((await world.api.call('GET', '/v1/databases')).json).toMatchObject({ data: [{ id }] });
     const { host, port, username: user, database_name: database } = managed;
     address = { host, port, user, password: made.password, database };
-    await askMysql(address, 'create table notes (id int auto_increment primary key, text text)', "insert into notes (text) values ('one')");
+    await askMysql(
+      address,
+      'create table notes (id int auto_increment primary key, text text)',
+      "insert into notes (text) values ('one')",
+    );
     expect(await askMysql(address, 'select text from notes')).toEqual([{ text: 'one' }]);
-    expect(await codeOfMysql(askMysql({ ...address, password: 'another-password' }, 'select 1'))).toBe('ER_ACCESS_DENIED_ERROR');
+    expect(await codeOfMysql(askMysql({ ...address, password: 'another-password' }, 'select 1'))).toBe(
+      'ER_ACCESS_DENIED_ERROR',
+    );
   });
 
   it('is backed up, restored to what the backup holds, and what was replaced is a backup too', async () => {
@@ -68,7 +84,12 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     });
     expect(preflight).toMatchObject({ refusal: null, point: { id: backup.id } });
     await succeed(world, 'POST', path, { body: {} });
-    expect(await read()).toMatchObject({ status: 'available', engine_version: version, host: address.host, port: address.port });
+    expect(await read()).toMatchObject({
+      status: 'available',
+      engine_version: version,
+      host: address.host,
+      port: address.port,
+    });
     expect(await askMysql(address, 'select text from notes')).toEqual([{ text: 'one' }]);
     const { data } = (await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] };
     expect(data.map(({ kind, status, engine_version }) => [kind, status, engine_version])).toEqual([
@@ -82,7 +103,13 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
 
   it('begins with a backup of another one, with the names that its code knows and a password of its own', async () => {
     const { data } = (await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] };
-    const body = { label: 'Copy', engine: 'mysql', engine_version: version, size: 'small', from: { backup_id: data[0]?.id } };
+    const body = {
+      label: 'Copy',
+      engine: 'mysql',
+      engine_version: version,
+      size: 'small',
+      from: { backup_id: data[0]?.id },
+    };
     const copy = await succeed<CreatedDatabase>(world, 'POST', '/v1/databases', { body });
     const {
       host,
@@ -93,7 +120,9 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     const copied = { host, port, user, password: copy.password, database };
     expect(copied).toMatchObject({ user: address.user, database: address.database });
     expect(await askMysql(copied, 'select count(*) as n from notes')).toMatchObject([{ n: expect.any(Number) }]);
-    expect(await codeOfMysql(askMysql({ ...copied, password: address.password }, 'select 1'))).toBe('ER_ACCESS_DENIED_ERROR');
+    expect(await codeOfMysql(askMysql({ ...copied, password: address.password }, 'select 1'))).toBe(
+      'ER_ACCESS_DENIED_ERROR',
+    );
     const postgres = { ...body, engine: 'postgres', engine_version: '18' };
     expect(refusalOf(await world.api.call('POST', '/v1/databases', { body: postgres }))).toBe('422 engine_differs');
     await succeed(world, 'DELETE', `/v1/databases/${copy.id}`);

@@ -50,19 +50,26 @@ describe('a database that was put back from a backup', () => {
   const beginUpgrade = ({ id, url }: Made, version: string): Promise<Work> =>
     begin('upgrade', { id, url }, `/v1/databases/${id}/upgrade`, { engine_version: version });
   const stepsDone = async ({ workflowId }: Work): Promise<number> =>
-    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId])).length;
+    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId]))
+      .length;
   const isIdle = async ({ made, workflowId }: Work): Promise<boolean> => {
     const values = [workflowId, made.id];
     const text = "SELECT FROM workflow WHERE (id = $1 OR subject_id = $2) AND status IN ('queued', 'running')";
     return (await world.api.rows(text, values)).length === 0;
   };
   const over = (works: readonly Work[]): Promise<boolean> =>
-    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), { timeoutMs: 180_000, what: 'the end of all works' });
+    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), {
+      timeoutMs: 180_000,
+      what: 'the end of all works',
+    });
   const textsOf = async ({ url }: Made): Promise<string[]> =>
     (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 
   /** Serves what its record says, takes writes and DDL, and keeps what was written since. */
-  const judge = async ({ kind, made, workflowId }: Work, { isSince, isLater }: { isSince: boolean; isLater: boolean }): Promise<string> => {
+  const judge = async (
+    { kind, made, workflowId }: Work,
+    { isSince, isLater }: { isSince: boolean; isLater: boolean },
+  ): Promise<string> => {
     const [row] = await world.api.rows<{ status: string; error: string | null; internal: string | null }>(
       "SELECT status, error ->> 'code' AS error, error_internal AS internal FROM workflow WHERE id = $1",
       [workflowId],
@@ -82,7 +89,8 @@ describe('a database that was put back from a backup', () => {
     };
     await until(ready, { timeoutMs: 60_000, everyMs: 200, what: `the rest of ${told}` });
     const texts = await textsOf(made);
-    if (isSince && !isLater && !texts.includes('since')) throw new Error(`${told}: what was written since is lost (${texts.join()})`);
+    if (isSince && !isLater && !texts.includes('since'))
+      throw new Error(`${told}: what was written since is lost (${texts.join()})`);
     await query(made.url, 'CREATE TABLE IF NOT EXISTS more (); DROP TABLE more');
     await query(made.url, "INSERT INTO notes (text) VALUES ('writable')");
     await backUp(made);
@@ -134,13 +142,19 @@ describe('a database that was put back from a backup', () => {
         hire();
         await over(works);
         for (const work of works) {
-          const end = await judge(work, { isSince: isOver, isLater: isLater && work.made.id === fresh.id }).catch((error: unknown) => {
-            throw new Error(`round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}`, { cause: error });
-          });
+          const end = await judge(work, { isSince: isOver, isLater: isLater && work.made.id === fresh.id }).catch(
+            (error: unknown) => {
+              throw new Error(`round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}`, {
+                cause: error,
+              });
+            },
+          );
           ends.set(end, (ends.get(end) ?? 0) + 1);
         }
-        expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
-        // What was switched is never made again.
+        expect(
+          await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
+        ).toEqual([]);
+        // A database that was switched is never switched again.
         if (isOver && wayOn !== 'later work') expect(await Promise.all(works.map(movesOf))).toEqual(movesBefore);
         await succeed(world, 'DELETE', `/v1/databases/${fresh.id}`);
       }

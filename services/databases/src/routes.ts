@@ -5,7 +5,13 @@ import * as databases from '@drydock/contracts/databases/databases';
 import * as quotas from '@drydock/contracts/platform/quotas';
 import { getQuota, setQuota } from '@drydock/service/access/org-quota';
 import { type Route, route } from '@drydock/service/http/route';
-import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
+import {
+  abandonWorkflow,
+  getWorkflow,
+  listWorkflows,
+  retryWorkflow,
+  watchWorkflow,
+} from '@drydock/workflow/http/workflow-endpoints';
 import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
@@ -41,7 +47,10 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databaseBackups.preflightDatabaseBackupRestore, preflightRestore(context)),
   route(databaseUpgrades.upgradeDatabase, upgradeDatabase(context)),
   route(databaseUpgrades.preflightDatabaseUpgrade, preflightUpgrade(context)),
-  route(databaseWorkflows.listDatabaseWorkflows, listWorkflows(databaseParent(context), databaseWorkflows.listDatabaseWorkflows)),
+  route(
+    databaseWorkflows.listDatabaseWorkflows,
+    listWorkflows(databaseParent(context), databaseWorkflows.listDatabaseWorkflows),
+  ),
   route(databaseWorkflows.getDatabaseWorkflow, getWorkflow(databaseParent(context))),
   route(databaseWorkflows.watchDatabaseWorkflow, watchWorkflow(databaseParent(context))),
   route(databaseWorkflows.retryDatabaseWorkflow, retryWorkflow(databaseParent(context))),

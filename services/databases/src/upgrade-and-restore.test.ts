@@ -1,5 +1,6 @@
 /**
- * The one world of this service in the gate; the long suites of `upgrades/` and `restores/` go through all that it goes by.
+ * The one world of this service in the gate; the long suites of `upgrades/` and `restores/` go through all that it goes
+ * by.
  *
  * @processes
  */
@@ -41,8 +42,10 @@ afterAll(async () => {
 const read = async ({ id }: Made) => (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
 const backUp = ({ id }: Made, caller = world.caller) =>
   succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {}, caller });
-const textsOf = async ({ url }: Made) => (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
-const restorePath = ({ id }: Made, { id: backupId }: DatabaseBackup): string => `/v1/databases/${id}/backups/${backupId}/restore`;
+const textsOf = async ({ url }: Made) =>
+  (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
+const restorePath = ({ id }: Made, { id: backupId }: DatabaseBackup): string =>
+  `/v1/databases/${id}/backups/${backupId}/restore`;
 
 it('a 16 moves to 17 behind its address while a client writes and the worker is killed: every acknowledged row is there', async () => {
   backup = await backUp(made);
@@ -87,7 +90,8 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
 it('the backup of the 16 is restored into the 17 although the worker is killed: its rows are back, and what it replaced is a backup', async () => {
   await query(made.url, 'DELETE FROM notes WHERE id > 3');
   await query(made.url, "UPDATE notes SET text = 'broken'; CREATE TABLE later ()");
-  const { refusal, findings } = (await world.api.call('POST', `${restorePath(made, backup)}/preflight`, { body: {} })).json as Preflight;
+  const { refusal, findings } = (await world.api.call('POST', `${restorePath(made, backup)}/preflight`, { body: {} }))
+    .json as Preflight;
   expect([refusal, findings.map(({ code }) => code)]).toEqual([null, ['backup_proven', 'older_major']]);
   tokens.arm('restore_database.stage.after_effect', 'kill');
   await succeed(world, 'POST', restorePath(made, backup), { body: {} });

@@ -19,7 +19,9 @@ afterAll(() => api.close());
 it('a preflight of a restore says that nobody could try the backup, and leaves nothing that holds the database', async () => {
   const databaseId = await givenDatabase(api, owner);
   const backupId = await givenBackup(api, databaseId);
-  const answer = await api.call('POST', `/v1/databases/${databaseId}/backups/${backupId}/restore/preflight`, { body: {} });
+  const answer = await api.call('POST', `/v1/databases/${databaseId}/backups/${backupId}/restore/preflight`, {
+    body: {},
+  });
   const { refusal, findings } = answer.json as Preflight;
   expect([answer.status, refusal]).toEqual([200, null]);
   const detail = expect.stringContaining('nobody was there to do it');

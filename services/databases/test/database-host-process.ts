@@ -41,7 +41,10 @@ export async function startDatabaseHost(): Promise<DatabaseHostProcess> {
 
   const launch = async () => {
     const child = spawn(process.execPath, [entry], { env, stdio: ['ignore', 'inherit', 'inherit'] });
-    await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, { what: 'the host', timeoutMs: 120_000 });
+    await until(async () => child.exitCode !== null || (await fetch(`${url}/readyz`)).ok, {
+      what: 'the host',
+      timeoutMs: 120_000,
+    });
     if (child.exitCode !== null) throw new Error(`the host ended with ${child.exitCode}`);
     return child;
   };

@@ -14,7 +14,10 @@ export const databases: TestedService = {
 
 /** Without a worker and without a host, so that what was accepted stays queued. */
 export const startApi = (caller: Caller): Promise<ServiceApi> =>
-  startServiceApi(databases, caller, { DATABASE_HOST_URL: `http://${nowhere}`, DATABASE_HOST_READER_SECRET: newSecret() });
+  startServiceApi(databases, caller, {
+    DATABASE_HOST_URL: `http://${nowhere}`,
+    DATABASE_HOST_READER_SECRET: newSecret(),
+  });
 
 export interface GivenDatabase {
   label?: string;
@@ -24,7 +27,11 @@ export interface GivenDatabase {
 }
 
 /** A database that is served, as far as the tables know. */
-export async function givenDatabase(api: ServiceApi, { orgId, mode }: Caller, given: GivenDatabase = {}): Promise<string> {
+export async function givenDatabase(
+  api: ServiceApi,
+  { orgId, mode }: Caller,
+  given: GivenDatabase = {},
+): Promise<string> {
   const { label = 'Shop', status = 'available', version = '16', isBackedUp = true } = given;
   const id = uuidv7();
   await api.rows(
@@ -38,7 +45,12 @@ export async function givenDatabase(api: ServiceApi, { orgId, mode }: Caller, gi
 }
 
 /** A backup as far as the tables know: there is no archive of it. */
-export async function givenBackup(api: ServiceApi, databaseId: string, status = 'completed', version = '16'): Promise<string> {
+export async function givenBackup(
+  api: ServiceApi,
+  databaseId: string,
+  status = 'completed',
+  version = '16',
+): Promise<string> {
   const id = uuidv7();
   await api.rows(
     `INSERT INTO database_backups (id, database_id, kind, status, engine_version, sequence, storage_key, size_bytes, raw_bytes, manifest_mac, checksum_sha256,

@@ -19,7 +19,10 @@ export interface DatabasesWorld extends ServiceWorld {
   backupsDir: string;
 }
 
-/** Fails every commit that makes a database available while a workflow works on it: its customer's next call would be refused. One that waits for staff may go on holding it. */
+/**
+ * Fails every commit that makes a database available while a workflow works on it: its customer's next call would be
+ * refused. One that waits for staff may go on holding it.
+ */
 const availableIsFree = `
   CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF EXISTS (SELECT FROM workflow WHERE resource_key = 'database:' || NEW.id AND status IN ('queued', 'running')) THEN
@@ -70,7 +73,8 @@ export async function makeDatabase(
 ): Promise<Made> {
   const body = { label, ...version, size: 'small' };
   const { id, password } = await succeed<CreatedDatabase>(world, 'POST', '/v1/databases', { body, caller });
-  const { host, port, username, database_name } = (await world.api.call('GET', `/v1/databases/${id}`, { caller })).json as ManagedDatabase;
+  const { host, port, username, database_name } = (await world.api.call('GET', `/v1/databases/${id}`, { caller }))
+    .json as ManagedDatabase;
   const scheme = version.engine === 'postgres' ? 'postgresql' : 'mysql';
   const url = `${scheme}://${username}:${password}@${host}:${port}/${database_name}`;
   await query(url, 'CREATE TABLE notes (id serial PRIMARY KEY, text text)');
@@ -78,7 +82,9 @@ export async function makeDatabase(
   return { id, url };
 }
 
-/** The preflight of a call. It asks again, as its finding says, while the trial of a backup that it makes has not ended. */
+/**
+ * The preflight of a call. It asks again, as its finding says, while the trial of a backup that it makes has not ended.
+ */
 export const preflightOf = (world: DatabasesWorld, target: string, body: object = {}): Promise<Preflight> =>
   until(async () => {
     const answer = (await world.api.call('POST', `${target}/preflight`, { body })).json as Preflight;
@@ -88,7 +94,11 @@ export const preflightOf = (world: DatabasesWorld, target: string, body: object 
 /** By TLS, as a customer. */
 export async function query<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
   if (url.startsWith('mysql:')) return (await askMysql(mysqlAddressOf(url), text)) as Row[];
-  const client = new pg.Client({ connectionString: url, ssl: { rejectUnauthorized: false }, connectionTimeoutMillis: 15_000 });
+  const client = new pg.Client({
+    connectionString: url,
+    ssl: { rejectUnauthorized: false },
+    connectionTimeoutMillis: 15_000,
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {

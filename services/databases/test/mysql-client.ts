@@ -1,7 +1,7 @@
 import { listFetched } from '@drydock/mysql/engines/list-engines';
 import mysql, { type Connection } from 'mysql2/promise';
 
-/** What was fetched of MariaDB and MySQL: what the host offers, which looks in the same places. */
+/** The fetched versions of MariaDB and MySQL. The host offers the same, because it looks in the same places. */
 export const fetchedEngines = listFetched();
 
 export const mariadbVersions: readonly string[] = fetchedEngines
@@ -25,7 +25,11 @@ export type SqlRow = Record<string, unknown>;
 
 /** As a customer: by TLS. */
 export async function withMysqlClient<T>(address: MysqlAddress, work: (client: Connection) => Promise<T>): Promise<T> {
-  const client = await mysql.createConnection({ ...address, ssl: { rejectUnauthorized: false }, connectTimeout: 30_000 });
+  const client = await mysql.createConnection({
+    ...address,
+    ssl: { rejectUnauthorized: false },
+    connectTimeout: 30_000,
+  });
   client.on('error', () => undefined);
   try {
     return await work(client);

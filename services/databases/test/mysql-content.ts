@@ -4,7 +4,10 @@ import { listFetched } from '@drydock/mysql/engines/list-engines';
 import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { type MysqlAddress, type SqlRow, withMysqlClient } from './mysql-client';
 
-/** Runs a file as a customer does who pipes it into MariaDB's own client, which knows DELIMITER. Rejects with what the client says. */
+/**
+ * Runs a file as a customer does who pipes it into MariaDB's own client, which knows DELIMITER. Rejects with what the
+ * client says.
+ */
 export async function pipeSql({ host, port, user, password, database }: MysqlAddress, sql: string): Promise<void> {
   const [program = '', ...first] = listFetched().find(({ flavour }) => flavour === 'mariadb')?.programs.client ?? [];
   const words = [
@@ -42,7 +45,10 @@ const objectsSql = `SELECT TABLE_SCHEMA AS s, TABLE_NAME AS n, IF(TABLE_TYPE = '
 const quotedBytes = (_: string, hex: string): string =>
   ` DEFAULT '${Buffer.from(hex, 'hex').toString('latin1').replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 
-/** What versions write differently of the same thing: 10.6 calls `utf8` `utf8mb3`, 10.11 writes each collation down, and 11.8 the bytes of binary defaults. */
+/**
+ * Undoes differences in how versions write the same thing: 10.6 calls `utf8` `utf8mb3`, 10.11 writes each collation
+ * down, and 11.8 the bytes of binary defaults.
+ */
 const written = (statement: string): string =>
   statement
     .replaceAll('utf8mb3', 'utf8')
@@ -50,8 +56,8 @@ const written = (statement: string): string =>
     .replace(/ DEFAULT x'((?:[0-9a-f]{2})*)'/g, quotedBytes);
 
 /**
- * All that a customer's servers hold, by the server's own SHOW CREATE: a line for each object, one for the rows of each table, and one for each right of the user.
- * Rows are read by the client and summed here.
+ * All that a customer's servers hold, by the server's own SHOW CREATE: a line for each object, one for the rows of each
+ * table, and one for each right of the user. Rows are read by the client and summed here.
  */
 export const readMysqlContent = (address: MysqlAddress): Promise<string[]> =>
   withMysqlClient(address, async (client) => {
@@ -87,7 +93,9 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
   switch (type) {
     case 'enum':
     case 'set': {
-      const labels = [...String(whole).matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) => label.replaceAll("''", "'"));
+      const labels = [...String(whole).matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) =>
+        label.replaceAll("''", "'"),
+      );
       return labels[number % labels.length];
     }
     case 'date':
@@ -110,13 +118,18 @@ function exampleOf({ type, whole, length }: SqlRow, number: number): unknown {
     case 'tinytext':
     case 'mediumtext':
     case 'longtext':
-      return room < 8 ? String(number).padEnd(Math.min(room, 2), 'x').slice(0, room) : `n${number} '\\"é`.slice(0, room);
+      return room < 8
+        ? String(number).padEnd(Math.min(room, 2), 'x').slice(0, room)
+        : `n${number} '\\"é`.slice(0, room);
     default:
       return number;
   }
 }
 
-/** Rows of each table, by its owner; keys to other tables are unasked, as in a program's own import. `rows`: how many were taken; `empty`: the tables that took none. */
+/**
+ * Rows of each table, by its owner; keys to other tables are unasked, as in a program's own import. `rows`: how many
+ * were taken; `empty`: the tables that took none.
+ */
 export const fillMysqlTables = (address: MysqlAddress, perTable: number): Promise<{ rows: number; empty: string[] }> =>
   withMysqlClient(address, async (client) => {
     await client.query('SET foreign_key_checks = 0');

@@ -52,7 +52,11 @@ const objects: [from: string, where: string, ...columns: string[]][] = [
     `${own('pg_class', 'c')} and c.relnamespace <> 'pg_toast'::regnamespace`,
     "'index', pg_get_indexdef(i.indexrelid), i.indisvalid, i.indisclustered, i.indisreplident",
   ],
-  ['pg_trigger t', `${own('pg_trigger', 't')} and not t.tgisinternal`, "'trigger', pg_get_triggerdef(t.oid), t.tgenabled"],
+  [
+    'pg_trigger t',
+    `${own('pg_trigger', 't')} and not t.tgisinternal`,
+    "'trigger', pg_get_triggerdef(t.oid), t.tgenabled",
+  ],
   ['pg_rewrite r', `${own('pg_rewrite', 'r')} and r.ev_class >= 16384`, "'rule', pg_get_ruledef(r.oid), r.ev_enabled"],
   [
     'pg_proc p left join pg_aggregate g on g.aggfnoid = p.oid',
@@ -93,18 +97,28 @@ const objects: [from: string, where: string, ...columns: string[]][] = [
     "'comment', i.type, i.identity, d.description",
   ],
   // The server knows these by a name that says all.
-  ...['pg_operator', 'pg_opclass', 'pg_cast', 'pg_conversion', 'pg_collation', 'pg_ts_config', 'pg_ts_dict', 'pg_default_acl'].map(
-    (catalogue): [string, string, string] => [
-      `${catalogue} o, pg_identify_object('${catalogue}'::regclass, o.oid, 0) i`,
-      own(catalogue, 'o'),
-      'i.type, i.identity',
-    ],
-  ),
+  ...[
+    'pg_operator',
+    'pg_opclass',
+    'pg_cast',
+    'pg_conversion',
+    'pg_collation',
+    'pg_ts_config',
+    'pg_ts_dict',
+    'pg_default_acl',
+  ].map((catalogue): [string, string, string] => [
+    `${catalogue} o, pg_identify_object('${catalogue}'::regclass, o.oid, 0) i`,
+    own(catalogue, 'o'),
+    'i.type, i.identity',
+  ]),
   ['pg_extension x', 'true', "'extension', x.extname, x.extnamespace::regnamespace"],
 ];
 
 const linesSql = objects
-  .map(([from, where, ...columns]) => `select jsonb_build_array(${columns.join(', ')})::text as line from ${from} where ${where}`)
+  .map(
+    ([from, where, ...columns]) =>
+      `select jsonb_build_array(${columns.join(', ')})::text as line from ${from} where ${where}`,
+  )
   .join(' union all ');
 const tablesSql = `select c.oid::regclass::text as name from pg_class c where ${own('pg_class', 'c')} and c.relkind in ('r', 'm')`;
 const rowsSql = (table: string): string =>
@@ -112,14 +126,16 @@ const rowsSql = (table: string): string =>
     from (select md5(t::text) as h from only ${table} t) as r`;
 
 /**
- * The content of a database as the catalogue's own functions tell it to its owner: a line for each object, and one for the rows of each table.
- * Two databases hold the same where these are equal. It shares no code with dumps and with the comparison of an upgrade.
+ * The content of a database as the catalogue's own functions tell it to its owner: a line for each object, and one for
+ * the rows of each table. Two databases hold the same where these are equal. It shares no code with dumps and with the
+ * comparison of an upgrade.
  */
 export const readContent = (url: string): Promise<string[]> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, async (client) => {
     const linesOf = async (sql: string) => (await client.query<{ line: string }>(sql)).rows.map(({ line }) => line);
     await client.query('set search_path = pg_catalog');
     const lines = await linesOf(linesSql);
-    for (const { name } of (await client.query<{ name: string }>(tablesSql)).rows) lines.push(...(await linesOf(rowsSql(name))));
+    for (const { name } of (await client.query<{ name: string }>(tablesSql)).rows)
+      lines.push(...(await linesOf(rowsSql(name))));
     return lines.sort();
   });

@@ -46,7 +46,8 @@ const mends = {
 };
 
 function mend() {
-  for (const [selector, repair] of Object.entries(mends)) for (const element of document.querySelectorAll(selector)) repair(element);
+  for (const [selector, repair] of Object.entries(mends))
+    for (const element of document.querySelectorAll(selector)) repair(element);
 }
 
 function keepMended() {
@@ -108,7 +109,9 @@ function findParts(parts, typed) {
   const has = (text) => words.every((word) => text.toLowerCase().includes(word));
   const found = parts.filter(({ guide, heading, text }) => has(`${guide} ${heading} ${text}`));
   const rank = ({ guide, heading }) => (has(heading) ? 0 : has(`${guide} ${heading}`) ? 1 : 2);
-  return found.sort((left, right) => rank(left) - rank(right)).map((part) => ({ ...part, excerpt: excerptOf(part.text, words) }));
+  return found
+    .sort((left, right) => rank(left) - rank(right))
+    .map((part) => ({ ...part, excerpt: excerptOf(part.text, words) }));
 }
 
 /** The text around the first of the words, which are marked in it: pieces that are marked and pieces that are not. */
@@ -125,7 +128,9 @@ function excerptOf(text, words) {
 function showFound(list, found) {
   const items = found.map(({ href, guide, heading, excerpt }) => {
     const link = Object.assign(document.createElement('a'), { href });
-    const title = Object.assign(document.createElement('b'), { textContent: heading === guide ? guide : `${guide}: ${heading}` });
+    const title = Object.assign(document.createElement('b'), {
+      textContent: heading === guide ? guide : `${guide}: ${heading}`,
+    });
     const around = document.createElement('span');
     for (const { piece, isMarked } of excerpt)
       around.append(isMarked ? Object.assign(document.createElement('mark'), { textContent: piece }) : piece);

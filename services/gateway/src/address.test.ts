@@ -33,13 +33,28 @@ test.each([
 test.each([
   ['without proxies nothing that is said is believed', '10.0.0.1', '203.0.113.7', undefined, '10.0.0.1'],
   ['a proxy is believed', '10.0.0.1', '203.0.113.7', ['10.0.0.0/8'], '203.0.113.7'],
-  ['a row of proxies is followed to the first that is none', '10.0.0.1', '203.0.113.7, 10.9.9.9', ['10.0.0.0/8'], '203.0.113.7'],
-  ['what the client wrote itself is not believed', '10.0.0.1', '198.51.100.1, 203.0.113.7', ['10.0.0.0/8'], '203.0.113.7'],
+  [
+    'a row of proxies is followed to the first that is none',
+    '10.0.0.1',
+    '203.0.113.7, 10.9.9.9',
+    ['10.0.0.0/8'],
+    '203.0.113.7',
+  ],
+  [
+    'what the client wrote itself is not believed',
+    '10.0.0.1',
+    '198.51.100.1, 203.0.113.7',
+    ['10.0.0.0/8'],
+    '203.0.113.7',
+  ],
   ['a client that is no proxy is not believed', '203.0.113.9', '198.51.100.1', ['10.0.0.0/8'], '203.0.113.9'],
   ['a proxy that says nothing asks for itself', '10.0.0.1', undefined, ['10.0.0.0/8'], '10.0.0.1'],
   ['what is no address is nobody', '10.0.0.1', 'unknown', ['10.0.0.0/8'], ''],
   ['as IPv6 writes it', '::ffff:10.0.0.1', '2001:db8::1', ['10.0.0.0/8'], '2001:db8::1'],
 ])('%s', (_name, remoteAddress, forwarded, proxies, expected) => {
-  const request = { socket: { remoteAddress }, headers: { 'x-forwarded-for': forwarded } } as unknown as IncomingMessage;
+  const request = {
+    socket: { remoteAddress },
+    headers: { 'x-forwarded-for': forwarded },
+  } as unknown as IncomingMessage;
   expect(clientAddress(request, proxies === undefined ? undefined : networksOf(proxies))).toBe(expected);
 });

@@ -4,8 +4,8 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 const mappedIPv4 = '::ffff:';
 
 /**
- * Whom an address stands for when callers without a key are counted: an IPv4 address by itself, of IPv6 the /64 that
- * one customer of a provider has. Counted singly, the 2^64 addresses of one machine would be as many callers.
+ * The unit in which callers without a key are counted: a single IPv4 address, or the /64 of an IPv6 address, which is
+ * what a provider gives to one customer. Counted singly, the 2^64 addresses of one machine would be as many callers.
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return '';
@@ -26,7 +26,7 @@ function networkOf(address: string): string {
 const unmapped = (address: string): string =>
   address.toLowerCase().startsWith(mappedIPv4) && address.includes('.') ? address.slice(mappedIPv4.length) : address;
 
-/** Addresses and networks such as 203.0.113.7 or 2001:db8::/32 as a list that is quick to ask. Throws for what is neither. */
+/** Builds a fast list of addresses and networks such as 203.0.113.7 or 2001:db8::/32. Throws for any other text. */
 export function networksOf(listed: readonly string[]): BlockList {
   const networks = new BlockList();
   for (const entry of listed) {
@@ -46,8 +46,8 @@ export function isWithin(networks: BlockList, address: string): boolean {
 }
 
 /**
- * The caller's address: the socket's, or, while that is one of our own `proxies`, the one that the proxy has added to X-Forwarded-For.
- * A client's own entries stand to the left of these and are never believed. '' when nobody can tell.
+ * The caller's address: the socket's, or, if that is one of our own `proxies`, the one that the proxy has added to
+ * X-Forwarded-For. A client's own entries are to the left of it and are never believed. '' if it is unknown.
  */
 export function clientAddress({ socket, headers }: IncomingMessage, proxies: BlockList | undefined): string {
   let address = socket.remoteAddress ?? '';
@@ -56,7 +56,7 @@ export function clientAddress({ socket, headers }: IncomingMessage, proxies: Blo
   const hops = (Array.isArray(given) ? given.join() : (given ?? '')).split(',');
   while (isWithin(proxies, address) && hops.length > 0) {
     const said = hops.pop()?.trim() ?? '';
-    // A proxy that names nobody asks for itself: a probe of its own.
+    // A proxy without such an entry calls for itself, as in a health check.
     if (said === '') return address;
     address = isIP(said) === 0 ? '' : said;
   }

@@ -1,7 +1,10 @@
 import { type Bench, startBench } from '../test/fixture';
 
 const ask = async ({ url }: Bench, token: string, forwardedFor?: string): Promise<number> => {
-  const headers = { authorization: `Bearer ${token}`, ...(forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }) };
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }),
+  };
   return (await fetch(`${url}/v1/sites`, { headers })).status;
 };
 
@@ -10,12 +13,16 @@ test('a key works from its addresses only, the first time and while it is rememb
   const here = bench.register({ allowedIps: ['127.0.0.0/8'] });
   const elsewhere = bench.register({ allowedIps: ['203.0.113.0/24'] });
   for (const _time of ['asked about', 'remembered']) {
-    expect([await ask(bench, here.token), await ask(bench, elsewhere.token), await ask(bench, elsewhere.token, '203.0.113.7')]).toEqual([
-      200, 401, 401,
-    ]);
+    expect([
+      await ask(bench, here.token),
+      await ask(bench, elsewhere.token),
+      await ask(bench, elsewhere.token, '203.0.113.7'),
+    ]).toEqual([200, 401, 401]);
   }
   const refused = await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${elsewhere.token}` } });
-  const unknown = await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${here.token.replace(/.$/, '_')}` } });
+  const unknown = await fetch(`${bench.url}/v1/sites`, {
+    headers: { authorization: `Bearer ${here.token.replace(/.$/, '_')}` },
+  });
   const { request_id: _one, ...said } = (await refused.json()) as Record<string, unknown>;
   const { request_id: _other, ...saidOfNone } = (await unknown.json()) as Record<string, unknown>;
   expect(said).toEqual(saidOfNone);

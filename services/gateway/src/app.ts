@@ -19,7 +19,9 @@ import { refuse } from './refuse';
 export interface AppKit {
   handle: Handle;
   checks: { needed: ReadyChecks; informative: ReadyChecks };
-  /** Documents that are being sent, by address: whoever asks for many and reads none keeps them from nobody else. */
+  /**
+   * Shares of documents that are being sent, by address: a client that asks for many and reads none delays only itself.
+   */
   pages: Shares;
   log: Log;
   quotas: Quotas;
@@ -28,7 +30,10 @@ export interface AppKit {
 
 const apiPrefix = '/v1/';
 
-/** The API, and Express for all around it. Measured: Express in front of the pipeline costs a tenth of a request, and it has nothing to do there. */
+/**
+ * The API, with Express for the other pages. Express before the pipeline would cost a tenth of a request (measured),
+ * and it has nothing to do there.
+ */
 export function createListener(kit: AppKit): RequestListener {
   const app = createApp(kit);
   return (request, response) => {
@@ -55,24 +60,34 @@ function createApp(kit: AppKit): Express {
   mountDocument(app, kit, '/docs/guides', guideIndexPage);
   mountDocument(app, kit, '/docs/guides/:name', async (request) => guidePage(String(request.params['name'])));
   mountDocument(app, kit, '/problems', async (request) => problemIndexPage(request.headers.accept));
-  mountDocument(app, kit, '/problems/:code', async (request) => problemPage(String(request.params['code']), request.headers.accept));
-  // All other paths are answered as every unknown path of the API is.
+  mountDocument(app, kit, '/problems/:code', async (request) =>
+    problemPage(String(request.params['code']), request.headers.accept),
+  );
+  // All other paths are answered like any unknown path of the API.
   app.use((request, response) => kit.handle(request, response));
-  // Only the router itself gets here, for a path that is not percent-encoded as it should be; Express would show its stack.
+  // Only the router itself fails here, for a path with wrong percent-encoding; Express would show its stack.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) =>
-    refuse(openExchange(request, response, kit.quotas), error instanceof URIError ? problem('route_not_found') : error, kit.isClosing());
+    refuse(
+      openExchange(request, response, kit.quotas),
+      error instanceof URIError ? problem('route_not_found') : error,
+      kit.isClosing(),
+    );
   app.use(refuseBrokenPath);
   return app;
 }
 
-const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page => ({ status, contentType: 'application/json', text });
+const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page => ({
+  status,
+  contentType: 'application/json',
+  text,
+});
 
 type MakePage = (request: Parameters<RequestHandler>[0]) => Promise<Page>;
 
-/** A client that has not taken a document in by then is not reading it. */
+/** A client that has not received a document by then is not reading it. */
 const documentMs = 30_000;
 
-/** Documents are large and need no key, so that they have places of their own and an end. */
+/** Documents are large and need no key, so they have their own places and a time limit. */
 function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage): void {
   mount(app, kit, path, async (request) => {
     const holders = [addressGroup(request.socket.remoteAddress)];
@@ -89,14 +104,15 @@ function mountDocument(app: Express, kit: AppKit, path: string, make: MakePage):
 
 const pageMethods = 'GET, HEAD, OPTIONS';
 
-/** Pages need no key, count against no quota and take no place of a call. */
+/** Pages need no key, use no quota and no place of a call. */
 function mount(app: Express, kit: AppKit, path: string, make: MakePage): void {
   app.all(path, async (request, response) => {
     const exchange = openExchange(request, response, kit.quotas);
     try {
       assertClean(request);
       if (request.method === 'OPTIONS') return answerOptions(exchange, pageMethods, kit.isClosing());
-      if (request.method !== 'GET' && request.method !== 'HEAD') throw problem('method_not_allowed', { extra: { allow: pageMethods } });
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        throw problem('method_not_allowed', { extra: { allow: pageMethods } });
       sendPage(exchange, await make(request), kit.isClosing());
     } catch (error) {
       refuse(exchange, error, kit.isClosing());

@@ -9,10 +9,10 @@ import { requestOf } from './replicas';
 import type { Upstream } from './upstream';
 
 const verifyPath = '/internal/verify';
-/** A verification is one indexed read; longer than this and the caller is better told to come back. */
+/** A verification is one indexed read. If it takes longer than this, the caller should come back later. */
 const verifyMs = 2_000;
 
-/** Asks keys whether a token is good right now. Rejects with 503 `dependency_unavailable` when keys cannot be asked. */
+/** Asks keys whether a token is good now. Rejects with 503 `dependency_unavailable` if keys cannot be asked. */
 export const createAskKeys =
   (keys: Upstream) =>
   (token: string, traceparent?: string): Promise<Verified> =>

@@ -51,12 +51,15 @@ describe('two readers could read it differently (G12)', () => {
     expect([0, 400]).toContain(status);
     expect(arrived).toBe(0);
     expect(status === 0 || text.includes('application/problem+json')).toBe(true);
-    // What was smuggled is not answered either.
+    // The smuggled request gets no answer either.
     expect(text.match(/HTTP\/1\.1 2/g)).toBeNull();
   });
 
   it('an absolute-form target is no path', async () => {
-    expect(await attack(rawRequest('GET http://elsewhere.test/v1/sites', [authorization]))).toMatchObject({ status: 404, arrived: 0 });
+    expect(await attack(rawRequest('GET http://elsewhere.test/v1/sites', [authorization]))).toMatchObject({
+      status: 404,
+      arrived: 0,
+    });
   });
 
   it('pipelined requests are answered one each, in their order', async () => {
@@ -75,7 +78,10 @@ describe('bytes that are no request, behind one that is still unanswered', () =>
   it('get no answer that the client would take for the first one’s', async () => {
     const usual = bench.hosting.answer;
     bench.hosting.answer = (_request, response) => setTimeout(() => response.end('{}'), 100);
-    const { text } = await attack(`${rawRequest('GET /v1/sites', [authorization])}NO REQUEST\r\n\r\n`, Number.POSITIVE_INFINITY);
+    const { text } = await attack(
+      `${rawRequest('GET /v1/sites', [authorization])}NO REQUEST\r\n\r\n`,
+      Number.POSITIVE_INFINITY,
+    );
     bench.hosting.answer = usual;
     expect(text).not.toContain('HTTP/1.1 400');
   });
@@ -110,7 +116,10 @@ describe('what is malformed as HTTP', () => {
 
   it('a header that nobody knows is not malformed, however it is written', async () => {
     const { status } = await send(rawRequest('GET /v1/sites', [authorization, 'X_Foo: 1', 'X-Foo: 2', 'x-foo: 3']));
-    expect({ status, passedOn: Object.keys(bench.hosting.seen.at(-1)?.headers ?? {}).filter((name) => /foo/i.test(name)) }).toEqual({
+    expect({
+      status,
+      passedOn: Object.keys(bench.hosting.seen.at(-1)?.headers ?? {}).filter((name) => /foo/i.test(name)),
+    }).toEqual({
       status: 200,
       passedOn: [],
     });
@@ -206,15 +215,24 @@ describe('path tricks (G13, G15)', () => {
         arrived: 0,
       });
     }
-    // What the endpoint does not take the service refuses.
+    // The service refuses parameters that the endpoint does not have.
     await send(rawRequest(`GET /v1/sites/${id}?x=1`, [authorization]));
     expect(bench.hosting.seen.at(-1)?.url).toBe(`/v1/sites/${id}?x=1`);
   });
 
-  it.each(['PUT', 'TRACE', 'PATCH', 'DELETE', 'PROPFIND'])('%s /v1/sites is 405 and names what there is', async (method) => {
-    const { status, headers, arrived } = await attack(rawRequest(`${method} /v1/sites`, [authorization, 'X-HTTP-Method-Override: POST']));
-    expect({ status, allow: headers['allow'], arrived }).toEqual({ status: 405, allow: 'GET, HEAD, OPTIONS, POST', arrived: 0 });
-  });
+  it.each(['PUT', 'TRACE', 'PATCH', 'DELETE', 'PROPFIND'])(
+    '%s /v1/sites is 405 and names what there is',
+    async (method) => {
+      const { status, headers, arrived } = await attack(
+        rawRequest(`${method} /v1/sites`, [authorization, 'X-HTTP-Method-Override: POST']),
+      );
+      expect({ status, allow: headers['allow'], arrived }).toEqual({
+        status: 405,
+        allow: 'GET, HEAD, OPTIONS, POST',
+        arrived: 0,
+      });
+    },
+  );
 });
 
 describe('size (G9, G10)', () => {
@@ -249,8 +267,14 @@ describe('size (G9, G10)', () => {
     ['gzip', 'Content-Type: application/json\r\nContent-Encoding: gzip'],
     ['nothing', 'X-Nothing: 1'],
   ])('a body that is %s is refused', async (_name, header) => {
-    const { status, body, arrived } = await attack(rawRequest('POST /v1/sites', [authorization, header, 'Content-Length: 2'], '{}'));
-    expect({ status, code: codeOf(body), arrived }).toEqual({ status: 415, code: 'unsupported_media_type', arrived: 0 });
+    const { status, body, arrived } = await attack(
+      rawRequest('POST /v1/sites', [authorization, header, 'Content-Length: 2'], '{}'),
+    );
+    expect({ status, code: codeOf(body), arrived }).toEqual({
+      status: 415,
+      code: 'unsupported_media_type',
+      arrived: 0,
+    });
     // The specification knows no 415 of this one.
     const closed = await attack(rawRequest('POST /v1/api-keys', [authorization, header, 'Content-Length: 2'], '{}'));
     expect({ status: closed.status, code: codeOf(closed.body) }).toEqual({ status: 422, code: 'invalid_content_type' });
@@ -269,7 +293,9 @@ describe('size (G9, G10)', () => {
 
   it('a Last-Event-ID longer than any is none: with it our own headers would be too large for the service', async () => {
     const events = `GET /v1/sites/${id}/workflows/${id}/events`;
-    const { status, arrived } = await attack(rawRequest(events, [authorization, `Last-Event-ID: ${'1'.repeat(15_900)}`]));
+    const { status, arrived } = await attack(
+      rawRequest(events, [authorization, `Last-Event-ID: ${'1'.repeat(15_900)}`]),
+    );
     expect({ status, arrived }).toEqual({ status: 200, arrived: 1 });
     expect(bench.hosting.seen.at(-1)?.headers['last-event-id']).toBeUndefined();
   });
@@ -308,10 +334,16 @@ describe('keys that are none (H9)', () => {
     for (const [query, headers] of table) {
       const answer = await attack(rawRequest(`GET /v1/sites${query}`, [...headers, 'X-Request-Id: same-for-all']));
       const { date: _date, ...rest } = answer.headers;
-      answers.push(JSON.stringify({ status: answer.status, body: answer.body, headers: rest, arrived: answer.arrived }));
+      answers.push(
+        JSON.stringify({ status: answer.status, body: answer.body, headers: rest, arrived: answer.arrived }),
+      );
     }
     expect(new Set(answers).size).toBe(1);
-    expect(JSON.parse(answers[0] ?? '')).toMatchObject({ status: 401, arrived: 0, headers: { 'www-authenticate': 'Bearer' } });
+    expect(JSON.parse(answers[0] ?? '')).toMatchObject({
+      status: 401,
+      arrived: 0,
+      headers: { 'www-authenticate': 'Bearer' },
+    });
   });
 
   it.each(['bearer', 'BEARER', 'Bearer  '])('the scheme %s is the one that RFC 9110 means', async (scheme) => {

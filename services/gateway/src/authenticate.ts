@@ -12,40 +12,55 @@ import type { VerificationCache } from './verification-cache';
 /** A key that is good. */
 export interface KnownKey {
   caller: Caller;
-  /** From where it can be used; undefined for anywhere. */
+  /** The addresses from which it can be used; undefined for any. */
   from: BlockList | undefined;
 }
 
-/** Null: the token is not good, and nobody says why. */
+/** Null: the token is not good; the reason is not told. */
 export type Verified = KnownKey | null;
 
 export interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
-  /** Questions under way about tokens that nobody knows, by address: they keep no place from those whose key is good. */
+  /** Questions under way about unknown tokens, by address: they must not delay callers whose keys are known. */
   lookUps: Shares;
-  /** Whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is believed. */
   proxies: BlockList | undefined;
 }
 
 /**
- * Who calls. Synchronous as long as the last answer of keys may be trusted, for that is nearly every request.
+ * Finds the caller of a request. Synchronous as long as the last answer of keys may be trusted, which is nearly always.
  * Throws (or rejects with) one and the same 401 for every cause, and 503 when keys cannot be asked.
  */
-export type Authenticate = (request: IncomingMessage, repeated: ReadonlySet<string>, traceparent?: string) => Caller | Promise<Caller>;
+export type Authenticate = (
+  request: IncomingMessage,
+  repeated: ReadonlySet<string>,
+  traceparent?: string,
+) => Caller | Promise<Caller>;
 
 /** RFC 9110: the scheme in any case, then spaces. */
 const bearerForm = /^bearer +(\S+)$/i;
 
 export function createAuthenticate({ cache, throttle, lookUps, proxies }: AuthenticateOptions): Authenticate {
-  const ask = async (key: string, token: string, address: string, traceparent: string | undefined): Promise<KnownKey> => {
+  const ask = async (
+    key: string,
+    token: string,
+    address: string,
+    traceparent: string | undefined,
+  ): Promise<KnownKey> => {
     const verified = await cache.verify(key, token, traceparent);
     if (verified !== null) return verified;
     throttle.note(address);
     throw unauthenticated('not a good key');
   };
-  const lookUp = async (key: string, token: string, address: string, traceparent: string | undefined): Promise<KnownKey> => {
-    // A key that was good when last seen is asked about again even while its address is throttled: guessing by others must not lock it out.
+  const lookUp = async (
+    key: string,
+    token: string,
+    address: string,
+    traceparent: string | undefined,
+  ): Promise<KnownKey> => {
+    // A key that was good when last seen is checked even while its address is throttled: guessing by others must not
+    // lock it out.
     if (cache.last(key)) return ask(key, token, address, traceparent);
     if (throttle.isThrottled(address)) throw unauthenticated('throttled');
     const holders = [address];
@@ -56,9 +71,10 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
       lookUps.giveBack(holders);
     }
   };
-  /** As for any key that is not good: whoever has stolen one learns nothing from elsewhere. */
+  /** The refusal is the same as for any bad key: whoever has stolen one learns nothing from another address. */
   const admit = ({ caller, from }: KnownKey, request: IncomingMessage): Caller => {
-    if (from !== undefined && !isWithin(from, clientAddress(request, proxies))) throw unauthenticated('not from an address of the key');
+    if (from !== undefined && !isWithin(from, clientAddress(request, proxies)))
+      throw unauthenticated('not from an address of the key');
     return caller;
   };
   return (request, repeated, traceparent) => {
@@ -69,7 +85,9 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
     const key = hash('sha256', token, 'base64');
     const fresh = cache.fresh(key);
     if (fresh === undefined)
-      return lookUp(key, token, addressGroup(clientAddress(request, proxies)), traceparent).then((known) => admit(known, request));
+      return lookUp(key, token, addressGroup(clientAddress(request, proxies)), traceparent).then((known) =>
+        admit(known, request),
+      );
     if (fresh === null) throw unauthenticated('not a good key');
     const caller = admit(fresh, request);
     cache.renew(key, token);

@@ -14,12 +14,14 @@ interface Batch {
 /** Counts one call; resolves with the window as this very call found it. */
 export type CountOne = (holder: string) => Promise<WindowCount>;
 
-/** Between two questions about one holder. A caller that sends one request after the other never waits for it. */
+/**
+ * The pause between two questions about one holder. A caller that sends one request after the other never waits for it.
+ */
 const everyMs = 1;
 
 /**
- * Counts calls of one holder that arrive shortly after another as one question: under load one round trip serves many, and each still gets its own
- * place in the window, so that a quota stays exact. The first is never kept waiting.
+ * Joins calls of one holder that arrive shortly after each other into one question: under load one round trip serves
+ * many, and each still gets its own place in the window, so that a quota stays exact. The first call is never delayed.
  */
 export function createBatchCounter(countMany: (holder: string, amount: number) => Promise<WindowCount>): CountOne {
   const next = new Map<string, Batch>();
@@ -32,7 +34,7 @@ export function createBatchCounter(countMany: (holder: string, amount: number) =
       for (const one of waiting) one.reject(error);
     }
   };
-  /** Runs as long as there is somebody waiting, one question at a time. */
+  /** Runs while somebody waits, one question at a time. */
   const run = async (holder: string): Promise<void> => {
     for (;;) {
       const batch = next.get(holder);

@@ -8,13 +8,23 @@ const problemOfCode = (code: string | undefined): Problem => {
   return problem('malformed_request');
 };
 
-const reasons: Readonly<Record<number, string>> = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' };
+const reasons: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+};
 
 /**
- * Answers what never became a request (Node's parser refused it, or it did not come in time) and closes the connection.
- * While another request of the connection is unanswered nothing can be said: the client would take it for that one's answer.
+ * Answers input that never became a request (Node's parser refused it, or it did not come in time) and closes the
+ * connection. If another request of the connection is unanswered, it sends nothing: the client would take it for that
+ * one's answer.
  */
-export function refuseUnparsed(error: NodeJS.ErrnoException, socket: Duplex, headers: readonly string[], isBusy: boolean): void {
+export function refuseUnparsed(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  headers: readonly string[],
+  isBusy: boolean,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable || isBusy) {
     socket.destroy();
     return;

@@ -1,19 +1,19 @@
 import { performance } from 'node:perf_hooks';
 
-/** Longer, and a customer's program has given up. */
+/** After a longer wait a customer's program gives up. */
 const secondsMax = 30;
 
-/** Seconds until a refused call of this holder may come again. */
+/** Seconds after which a refused call of this holder may come again. */
 export type ComeBack = (holder: string) => number;
 
 /**
- * Spreads the calls that are refused: `perSecond` of one holder come back in each second, the last one in 30. If ten
- * thousand clients were all told "in a second", they would be back, and refused, each second: that keeps the gateway as
- * busy as answering them would. Holders are verified organisations, so that nobody can make many. A holder is forgotten
- * within a minute after its last call came back.
+ * Spreads the returns of refused calls: `perSecond` of one holder come back in each second, the last one after 30. If
+ * ten thousand clients were all told "in a second", they would be back, and refused, every second, which keeps the
+ * gateway as busy as answering them would. Holders are verified organisations, so nobody can make many. A holder is
+ * forgotten within a minute after its last call came back.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
-  /** By holder, when the last one that was refused comes back. */
+  /** For each holder the time when its last refused call comes back. */
   const lastMs = new Map<string, number>();
   let sweepMs = nowMs() + 60_000;
   return (holder) => {

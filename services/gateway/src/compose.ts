@@ -36,11 +36,14 @@ export interface GatewayLimits extends NewCallLimits {
   /** Calls that may wait for a place of their own caller's share, and how long. */
   waitingMax: number;
   waitMs: number;
-  /** Bodies on their way in; each is at most 100 kB of memory. */
+  /** Bodies that are being received; each takes at most 100 kB of memory. */
   bodiesMax: number;
-  /** Event streams of one service. What the service would refuse is refused here: to ask it costs more than the refusal. */
+  /**
+   * Event streams of one service. The gateway refuses the same as the service would, because asking the service costs
+   * more than the refusal.
+   */
   streamsMax: number;
-  /** Connections, however idle. An address has at most half of them. */
+  /** Connections, even idle ones. An address has at most half of them. */
   connectionsMax: number;
   /** Questions to keys about tokens that were not good when last seen. */
   lookUpsMax: number;
@@ -78,8 +81,9 @@ export interface Gateway {
   /** `port` 0 takes a free one. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
-   * Ends streams, and for `drainMs` goes on answering, each answer with `Connection: close`, so that clients leave by themselves and what stands before
-   * it sees that it is not ready. Only then it stops listening, finishes what is running and closes everything.
+   * Ends streams, and goes on answering for `drainMs`, each answer with `Connection: close`, so that clients leave by
+   * themselves and a balancer sees that it is not ready. Only then it stops listening, finishes running requests and
+   * closes everything.
    */
   close(): Promise<void>;
   /** Requests being answered right now. */
@@ -96,12 +100,18 @@ export interface GatewayOptions {
 }
 
 /** The only place that constructs. */
-export function composeGateway({ config, log, limits: given = {}, endpoints = allEndpoints, traces }: GatewayOptions): Gateway {
+export function composeGateway({
+  config,
+  log,
+  limits: given = {},
+  endpoints = allEndpoints,
+  traces,
+}: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...given };
   const closing = new AbortController();
   const drained = new AbortController();
   const streams = createStreamShares(limits.streamsMax);
-  // One listener for each open stream: that many are no leak.
+  // One listener for each open stream, so this number is not a leak.
   setMaxListeners(Object.keys(streams).length * limits.streamsMax + 1, closing.signal, drained.signal);
   const isClosing = (): boolean => closing.signal.aborted;
   const upstreams = createUpstreams(config, log, limits.upstream);
@@ -145,7 +155,7 @@ export function composeGateway({ config, log, limits: given = {}, endpoints = al
   };
 }
 
-/** As many and in the same shares as each service has. */
+/** As many streams, and in the same shares, as each service has. */
 function createStreamShares(max: number): Readonly<Record<ServiceName, Shares>> {
   const shares = (): Shares => createShares(max, streamShares);
   return { keys: shares(), hosting: shares(), compute: shares(), agency: shares(), databases: shares() };
@@ -163,7 +173,10 @@ function createUpstreams(config: GatewayConfig, log: Log, limits: UpstreamLimits
   return upstreams;
 }
 
-/** Without keys nobody is known and nothing is answered. Without another service the rest goes on, so that it is told and decides nothing. */
+/**
+ * Without keys nobody can be authenticated, so nothing is answered. Without another service the rest works, so its
+ * state is only reported.
+ */
 const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; informative: ReadyChecks } => ({
   needed: probesOf([keys]),
   informative: probesOf(Object.values(others)),
@@ -172,7 +185,10 @@ const readyChecks = ({ keys, ...others }: Upstreams): { needed: ReadyChecks; inf
 const probesOf = (upstreams: readonly Upstream[]): ReadyChecks =>
   Object.fromEntries(upstreams.map(({ name, replicas }) => [name, shareRuns(() => replicas.probe())]));
 
-/** Shares one run between all callers that ask while it runs. /readyz needs no key, and must not keep the services' connections busy. */
+/**
+ * Shares one run between all callers that ask while it runs. /readyz needs no key, and must not keep the services'
+ * connections busy.
+ */
 function shareRuns(run: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => {

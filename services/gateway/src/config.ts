@@ -3,7 +3,8 @@ import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydo
 import { drainField, isOrigin, processFields, secretsField } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
-const upstreamSecret = (name: ServiceName) => secretsField(`Signs the calls to ${name}; needed with its URL`).optional();
+const upstreamSecret = (name: ServiceName) =>
+  secretsField(`Signs the calls to ${name}; needed with its URL`).optional();
 
 const networkListSchema = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
 
@@ -20,12 +21,18 @@ const urlsField = (description: string) =>
       (list) => entriesOf(list).length > 0 && entriesOf(list).every(isOrigin),
       'must be http://host:port or https://host:port, without a path',
     )
-    .meta({ description: `${description}; several with commas between them are processes of it that stand in for each other` });
-const upstreamUrls = (name: ServiceName) => urlsField(`Where ${name} listens; without it its endpoints answer 503`).optional();
+    .meta({
+      description: `${description}; several with commas between them are processes of it that stand in for each other`,
+    });
+const upstreamUrls = (name: ServiceName) =>
+  urlsField(`Where ${name} listens; without it its endpoints answer 503`).optional();
 
 export const configShape = {
   ...processFields('gateway'),
-  ...drainField(1, 'How long it goes on answering after /readyz says that it ends: time for what stands before it to notice'),
+  ...drainField(
+    1,
+    'How long it goes on answering after /readyz says that it ends: time for what stands before it to notice',
+  ),
   KEYS_URL: urlsField('Where keys listens; every call is authenticated there'),
   KEYS_TOKEN_SECRET: secretsField('Signs the calls to keys'),
   HOSTING_URL: upstreamUrls('hosting'),
@@ -36,20 +43,25 @@ export const configShape = {
   AGENCY_TOKEN_SECRET: upstreamSecret('agency'),
   DATABASES_URL: upstreamUrls('databases'),
   DATABASES_TOKEN_SECRET: upstreamSecret('databases'),
-  REDIS_URL: z
-    .url('must be a URL')
-    .optional()
-    .meta({ description: 'Redis or Valkey for the quotas, as QUEUE_URL; without it each gateway counts alone', secret: true }),
+  REDIS_URL: z.url('must be a URL').optional().meta({
+    description: 'Redis or Valkey for the quotas, as QUEUE_URL; without it each gateway counts alone',
+    secret: true,
+  }),
   TRUSTED_PROXIES: z
     .string()
     .default('')
-    .refine((list) => networkListSchema.safeParse(entriesOf(list)).success, 'must be addresses and networks, with commas between them')
-    .meta({ description: 'Proxies of yours in front of it, as addresses and networks: only their X-Forwarded-For is believed' }),
+    .refine(
+      (list) => networkListSchema.safeParse(entriesOf(list)).success,
+      'must be addresses and networks, with commas between them',
+    )
+    .meta({
+      description: 'Proxies of yours in front of it, as addresses and networks: only their X-Forwarded-For is believed',
+    }),
   DRYDOCK_RATE_LIMIT_SCALE: z.coerce.number().positive().default(1).meta({ description: 'Multiplies every quota' }),
 };
 
 export interface UpstreamConfig {
-  /** Processes of the service that stand in for each other. */
+  /** Processes of the service that can replace each other. */
   urls: readonly string[];
   /** Hex. */
   tokenSecret: string;
@@ -69,7 +81,7 @@ export interface GatewayConfig {
   trustedProxies: readonly string[];
 }
 
-/** Reads and checks the environment. Throws ConfigError naming what is missing. */
+/** Reads and checks the environment. Throws ConfigError, which names the missing variables. */
 export function readGatewayConfig(environment: Environment = process.env): GatewayConfig {
   const config = readConfig(configShape, environment);
   return {
@@ -86,7 +98,9 @@ export function readGatewayConfig(environment: Environment = process.env): Gatew
 }
 
 function readUpstreams(config: ConfigOf<typeof configShape>): GatewayConfig['upstreams'] {
-  const upstreams: GatewayConfig['upstreams'] = { keys: { urls: entriesOf(config.KEYS_URL), tokenSecret: config.KEYS_TOKEN_SECRET } };
+  const upstreams: GatewayConfig['upstreams'] = {
+    keys: { urls: entriesOf(config.KEYS_URL), tokenSecret: config.KEYS_TOKEN_SECRET },
+  };
   const optional = {
     hosting: [config.HOSTING_URL, config.HOSTING_TOKEN_SECRET],
     compute: [config.COMPUTE_URL, config.COMPUTE_TOKEN_SECRET],

@@ -28,7 +28,9 @@ beforeAll(async () => {
       };
       const wanted = refusal[wantedAnswer];
       const answer =
-        wanted === null ? { status: 200, headers: { 'content-type': 'application/json' }, text: '{}' } : answerOfProblem(wanted, id, {});
+        wanted === null
+          ? { status: 200, headers: { 'content-type': 'application/json' }, text: '{}' }
+          : answerOfProblem(wanted, id, {});
       response.writeHead(answer.status, { 'cache-control': 'no-store', ...answer.headers });
       response.end(answer.text);
     };
@@ -43,7 +45,10 @@ interface Asked {
   contentType?: string;
 }
 
-async function ask(path: string, { method = 'GET', key = rich, contentType = 'application/json' }: Asked = {}): Promise<Response> {
+async function ask(
+  path: string,
+  { method = 'GET', key = rich, contentType = 'application/json' }: Asked = {},
+): Promise<Response> {
   const headers = { 'x-request-id': requestId, ...(key === null ? {} : { authorization: `Bearer ${key.token}` }) };
   return fetch(
     bench.url + path,
@@ -80,29 +85,38 @@ describe('X-Request-Id, RateLimit, RateLimit-Policy and Cache-Control are on eve
     expect(await headersOf(await ask(path, { method, key: null }))).toBe(`401 ${quota}`);
     if (permissions.length > 0) expect(await headersOf(await ask(path, { method, key: poor }))).toBe(`403 ${quota}`);
     const { status: refused } = problem(bodyRefusalsOf(endpoint).otherType);
-    if (body !== undefined) expect(await headersOf(await ask(path, { method, contentType: 'text/plain' }))).toBe(`${refused} ${quota}`);
+    if (body !== undefined)
+      expect(await headersOf(await ask(path, { method, contentType: 'text/plain' }))).toBe(`${refused} ${quota}`);
   });
 
-  it.each([...new Set(endpoints.map(pathOf))])('%s with a method that it has not, and of what is below it', async (path) => {
-    const here = endpoints.filter((endpoint) => pathOf(endpoint) === path);
-    const known: string[] = here.map(({ method }) => method);
-    const hasHead = here.some(({ method, response }) => method === 'GET' && response.contentType !== 'text/event-stream');
-    const allowed = [...known, 'OPTIONS', ...(hasHead ? ['HEAD'] : [])].sort();
-    const options = await ask(path, { method: 'OPTIONS', key: null });
-    expect([options.status, options.headers.get('allow')?.split(', ')]).toEqual([204, allowed]);
-    expect(await headersOf(options)).toBe('204 read');
-    for (const method of methods.filter((unknown) => !known.includes(unknown))) {
-      const response = await ask(path, { method });
-      expect(response.headers.get('allow')?.split(', ')).toEqual(allowed);
-      expect(await headersOf(response)).toBe(`405 ${method === 'GET' ? 'read' : 'write'}`);
-    }
-    expect(await headersOf(await ask(`${path}/nothing/of/ours`))).toBe('404 read');
-  });
+  it.each([...new Set(endpoints.map(pathOf))])(
+    '%s with a method that it has not, and of what is below it',
+    async (path) => {
+      const here = endpoints.filter((endpoint) => pathOf(endpoint) === path);
+      const known: string[] = here.map(({ method }) => method);
+      const hasHead = here.some(
+        ({ method, response }) => method === 'GET' && response.contentType !== 'text/event-stream',
+      );
+      const allowed = [...known, 'OPTIONS', ...(hasHead ? ['HEAD'] : [])].sort();
+      const options = await ask(path, { method: 'OPTIONS', key: null });
+      expect([options.status, options.headers.get('allow')?.split(', ')]).toEqual([204, allowed]);
+      expect(await headersOf(options)).toBe('204 read');
+      for (const method of methods.filter((unknown) => !known.includes(unknown))) {
+        const response = await ask(path, { method });
+        expect(response.headers.get('allow')?.split(', ')).toEqual(allowed);
+        expect(await headersOf(response)).toBe(`405 ${method === 'GET' ? 'read' : 'write'}`);
+      }
+      expect(await headersOf(await ask(`${path}/nothing/of/ours`))).toBe('404 read');
+    },
+  );
 
-  it.each(['/', '/docs', '/openapi.json', '/problems', '/problems/rate_limited', '/healthz', '/readyz'])('%s', async (path) => {
-    expect(await headersOf(await ask(path, { key: null }))).toBe('200 read');
-    expect(await headersOf(await ask(path, { key: null, method: 'POST' }))).toBe('405 write');
-  });
+  it.each(['/', '/docs', '/openapi.json', '/problems', '/problems/rate_limited', '/healthz', '/readyz'])(
+    '%s',
+    async (path) => {
+      expect(await headersOf(await ask(path, { key: null }))).toBe('200 read');
+      expect(await headersOf(await ask(path, { key: null, method: 'POST' }))).toBe('405 write');
+    },
+  );
 
   it.each(['/nowhere', '/problems/nothing', '/v1'])('%s', async (path) => {
     expect(await headersOf(await ask(path, { key: null }))).toBe('404 read');

@@ -11,27 +11,32 @@ export interface Exchange {
   response: ServerResponse;
   requestId: string;
   startedMs: number;
-  /** Undefined while telemetry is off, and for what is no call of the API. */
+  /** Undefined while telemetry is off, and for requests that are no calls of the API. */
   trace: RequestTrace | undefined;
-  /** The endpoint's label once it is known: what logs are grouped by. */
+  /** The endpoint's label once it is known, by which logs are grouped. */
   route: string;
-  /** Its path template: what traces and metrics are grouped by. */
+  /** Its path template, by which traces and metrics are grouped. */
   routePath: string | undefined;
   isStream: boolean;
-  /** The headers about quotas that the answer has whatever it will be, as names and values by turns; then whatever else it always has. */
+  /** The quota headers that every answer has, alternating names and values; `headers` has the others. */
   quota: readonly string[];
   headers: string[];
   caller: Caller | undefined;
   /** Why it was refused; for the log. */
   error: unknown;
-  /** Set by whoever must know that the client went before it was answered. */
+  /** Set by code that must know if the client leaves before it is answered. */
   onClientGone: (() => void) | undefined;
 }
 
 const readMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const acceptedRequestId = /^[A-Za-z0-9_-]{8,64}$/;
 
-export function openExchange(request: IncomingMessage, response: ServerResponse, quotas: Quotas, trace?: RequestTrace): Exchange {
+export function openExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  quotas: Quotas,
+  trace?: RequestTrace,
+): Exchange {
   const given = request.headers['x-request-id'];
   const requestId = typeof given === 'string' && acceptedRequestId.test(given) ? given : randomUUID();
   return {
@@ -60,8 +65,8 @@ const readableFromAnyOrigin = [
 ];
 
 /**
- * The head of an answer, as Node writes it fastest: names and values by turns.
- * `isClosing` and a body that did not arrive to its end close the connection: what is left of it must not be read as the next request.
+ * The head of an answer in Node's fastest form: alternating names and values. The connection is closed if `isClosing`,
+ * or if the body did not arrive completely, because its rest must not be read as the next request.
  */
 export function headOf(exchange: Exchange, isClosing: boolean, own: readonly string[]): string[] {
   const head = ['X-Request-Id', exchange.requestId, ...exchange.quota, ...exchange.headers, ...own];
@@ -72,6 +77,9 @@ export function headOf(exchange: Exchange, isClosing: boolean, own: readonly str
   return head;
 }
 
-/** Without the look at the headers a request that is answered at once would seem unfinished: Node marks it complete only afterwards. */
+/**
+ * Node marks a request complete only later, so a request without a body that is answered at once would seem unfinished
+ * without this look at the headers.
+ */
 const hasUnreadBody = ({ complete, headers }: IncomingMessage): boolean =>
   !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0');

@@ -13,7 +13,10 @@ export interface FailureThrottle {
   note(address: string): void;
 }
 
-/** Counts failed look-ups per address in fixed windows, so that guessing keys cannot keep the database busy. Memory is bounded. */
+/**
+ * Counts failed look-ups per address in fixed windows, so that guessing keys cannot keep the database busy. Memory is
+ * bounded.
+ */
 export function createFailureThrottle(options: FailureThrottleOptions): FailureThrottle {
   const { failuresMax, windowMs, addressesMax = 10_000, nowMs = () => performance.now() } = options;
   const windows = new Map<string, { startedMs: number; failures: number }>();

@@ -11,11 +11,14 @@ import { UnansweredError } from './replicas';
 import { type RouteMatch, upstreamPath } from './route-table';
 import { type Upstream, unavailable } from './upstream';
 
-/** Several times the longest cursor. The path is part of the signed token, whose size is bounded: a quote takes twice its place there. */
+/**
+ * Several times the longest cursor. The path is part of the signed token, whose size is limited: a quote takes twice
+ * its place there.
+ */
 const searchLengthMax = 2_048;
-/** Longer than a list of a few dozen of ours. */
+/** Longer than a list of a few dozen of our tags. */
 const entityTagsLengthMax = 1_000;
-/** Longer than any of ours, which are numbers. With one of 16 kB our own headers would be too large for the service. */
+/** Longer than any of our ids. With one of 16 kB our own headers would be too large for the service. */
 const eventIdLengthMax = 64;
 
 export interface ForwardOptions {
@@ -29,32 +32,41 @@ export interface ForwardOptions {
 
 export type Forward = (exchange: Exchange, match: RouteMatch, caller: Caller, body: Buffer) => Promise<void>;
 
-/** Builds the upstream's request from nothing: no header of the client is copied but the few that are part of the contract. */
+/** Builds the upstream's request from nothing: no header of the client is copied except the few in the contract. */
 export function createForward({ upstreams, log, closing, drained }: ForwardOptions): Forward {
   return async (exchange, match, caller, body) => {
     const { endpoint } = match.route;
     const upstream = upstreams[endpoint.service];
     if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
     const path = pathOf(match);
-    // Reading twice harms nobody, and a service carries out once what has an Idempotency-Key.
+    // A second read does no harm, and a service carries out a call with an Idempotency-Key only once.
     const isSafe = endpoint.method === 'GET' || idempotencyKeyOf(exchange, endpoint) !== undefined;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
-        // Built anew for each attempt: its token works once.
-        const options = { ...upstreamRequest(upstream, { exchange, match, path, caller, body }), headersTimeout: leftMs };
+        // Built anew for each attempt, because its token works once.
+        const options = {
+          ...upstreamRequest(upstream, { exchange, match, path, caller, body }),
+          headersTimeout: leftMs,
+        };
         return relayAnswer({ replica, options, exchange, closing, drained, isStream: match.route.isStream });
       }, isSafe);
     const outcome = await upstream.guard(call, endpoint.method === 'GET' ? undefined : explainLostWrite);
-    if (outcome === 'key_refused') throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
+    if (outcome === 'key_refused')
+      throw problem('unauthenticated', { internal: 'revoked while the call was on its way' });
     if (outcome !== 'token_refused') return;
-    log.error({ dependency: upstream.name, request_id: exchange.requestId }, 'our own token was refused: clocks apart or secrets mixed up');
+    log.error(
+      { dependency: upstream.name, request_id: exchange.requestId },
+      'our own token was refused: clocks apart or secrets mixed up',
+    );
     throw unavailable(upstream.name, { internal: 'the service refused our token' });
   };
 }
 
-/** Unless it was not even sent, a write that got no answer may have taken effect. */
+/** A write without an answer may have taken effect, unless it was not even sent. */
 const explainLostWrite = (error: unknown): string | undefined =>
-  (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError ? unknownOutcome : undefined;
+  (error instanceof UnansweredError && error.mayBeBegun) || error instanceof errors.HeadersTimeoutError
+    ? unknownOutcome
+    : undefined;
 
 const unknownOutcome =
   'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
@@ -68,19 +80,27 @@ interface Forwarded {
   body: Buffer;
 }
 
-function upstreamRequest({ name, key, limits }: Upstream, { exchange, match, path, caller, body }: Forwarded): Dispatcher.DispatchOptions {
+function upstreamRequest(
+  { name, key, limits }: Upstream,
+  { exchange, match, path, caller, body }: Forwarded,
+): Dispatcher.DispatchOptions {
   const { endpoint, isStream } = match.route;
   const { headers } = exchange.request;
   const idempotencyKey = idempotencyKeyOf(exchange, endpoint);
   const ifMatch = endpoint.method === 'PATCH' ? readIfMatch(headers['if-match']) : undefined;
   const bound = { requestId: exchange.requestId, method: endpoint.method, path, body, idempotencyKey, ifMatch };
-  const sent = ['authorization', `Bearer ${signRequestToken(key, name, caller, bound)}`, 'x-request-id', exchange.requestId];
+  const sent = [
+    'authorization',
+    `Bearer ${signRequestToken(key, name, caller, bound)}`,
+    'x-request-id',
+    exchange.requestId,
+  ];
   sent.push('accept', isStream ? 'text/event-stream' : 'application/json');
   if (exchange.trace?.traceparent !== undefined) sent.push('traceparent', exchange.trace.traceparent);
   if (idempotencyKey !== undefined) sent.push('idempotency-key', idempotencyKey);
   if (ifMatch !== undefined) sent.push('if-match', ifMatch);
   const ifNoneMatch = endpoint.method === 'GET' && !isStream ? headers['if-none-match'] : undefined;
-  // Without it the answer is whole, which is right as well.
+  // Without the header the whole answer is sent, which is right as well.
   if (ifNoneMatch !== undefined && ifNoneMatch.length <= entityTagsLengthMax) sent.push('if-none-match', ifNoneMatch);
   if (body.length > 0) sent.push('content-type', 'application/json');
   const lastEventId = isStream ? singleHeader(headers['last-event-id']) : undefined;
@@ -89,7 +109,7 @@ function upstreamRequest({ name, key, limits }: Upstream, { exchange, match, pat
   return { method: endpoint.method, path, headers: sent, body: body.length > 0 ? body : null, bodyTimeout };
 }
 
-/** With the query, which the service refuses where it takes none. Throws 422 for one that is too long to be signed. */
+/** The path with its query, which the service refuses if it takes none. Throws 422 if it is too long to be signed. */
 function pathOf({ route, values, search }: RouteMatch): string {
   const { endpoint } = route;
   const path = upstreamPath(route, values);
@@ -98,15 +118,15 @@ function pathOf({ route, values, search }: RouteMatch): string {
   return `${path}?${search}`;
 }
 
-/** As the service would, had it got it: what is not declared first, then whichever of its own parameters is longer than any. */
+/** Refuses as the service would: undeclared parameters first, then the longest of its own. */
 function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   const { limit = '', cursor } = queryParser(endpoint)(search) ?? {};
   if (String(limit).length > limitLengthMax) throw problem('invalid_limit');
   if (cursor !== undefined) throw problem('invalid_cursor');
-  throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters behind the question mark.` });
+  throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters after the question mark.` });
 }
 
-/** Never left out silently: the change would be made whatever the record has become. */
+/** It is never dropped silently: the change would be made whatever the record has become. */
 function readIfMatch(header: string | undefined): string | undefined {
   if (header === undefined || header.length <= entityTagsLengthMax) return header;
   throw problem('invalid_request', { detail: `Send at most ${entityTagsLengthMax} characters in If-Match.` });
@@ -115,4 +135,5 @@ function readIfMatch(header: string | undefined): string | undefined {
 const idempotencyKeyOf = ({ request }: Exchange, { idempotency }: EndpointDefinition): string | undefined =>
   idempotency === 'accepted' ? singleHeader(request.headers['idempotency-key']) : undefined;
 
-const singleHeader = (value: string | string[] | undefined): string | undefined => (typeof value === 'string' ? value : undefined);
+const singleHeader = (value: string | string[] | undefined): string | undefined =>
+  typeof value === 'string' ? value : undefined;

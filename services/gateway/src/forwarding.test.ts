@@ -17,7 +17,8 @@ afterEach(() => {
   return bench.close();
 });
 
-const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
+const workflowPath =
+  '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
 const call = (path = '/v1/sites', init: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {}) =>
   fetch(bench.url + path, { ...init, headers: { authorization: `Bearer ${key.token}`, ...init.headers } });
 const post = () => call('/v1/sites', { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
@@ -64,7 +65,12 @@ describe('answers', () => {
       response.end('{"a":12}');
     };
     const head = await call('/v1/sites', { method: 'HEAD' });
-    expect([head.status, head.headers.get('content-length'), head.headers.get('etag'), await head.text()]).toEqual([200, '8', '"1"', '']);
+    expect([head.status, head.headers.get('content-length'), head.headers.get('etag'), await head.text()]).toEqual([
+      200,
+      '8',
+      '"1"',
+      '',
+    ]);
     expect(bench.hosting.seen.at(-1)?.method).toBe('GET');
     // The connection is as good as new.
     expect(await (await call()).json()).toEqual({ a: 12 });
@@ -75,14 +81,16 @@ describe('answers', () => {
   });
 
   it('depend on what the client has, where the contract says so: 304 passes, and a change is never made without its If-Match', async () => {
-    bench.hosting.answer = (_request, response) => void response.writeHead(304, { etag: '"1"', 'cache-control': 'no-store' }).end();
+    bench.hosting.answer = (_request, response) =>
+      void response.writeHead(304, { etag: '"1"', 'cache-control': 'no-store' }).end();
     const conditions = { 'if-match': '"1"', 'if-none-match': 'W/"1", "2"' };
     const same = await call('/v1/sites', { headers: conditions });
     expect([same.status, same.headers.get('etag'), await same.text()]).toEqual([304, '"1"', '']);
     expect((await call('/v1/sites', { method: 'HEAD', headers: conditions })).status).toBe(304);
     const passed = () => ['if-match', 'if-none-match'].map((name) => bench.hosting.seen.at(-1)?.headers[name]);
     expect(passed()).toEqual([undefined, 'W/"1", "2"']);
-    bench.hosting.answer = (_request, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    bench.hosting.answer = (_request, response) =>
+      void response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     const change = (headers: Record<string, string>) =>
       call('/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44', {
         method: 'PATCH',
@@ -102,7 +110,11 @@ describe('answers', () => {
 
   it('are for pages of any origin that hold a key: every answer says so, and the question before it needs none', async () => {
     const origin = { origin: 'https://panel.example.com' };
-    const asked = { ...origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,idempotency-key' };
+    const asked = {
+      ...origin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization,idempotency-key',
+    };
     const preflight = await fetch(`${bench.url}/v1/sites`, { method: 'OPTIONS', headers: asked });
     expect(preflight.status).toBe(204);
     expect(Object.fromEntries(preflight.headers)).toMatchObject({
@@ -119,7 +131,9 @@ describe('answers', () => {
       await fetch(`${bench.url}/openapi.json`, { headers: origin }),
     ]) {
       expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([response.status, '*']);
-      expect(response.headers.get('access-control-expose-headers')).toMatch(/ETag.*Location.*Retry-After.*X-Workflow-Id/);
+      expect(response.headers.get('access-control-expose-headers')).toMatch(
+        /ETag.*Location.*Retry-After.*X-Workflow-Id/,
+      );
       expect(response.headers.get('access-control-allow-credentials')).toBeNull();
     }
     expect((await call()).headers.get('access-control-allow-origin')).toBeNull();
@@ -209,11 +223,11 @@ describe('places', () => {
     const waiting = [call(), call('/v1/sites', { headers: { authorization: `Bearer ${other.token}` } })];
     await until(() => held.length === 2);
     const refused = await call();
-    expect([refused.status, problemSchema.parse(await refused.json()).code, refused.headers.get('retry-after')]).toEqual([
-      503,
-      'overloaded',
-      '1',
-    ]);
+    expect([
+      refused.status,
+      problemSchema.parse(await refused.json()).code,
+      refused.headers.get('retry-after'),
+    ]).toEqual([503, 'overloaded', '1']);
     expect((await fetch(`${bench.url}/healthz`)).status).toBe(200);
     for (const response of held) response.end('{}');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
@@ -236,9 +250,12 @@ describe('clients that leave', () => {
     };
     const leaving = new AbortController();
     const body = method === 'POST' ? { body: '{}' } : {};
-    const asking = call('/v1/sites', { method, signal: leaving.signal, headers: { 'content-type': 'application/json' }, ...body }).catch(
-      () => 'left',
-    );
+    const asking = call('/v1/sites', {
+      method,
+      signal: leaving.signal,
+      headers: { 'content-type': 'application/json' },
+      ...body,
+    }).catch(() => 'left');
     await until(() => bench.hosting.arrived === 1);
     leaving.abort();
     expect(await asking).toBe('left');
@@ -296,7 +313,9 @@ describe('a service that refuses our token', () => {
     };
     const [refused, unknown] = await Promise.all([
       call('/v1/sites', { headers: { 'x-request-id': 'same-for-both' } }),
-      fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${newKey().token}`, 'x-request-id': 'same-for-both' } }),
+      fetch(`${bench.url}/v1/sites`, {
+        headers: { authorization: `Bearer ${newKey().token}`, 'x-request-id': 'same-for-both' },
+      }),
     ]);
     expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     expect(await refused.text()).toBe(await unknown.text());
@@ -307,7 +326,9 @@ describe('a service that refuses our token', () => {
     bench = await startBench();
     const { keys } = bench;
     const other = await startBench({
-      config: { upstreams: { keys: { urls: [keys.url], tokenSecret: Buffer.from('keys'.padEnd(32, '.')).toString('hex') } } },
+      config: {
+        upstreams: { keys: { urls: [keys.url], tokenSecret: Buffer.from('keys'.padEnd(32, '.')).toString('hex') } },
+      },
     });
     key = bench.register();
     const response = await fetch(`${other.url}/v1/sites`, { headers: { authorization: `Bearer ${key.token}` } });
@@ -384,7 +405,9 @@ describe('authentication', () => {
     await call();
     for (let index = 0; index < 10; index += 1) {
       const { token } = newKey();
-      expect((await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
+      expect((await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
+        401,
+      );
     }
     expect(bench.keys.lookUps).toHaveLength(6);
     await new Promise((resolve) => setTimeout(resolve, 1_000));

@@ -6,10 +6,13 @@ import { addressGroup } from './address';
 import { refuseUnparsed } from './client-error';
 import { headersMax } from './hygiene';
 
-/** Above the 15 s between the beats of an event stream; a client that takes nothing in for this long is gone. */
+/** More than the 15 s between the beats of an event stream; a client that receives nothing for this long is gone. */
 const idleMs = 75_000;
 
-/** Requests that a client may send ahead of the answer to an earlier one; more than that asks for our memory, and the connection goes. */
+/**
+ * Limit for requests that a client sends ahead of the answer to an earlier one; beyond it the connection is closed, to
+ * save memory.
+ */
 const aheadMax = 32;
 
 interface Connection {
@@ -18,10 +21,14 @@ interface Connection {
 }
 
 /**
- * Service-kit's server with what an edge needs beyond it. `open` has a place for each connection, by address.
- * `unparsedHeaders`: names and values by turns, of the answers to what never became a request.
+ * Service-kit's server with what an edge needs besides. `open` has a place for each connection, by address.
+ * `unparsedHeaders`: alternating names and values, for the answers to input that never became a request.
  */
-export function createGatewayServer(listener: RequestListener, open: Shares, unparsedHeaders: readonly string[]): Server {
+export function createGatewayServer(
+  listener: RequestListener,
+  open: Shares,
+  unparsedHeaders: readonly string[],
+): Server {
   const connections = new WeakMap<Socket, Connection>();
   const remember = (socket: Socket): Connection => {
     const connection = { unanswered: 0 };
@@ -39,25 +46,26 @@ export function createGatewayServer(listener: RequestListener, open: Shares, unp
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    // Node gives a response its socket once the one before it is out, and tells one that never got there nothing: not even that its client left. Begun
-    // before its turn, such a request would hold its place for ever.
+    // Node gives a response its socket only once the one before it is out, and never tells one without a socket that
+    // its client has left. If such a request began before its turn, it could hold its place for ever.
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };
-  // A request without Host is refused by us, with a problem; Node's own 400 has neither body nor request id.
+  // We refuse a request without Host with a problem; Node's own 400 has neither body nor request id.
   const server = createHttpServer(inTurn, {
     requireHostHeader: false,
-    refuse: (error, socket) => refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0),
+    refuse: (error, socket) =>
+      refuseUnparsed(error, socket, unparsedHeaders, (connections.get(socket)?.unanswered ?? 0) > 0),
   });
   server.maxHeadersCount = headersMax + 1;
   server.timeout = idleMs;
-  // A connection costs memory and a file descriptor before it has said anything, so that it is refused before it does.
+  // A connection costs memory and a file descriptor before it sends anything, so it is refused at once.
   server.prependListener('connection', (socket: Socket) => {
     const holders = [addressGroup(socket.remoteAddress)];
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));
     else socket.destroy();
   });
-  // Without these Node would ask for a body that may be refused, and answer other expectations by itself.
+  // Without these Node would ask for a body that may be refused, and answer other expectations itself.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   return server;

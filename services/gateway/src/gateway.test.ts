@@ -48,7 +48,10 @@ describe('a call through the gateway', () => {
       headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
     });
     expect(response.status).toBe(200);
-    expect(bench.hosting.seen.at(-1)).toMatchObject({ body, headers: { 'idempotency-key': 'once', 'content-type': 'application/json' } });
+    expect(bench.hosting.seen.at(-1)).toMatchObject({
+      body,
+      headers: { 'idempotency-key': 'once', 'content-type': 'application/json' },
+    });
   });
 });
 
@@ -67,7 +70,10 @@ describe('the pages around the API', () => {
     const { probes } = bench.hosting;
     const asked = await Promise.all(Array.from({ length: 20 }, () => call('/readyz')));
     expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([503]));
-    expect(await asked[0]?.json()).toEqual({ status: 'not_ready', checks: { keys: 'timed_out', hosting: 'timed_out' } });
+    expect(await asked[0]?.json()).toEqual({
+      status: 'not_ready',
+      checks: { keys: 'timed_out', hosting: 'timed_out' },
+    });
     // Another one for those who came when the first was over.
     expect(bench.hosting.probes - probes).toBeLessThan(5);
     // Without hosting everything else goes on.
@@ -81,8 +87,15 @@ describe('the pages around the API', () => {
     await until(async () => (await (await call('/readyz')).text()).includes('"hosting":"ok"'));
   });
 
-  it.each(['/problems/%ff', '/problems/%', '/%ff', '/docs/%'])('%s is nowhere, and says nothing of our machinery', async (path) => {
-    const { status, headers, body } = await sendRaw(bench.port, rawRequest(`GET ${path}`));
-    expect([status, headers['content-type'], JSON.parse(body).code]).toEqual([404, 'application/problem+json', 'route_not_found']);
-  });
+  it.each(['/problems/%ff', '/problems/%', '/%ff', '/docs/%'])(
+    '%s is nowhere, and says nothing of our machinery',
+    async (path) => {
+      const { status, headers, body } = await sendRaw(bench.port, rawRequest(`GET ${path}`));
+      expect([status, headers['content-type'], JSON.parse(body).code]).toEqual([
+        404,
+        'application/problem+json',
+        'route_not_found',
+      ]);
+    },
+  );
 });

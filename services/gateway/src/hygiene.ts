@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { problem } from '@drydock/contracts/platform/problem';
 
-/** More are refused. The server keeps one more than this, since Node drops what is beyond its own maximum without a word. */
+/**
+ * More are refused. The server keeps one more than this, because Node silently drops headers beyond its own maximum.
+ */
 export const headersMax = 100;
 
-/** Where a second one is an attack on whoever reads the other one. A second Authorization is a 401 and a second Idempotency-Key a 422 of their own, later. */
+/**
+ * Headers of which a second one could attack a reader of the other one. A second Authorization is a 401, and a second
+ * Idempotency-Key a 422 of its own, later.
+ */
 const neverRepeated = new Set([
   'host',
   'content-length',
@@ -17,9 +22,9 @@ const neverRepeated = new Set([
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * Refuses requests that two readers could read differently, as the transport refuses what is no HTTP: 400 `malformed_request`, before everything else.
- * A header that we do not know is none of these: it is read by nobody and passed on to nobody.
- * Returns the lower-case names of the headers that were sent more than once (usually none).
+ * Refuses requests that two readers could read differently, as the transport refuses malformed HTTP: 400
+ * `malformed_request`, before everything else. Unknown headers do not matter, because nobody reads them and they are
+ * not passed on. Returns the lower-case names of the headers that were sent more than once (usually none).
  */
 export function assertClean(request: IncomingMessage): ReadonlySet<string> {
   const { rawHeaders, headers } = request;
@@ -30,8 +35,9 @@ export function assertClean(request: IncomingMessage): ReadonlySet<string> {
     if (coding.toLowerCase() !== 'chunked') throw malformed('The only Transfer-Encoding is chunked.');
     if (length !== undefined) throw malformed('Send Content-Length or Transfer-Encoding, not both.');
   }
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue') throw malformed('The only Expect is 100-continue.');
-  // Node makes one member of all headers of one name: as many members as headers means that none is repeated.
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue')
+    throw malformed('The only Expect is 100-continue.');
+  // Node merges headers of one name into one member, so equal numbers mean that none is repeated.
   return Object.keys(headers).length * 2 === rawHeaders.length ? nothing : repeatedNames(rawHeaders);
 }
 

@@ -7,7 +7,7 @@ import type { QuotaStore } from './quota-store';
 
 type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
 
-/** The windows of callers. Never rejects and never waits long: without Redis each gateway counts by itself, at once. */
+/** The windows of callers. Never rejects and never waits long: without Redis each gateway counts by itself. */
 export interface Limit {
   /** Counts a call. */
   count: Ask;
@@ -15,7 +15,7 @@ export interface Limit {
   peek: Ask;
 }
 
-/** `store` undefined: there is no Redis, each process counts alone. */
+/** `store` undefined: there is no Redis, and each process counts alone. */
 export function createLimit(quotas: Readonly<Record<QuotaName, Quota>>, store: QuotaStore | undefined): Limit {
   const counters = {
     read: createCounters(quotas.read, store),
@@ -64,13 +64,14 @@ const windowOf = (found: RateLimiterRes | null, windowSeconds: number): WindowCo
     ? { consumed: 0, msBeforeNext: windowSeconds * 1_000 }
     : { consumed: found.consumedPoints, msBeforeNext: found.msBeforeNext };
 
-/** Resolves also when the window is full; rejects with whatever kept the counter from counting. */
+/** Resolves even if the window is full; rejects with the error that kept it from counting. */
 async function count(limiter: RateLimiterRedis, holder: string, amount: number): Promise<WindowCount> {
   try {
     const { consumedPoints, msBeforeNext } = await limiter.consume(holder, amount);
     return { consumed: consumedPoints, msBeforeNext };
   } catch (refusal) {
-    if (refusal instanceof RateLimiterRes) return { consumed: refusal.consumedPoints, msBeforeNext: refusal.msBeforeNext };
+    if (refusal instanceof RateLimiterRes)
+      return { consumed: refusal.consumedPoints, msBeforeNext: refusal.msBeforeNext };
     throw refusal;
   }
 }

@@ -6,15 +6,16 @@ interface Window {
   endsMs: number;
 }
 
-/** Whole milliseconds: a fraction would make a minute's window last 61 s in the header. */
+/** Whole milliseconds: with a fraction, a minute's window would show 61 s in the header. */
 const wholeMs = (): number => Math.floor(performance.now());
 
 /** `amount` 0 only looks. */
 export type LocalCounter = (holder: string, amount?: 0 | 1) => WindowCount;
 
 /**
- * Counts calls in this process alone, at once: a fixed window per holder that begins with its first call. Holders are verified keys and
- * organisations, so that nobody can make many; those whose window has ended go before the next one begins, once per window.
+ * Counts calls in this process alone, at once: a fixed window for each holder, which begins with its first call.
+ * Holders are verified keys and organisations, so nobody can make many; once per window those whose window has ended
+ * are removed.
  */
 export function createLocalCounter(windowMs: number, nowMs: () => number = wholeMs): LocalCounter {
   const windows = new Map<string, Window>();

@@ -1,40 +1,39 @@
 import { performance } from 'node:perf_hooks';
 
 export interface NewCallLimits {
-  /** Calls that an organisation has begun less than `newMs` ago, while none of its calls waits or nobody else calls. */
+  /** Limit for an organisation's calls younger than `newMs`, while none of its calls waits or nobody else calls. */
   burstMax: number;
-  /** The same once its calls wait in line, until none has waited for `calmMs`. */
+  /** The limit while its calls wait in line, and until none has waited for `calmMs`. */
   steadyMax: number;
   newMs: number;
   calmMs: number;
-  /** An organisation is alone when no other one has called for so long. */
+  /** An organisation is alone if no other one has called for so long. */
   aloneMs: number;
 }
 
-/** By organisation, the calls that the services have begun of late. */
+/** The calls that the services have begun lately, by organisation. */
 export interface NewCalls {
-  /** Call for each call that comes: it says which organisations are here. */
+  /** Call it for each call that comes: it shows which organisations are active. */
   note(orgId: string): void;
   mayBegin(orgId: string): boolean;
-  /** Counts a call until the function that is given back is called, or until it is `newMs` old: then `onOld` is. */
+  /** Counts a call until the returned function is called, or until it is `newMs` old: then `onOld` is called. */
   begin(orgId: string, onOld: () => void): () => void;
-  /** A call of the organisation waits, and none did before; none waits any more. */
+  /** A call of the organisation begins to wait, and none did before; or none waits any more. */
   beginLine(orgId: string): void;
   endLine(orgId: string): void;
 }
 
 /**
- * Processors and Postgres work on a few calls at a time, and every call waits behind those that have begun before it:
- * with sixteen of one organisation under way, each call of another one takes ten times as long. Two keep two
- * processors nearly as busy. So a burst begins at once, but an organisation whose calls wait for each other has only
- * few at a time, as long as there is another one.
- *
- * A call that takes longer than `newMs` waits for something else, such as a provider, and the next one begins.
+ * Limits how many calls of an organisation begin at a time. Processors and Postgres work on a few calls at a time, and
+ * every call waits for those that began before it: with sixteen of one organisation under way, each call of another one
+ * takes ten times as long, and two keep two processors nearly as busy. So a burst begins at once, but an organisation
+ * whose calls wait for each other has only a few at a time, as long as there is another one.
+ * A call that takes longer than `newMs` waits for something else, such as a provider, so the next one begins.
  */
 export function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;
   const begun = new Map<string, number>();
-  /** Organisations in whose line a call waits (null), or did less than `calmMs` ago. */
+  /** Organisations with a call waiting in line (null), or with one less than `calmMs` ago. */
   const crowded = new Map<string, NodeJS.Timeout | null>();
   /** The last calls of the two organisations that called last. */
   let latest = { orgId: '', atMs: Number.NEGATIVE_INFINITY };

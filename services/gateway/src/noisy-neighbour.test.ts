@@ -21,7 +21,8 @@ afterEach(async () => {
 });
 
 const authorization = ({ token }: TestKey): string => `Authorization: Bearer ${token}`;
-const get = (key: TestKey, path = '/v1/sites') => fetch(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } });
+const get = (key: TestKey, path = '/v1/sites') =>
+  fetch(bench.url + path, { headers: { authorization: `Bearer ${key.token}` } });
 const statusOf = async (key: TestKey, path?: string) => (await get(key, path)).status;
 const codeOf = async (response: Response) => problemSchema.parse(await response.json()).code;
 /** Resolves once that many requests have reached the gateway from now on, whatever it does with them. */
@@ -42,7 +43,9 @@ function dangle(bytes: string, localAddress = '127.0.0.1'): net.Socket {
   return socket;
 }
 const slowBody = (key: TestKey): net.Socket =>
-  dangle(rawRequest('POST /v1/sites', [authorization(key), 'Content-Type: application/json', 'Content-Length: 500'], '{'));
+  dangle(
+    rawRequest('POST /v1/sites', [authorization(key), 'Content-Type: application/json', 'Content-Length: 500'], '{'),
+  );
 
 describe('a caller who does its worst', () => {
   it('with slow bodies keeps nobody else from a place', async () => {
@@ -87,7 +90,9 @@ describe('a caller who does its worst', () => {
     const waiting = Array.from({ length: 250 }, () => statusOf(greedy));
     await arrived;
     await until(() => held.length > 10);
-    expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(other)))).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(other)))).toEqual(
+      Array.from({ length: 20 }, () => 200),
+    );
     expect(held.length).toBeLessThan(gatewayLimits.inFlightMax / 2);
     const answering = setInterval(() => {
       for (const response of held.splice(0)) response.end('{}');
@@ -122,7 +127,9 @@ describe('a caller who does its worst', () => {
     for (let count = burstMax; count >= steadyMax; count -= 1) answer();
     await until(() => begun > burstMax);
     expect(held).toHaveLength(steadyMax);
-    expect(await Promise.all(Array.from({ length: burstMax }, () => statusOf(other)))).toEqual(Array.from({ length: burstMax }, () => 200));
+    expect(await Promise.all(Array.from({ length: burstMax }, () => statusOf(other)))).toEqual(
+      Array.from({ length: burstMax }, () => 200),
+    );
     expect([begun, held.length]).toEqual([burstMax + 1, steadyMax]);
     for (let answered = begun - steadyMax; answered < 40; answered += 1) {
       answer();
@@ -147,7 +154,9 @@ describe('a caller who does its worst', () => {
     for (const socket of sockets) socket.destroy();
     await until(() => bench.gateway.inFlight === 0);
     bench.hosting.answer = (_request, response) => response.end('{}');
-    expect(await Promise.all(Array.from({ length: 50 }, () => statusOf(key)))).toEqual(Array.from({ length: 50 }, () => 200));
+    expect(await Promise.all(Array.from({ length: 50 }, () => statusOf(key)))).toEqual(
+      Array.from({ length: 50 }, () => 200),
+    );
   });
 
   it('with event streams is told so at its share, and others still open theirs', async () => {
@@ -176,7 +185,9 @@ describe('a caller who does its worst', () => {
     expect(new Set(statuses)).toEqual(new Set([200, 429]));
     const refused = await get(greedy, path);
     expect([refused.headers.get('retry-after'), await codeOf(refused)]).toEqual(['5', 'too_many_streams']);
-    expect(await Promise.all(Array.from({ length: 20 }, () => open(other)))).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(await Promise.all(Array.from({ length: 20 }, () => open(other)))).toEqual(
+      Array.from({ length: 20 }, () => 200),
+    );
     for (const asking of opened) asking.on('error', () => undefined).destroy();
   });
 });
@@ -186,9 +197,12 @@ describe('callers without a key', () => {
     const key = bench.register();
     expect(await statusOf(key)).toBe(200);
     bench.keys.verificationMs = 500;
-    for (let count = 0; count < 300; count += 1) dangle(rawRequest('GET /v1/sites', [`Authorization: Bearer ${randomToken()}`]));
+    for (let count = 0; count < 300; count += 1)
+      dangle(rawRequest('GET /v1/sites', [`Authorization: Bearer ${randomToken()}`]));
     await until(() => bench.keys.lookUps.length > 10);
-    expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(key)))).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(await Promise.all(Array.from({ length: 20 }, () => statusOf(key)))).toEqual(
+      Array.from({ length: 20 }, () => 200),
+    );
   });
 
   it('have half of the connections at most from one address', async () => {
@@ -201,7 +215,9 @@ describe('callers without a key', () => {
     }
     await until(() => closed.length === 20);
     const elsewhere = dangle(rawRequest('GET /healthz'), '127.0.0.2');
-    const answer = await new Promise((resolve) => elsewhere.once('data', (part: Buffer) => resolve(part.toString('latin1'))));
+    const answer = await new Promise((resolve) =>
+      elsewhere.once('data', (part: Buffer) => resolve(part.toString('latin1'))),
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 /);
   });
 
@@ -211,10 +227,13 @@ describe('callers without a key', () => {
     const unread = Array.from({ length: 8 }, () => dangle(rawRequest('GET /openapi.json').repeat(30)).pause());
     const statusFrom = (localAddress: string): Promise<number> =>
       new Promise((resolve, reject) => {
-        const asking = http.get({ port: bench.port, host: '127.0.0.1', path: '/docs', localAddress, agent: false }, (response) => {
-          response.resume();
-          resolve(response.statusCode ?? 0);
-        });
+        const asking = http.get(
+          { port: bench.port, host: '127.0.0.1', path: '/docs', localAddress, agent: false },
+          (response) => {
+            response.resume();
+            resolve(response.statusCode ?? 0);
+          },
+        );
         asking.on('error', reject);
       });
     await until(async () => (await statusFrom('127.0.0.1')) === 503);

@@ -11,7 +11,11 @@ afterAll(() => bench.close());
 
 const bad = { path: 'Content-Type: text/plain', length: 'Content-Length: 2' };
 const post = async (headers: string[], path = '/v1/sites') => {
-  const { status, body, headers: got } = await sendRaw(bench.port, rawRequest(`POST ${path}`, [...headers, bad.length, bad.path], '{}'));
+  const {
+    status,
+    body,
+    headers: got,
+  } = await sendRaw(bench.port, rawRequest(`POST ${path}`, [...headers, bad.length, bad.path], '{}'));
   return { status, got, ...JSON.parse(body) };
 };
 
@@ -23,7 +27,10 @@ describe('the order of the checks', () => {
     expect(await post(['Host: other.test'], '/v1/nowhere')).toMatchObject({ status: 400, code: 'malformed_request' });
     expect(await post([], '/v1/nowhere')).toMatchObject({ status: 404, code: 'route_not_found' });
     expect(await post([])).toMatchObject({ status: 401, code: 'unauthenticated' });
-    expect(await post([`Authorization: Bearer ${randomToken()}`])).toMatchObject({ status: 401, code: 'unauthenticated' });
+    expect(await post([`Authorization: Bearer ${randomToken()}`])).toMatchObject({
+      status: 401,
+      code: 'unauthenticated',
+    });
     const refused = await post([authorization]);
     expect(refused).toMatchObject({ status: 403, code: 'permission_denied' });
     expect(refused.errors).toEqual([expect.objectContaining({ code: 'permission_missing', detail: 'sites.create' })]);
@@ -33,7 +40,10 @@ describe('the order of the checks', () => {
     expect(Number(limited.got['retry-after'])).toBeGreaterThanOrEqual(1);
 
     const rich = bench.register();
-    expect(await post([`Authorization: Bearer ${rich.token}`])).toMatchObject({ status: 415, code: 'unsupported_media_type' });
+    expect(await post([`Authorization: Bearer ${rich.token}`])).toMatchObject({
+      status: 415,
+      code: 'unsupported_media_type',
+    });
     expect(bench.hosting.arrived).toBe(0);
     expect(bench.keys.lookUps).not.toContain(undefined);
   });
@@ -45,7 +55,10 @@ describe('the order of the checks', () => {
       headers: { authorization: `Bearer ${token}` },
     });
     expect(response.status).toBe(403);
-    expect(problemSchema.parse(await response.json()).errors?.map(({ detail }) => detail)).toEqual(['sites.view', 'sites.delete']);
+    expect(problemSchema.parse(await response.json()).errors?.map(({ detail }) => detail)).toEqual([
+      'sites.view',
+      'sites.delete',
+    ]);
   });
 
   it('two Idempotency-Keys are refused after the permissions', async () => {

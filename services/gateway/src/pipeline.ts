@@ -27,10 +27,10 @@ export interface PipelineKit {
   quotas: Quotas;
   limit: Limit;
   forward: Forward;
-  /** For requests, and apart from them for event streams: a thousand watchers must not keep a restore out. */
+  /** Places for requests. Event streams have their own: a thousand watchers must not keep a restore out. */
   places: Places;
   streams: Readonly<Record<ServiceName, Shares>>;
-  /** Bodies that are on their way in. One that comes slowly holds none of the places. */
+  /** Bodies that are being received. A slow one holds none of the places. */
   bodies: Shares;
   requestLog: RequestLog;
   traces: RequestTraces | undefined;
@@ -40,8 +40,8 @@ export interface PipelineKit {
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * The way of every API request. The order of the checks is the specification's: a later one never answers for an earlier one.
- * Nothing is awaited that is there already: a wait costs as much as a check.
+ * Handles every API request. The order of the checks is the specification's: a later check never answers before an
+ * earlier one. A value that is there already is not awaited, because a wait costs as much as a check.
  */
 export function createPipeline(kit: PipelineKit): Handle {
   return (request, response) => {
@@ -56,7 +56,8 @@ export function createPipeline(kit: PipelineKit): Handle {
 async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise<void> {
   const { request } = exchange;
   const repeated = assertClean(request);
-  if (request.method === 'OPTIONS') return answerOptions(exchange, kit.routes.methods(request.url ?? ''), kit.isClosing());
+  if (request.method === 'OPTIONS')
+    return answerOptions(exchange, kit.routes.methods(request.url ?? ''), kit.isClosing());
   const match = kit.routes.match(request.method ?? '', request.url ?? '');
   const { route } = match;
   exchange.route = route.label;
@@ -70,13 +71,14 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   const caller = known instanceof Promise ? await known : known;
   exchange.caller = caller;
   if (caller.mode === 'sandbox') exchange.headers.push('X-Drydock-Mode', 'sandbox');
-  // What is exempt is told how much its writes have left, takes nothing of it and is never refused.
+  // An exempt call is told how many writes are left, uses none of them and is never refused.
   const counted = isExempt ? kit.limit.peek(quota, caller) : kit.limit.count(quota, caller);
   const use = counted instanceof Promise ? await counted : counted;
   exchange.quota = quotaHeaders(quota, use);
   if (use.isExceeded && !isExempt) throw problem('rate_limited', { retryAfterSeconds: use.resetSeconds });
   authorise(route.endpoint.permissions, caller);
-  if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key')) throw problem('idempotency_key_invalid');
+  if (route.endpoint.idempotency === 'accepted' && repeated.has('idempotency-key'))
+    throw problem('idempotency_key_invalid');
   const body = route.endpoint.body === undefined ? nothing : await takeBody(kit, exchange, caller, route.endpoint);
   if (route.isStream) end.holdStream(caller, kit.streams[route.endpoint.service]);
   else {
@@ -86,8 +88,11 @@ async function serve(kit: PipelineKit, exchange: Exchange, end: Ending): Promise
   await kit.forward(exchange, match, caller, body);
 }
 
-function endTrace({ request, response, requestId, trace, routePath, isStream, startedMs, caller }: Exchange, endedMs: number): void {
-  // Until its head is written an answer has the status 200, whatever it will be.
+function endTrace(
+  { request, response, requestId, trace, routePath, isStream, startedMs, caller }: Exchange,
+  endedMs: number,
+): void {
+  // Until its head is written, an answer has the status 200 in Node, whatever it will be.
   const status = response.headersSent ? response.statusCode : undefined;
   trace?.end({
     ...{ method: request.method ?? '', route: routePath, status, startedMs, endedMs, isStream },
@@ -102,12 +107,15 @@ function endTrace({ request, response, requestId, trace, routePath, isStream, st
   });
 }
 
-/** The public part of a token that was found good: dd_live_PREFIX_…, by which people know a key. */
+/** The public part of a good token: dd_live_PREFIX_…, by which people know a key. */
 const prefixOf = (authorization = ''): string => authorization.split('_', 3)[2] ?? '';
 
 const nothing = Buffer.alloc(0);
 
-/** The syntax that the gateway alone can see; the rest is the service's. An endpoint without a body never reads one. */
+/**
+ * Checks the syntax that only the gateway can see; the service checks the rest. The body of an endpoint without one is
+ * never read.
+ */
 async function takeBody(
   { bodies, places }: PipelineKit,
   { request, response }: Exchange,
@@ -121,7 +129,8 @@ async function takeBody(
   try {
     if (headers.expect !== undefined) response.writeContinue();
     const body = await readBody(request);
-    if (body.length > 0) assertJsonContentType(bodyRefusalsOf(endpoint).otherType, headers['content-type'], headers['content-encoding']);
+    if (body.length > 0)
+      assertJsonContentType(bodyRefusalsOf(endpoint).otherType, headers['content-type'], headers['content-encoding']);
     return body;
   } finally {
     bodies.giveBack(holders);
@@ -129,13 +138,15 @@ async function takeBody(
 }
 
 interface Ending {
-  /** The place goes back when the exchange ends, at once if it has ended already. */
+  /** Gives the place back when the exchange ends, or at once if it has ended already. */
   holdPlace(place: Place): void;
-  /** Takes a place among a service's event streams. Throws 429 `too_many_streams` when the caller has its share. */
+  /** Takes a place among a service's event streams. Throws 429 `too_many_streams` if the caller has its share. */
   holdStream(caller: Caller, streams: Shares): void;
 }
 
-/** Whatever happens, a place is given back once and a line is logged once: when the answer is out or its client gone. */
+/**
+ * Gives a place back once and logs one line, however the exchange ends: when the answer is out or its client has gone.
+ */
 function onceClosed(kit: PipelineKit, exchange: Exchange): Ending {
   const { response } = exchange;
   let giveBack: (() => void) | undefined;

@@ -23,7 +23,9 @@ describe('requests that wait behind an unanswered one of their connection', () =
       unanswered += 1;
     };
     const socket = await connect();
-    socket.write(rawRequest('GET /v1/sites', [`Authorization: Bearer ${token}`]) + rawRequest('GET /v1/nothing').repeat(20));
+    socket.write(
+      rawRequest('GET /v1/sites', [`Authorization: Bearer ${token}`]) + rawRequest('GET /v1/nothing').repeat(20),
+    );
     await until(() => unanswered === 1);
     expect(bench.gateway.inFlight).toBe(1);
     socket.destroy();

@@ -4,20 +4,20 @@ import { createShares } from '@drydock/service/access/shares';
 import { createComeBack } from './come-back';
 import { createNewCalls, type NewCallLimits } from './new-calls';
 
-/** What a key and its organisation may hold of the places that are free: half as many, and as many. */
+/** The largest share of the free places: half for a key, all for an organisation. */
 const shareOfKey = 0.5;
 const shareOfOrganisation = 1;
 const callerShares = [shareOfKey, shareOfOrganisation] as const;
 
-/** Whose share a call counts in, from the narrowest. */
+/** The holders that a call is counted for, the narrowest first. */
 export const holdersOf = ({ keyId, orgId }: Caller): readonly string[] => [keyId, orgId];
 
-/** What is being taken from callers at the same time: bodies on their way in. */
+/** Shares of bodies that are being received at the same time. */
 export const createCallerShares = (max: number) => createShares(max, callerShares);
 
 export interface PlaceLimits extends NewCallLimits {
   placesMax: number;
-  /** Calls that may wait because their own key or organisation has all that it may have. */
+  /** Calls that may wait because their own key or organisation uses its whole share. */
   waitingMax: number;
   waitMs: number;
 }
@@ -30,8 +30,8 @@ export interface Place {
 /** Places for requests that are being answered by a service. */
 export interface Places {
   /**
-   * A place. A promise: its organisation has as many as it may, and it gets the next one of them.
-   * Throws or rejects with 503 `overloaded` where no place is free, where too many wait, or after `waitMs`.
+   * Takes a place. A promise means that the organisation uses its whole share, and gets the next free one of it. Throws
+   * or rejects with 503 `overloaded` if no place is free, if too many wait, or after `waitMs`.
    */
   take(caller: Caller): Place | Promise<Place>;
   /** The refusal of a call beyond its caller's share, of these places or of others. */
@@ -45,9 +45,9 @@ interface Waiter {
 }
 
 /**
- * A burst of one caller runs a share at a time instead of being refused, and keeps nobody else waiting: others still
- * find free places. Without a free place a call is refused at once, which is better than to serve everybody late. How
- * many of an organisation's calls the services have at a time is for `new-calls` to say.
+ * A burst of one caller is served a share at a time instead of being refused, and delays nobody else: others still find
+ * free places. Without a free place a call is refused at once, which is better than serving everybody late. `new-calls`
+ * decides how many of an organisation's calls the services have at a time.
  */
 export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
@@ -59,7 +59,7 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
       detail: 'Nothing was started: your key or your organisation has too many calls under way. Send fewer at a time.',
     });
   const waitingPlaces = createShares(waitingMax, callerShares);
-  /** By organisation, so that each of them is served in turn. */
+  /** By organisation, so that each one gets its turn. */
   const waiting = new Map<string, Set<Waiter>>();
   const newCalls = createNewCalls(limits, nowMs);
 
@@ -86,7 +86,7 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     }
     waitingPlaces.giveBack(holdersOf(waiter.caller));
   };
-  /** Admits one call, of the organisation that has had to wait for its turn longest. */
+  /** Admits one call, of the organisation that has waited longest for its turn. */
   const admitNext = (): boolean => {
     for (const [orgId, line] of waiting) {
       const [first] = line;
@@ -99,7 +99,7 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
     }
     return false;
   };
-  /** For each place given back: who waits always has a place of its own share to wait for. */
+  /** Called for each returned place, because a waiting call always waits for a place of its own share. */
   const admitAll = (): void => {
     while (waiting.size > 0 && admitNext());
   };

@@ -3,16 +3,16 @@ import { scaled } from '@drydock/process/time-out-scale';
 import { openRedis, type RedisClient } from '@drydock/service/redis/open-redis';
 import type { Log } from '@drydock/service/telemetry/log';
 
-/** Redis as far as it can be counted on. A Redis that is down or frozen is asked again in the background, never by a request. */
+/** Redis, while it answers. A Redis that is down or frozen is tried again in the background, never by a request. */
 export interface QuotaStore {
   client: RedisClient;
   isUsable(): boolean;
-  /** Called by whoever failed: nobody asks until a ping was answered. */
+  /** Call it after a failure: nothing is asked until a ping was answered. */
   reportFailure(error: unknown): void;
   close(): void;
 }
 
-/** One round trip on a local network takes under 1 ms; a request waits this long once, when Redis has just frozen. */
+/** A round trip on a local network takes under 1 ms; when Redis has just frozen, a request waits this long once. */
 const redisCommandMs = 100;
 const probeEveryMs = 250;
 const reconnectMsMax = 1_000;
@@ -28,7 +28,7 @@ export function openQuotaStore(url: string, log: Log): QuotaStore {
   });
   let suspended = false;
   let closed = false;
-  // Told once when it goes and once when it is back, not at every attempt.
+  // Logged once when it goes and once when it is back, not at every attempt.
   const suspend = (error: unknown): void => {
     if (suspended || closed) return;
     suspended = true;

@@ -8,7 +8,7 @@ export interface Quota {
   name: QuotaName;
   requestsMax: number;
   windowSeconds: number;
-  /** Whose window a call counts in. */
+  /** The holder of the window that a call counts in. */
   holderOf(caller: Caller): string;
 }
 
@@ -28,7 +28,7 @@ export function createQuotas(scale: number): Quotas {
   };
 }
 
-/** What a window looks like after a request was counted in it. */
+/** The state of a window after a request was counted in it. */
 export interface QuotaUse {
   isExceeded: boolean;
   remaining: number;
@@ -36,14 +36,14 @@ export interface QuotaUse {
   resetSeconds: number;
 }
 
-/** A window in which nothing was counted: for whom nobody knows, and for what counts in none. */
+/** A window without any count: for unknown callers, and for calls without a quota. */
 const untouched = ({ requestsMax, windowSeconds: resetSeconds }: Quota): QuotaUse => ({
   isExceeded: false,
   remaining: requestsMax,
   resetSeconds,
 });
 
-/** Names and values by turns, of the two headers that every answer has. */
+/** The two headers that every answer has, as alternating names and values. */
 export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): string[] => [
   'RateLimit-Policy',
   quotaPolicy(quota),
@@ -52,6 +52,8 @@ export const quotaHeaders = (quota: Quota, use: QuotaUse = untouched(quota)): st
 ];
 
 /** draft-ietf-httpapi-ratelimit-headers: `"read";q=600;w=60`. */
-const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string => `"${name}";q=${requestsMax};w=${seconds}`;
+const quotaPolicy = ({ name, requestsMax, windowSeconds: seconds }: Quota): string =>
+  `"${name}";q=${requestsMax};w=${seconds}`;
 /** The same draft: `"read";r=599;t=60`. */
-const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string => `"${name}";r=${remaining};t=${resetSeconds}`;
+const quotaState = ({ name }: Quota, { remaining, resetSeconds }: QuotaUse): string =>
+  `"${name}";r=${remaining};t=${resetSeconds}`;

@@ -11,12 +11,15 @@ const get = (url: string, { token }: TestKey, method = 'GET', path = '/v1/sites'
 async function statusesOf(urls: readonly string[], key: TestKey, count: number): Promise<number[]> {
   const statuses: number[] = [];
   for (let sent = 0; sent < count; sent += 50) {
-    const portion = Array.from({ length: Math.min(50, count - sent) }, (_, index) => get(urls[index % urls.length] ?? '', key));
+    const portion = Array.from({ length: Math.min(50, count - sent) }, (_, index) =>
+      get(urls[index % urls.length] ?? '', key),
+    );
     statuses.push(...(await Promise.all(portion)).map(({ status }) => status));
   }
   return statuses;
 }
-const count = (statuses: readonly number[], wanted: number): number => statuses.filter((status) => status === wanted).length;
+const count = (statuses: readonly number[], wanted: number): number =>
+  statuses.filter((status) => status === wanted).length;
 
 describe('quotas without Redis', () => {
   let bench: Bench;
@@ -53,7 +56,10 @@ describe('quotas without Redis', () => {
     ];
     for (const { headers, url } of answers) {
       const [, name] = /^"(read|write|mint)";q=\d+;w=60$/.exec(headers.get('ratelimit-policy') ?? '') ?? [];
-      expect({ url, state: headers.get('ratelimit') }).toEqual({ url, state: expect.stringMatching(`^"${name}";r=\\d+;t=\\d+$`) });
+      expect({ url, state: headers.get('ratelimit') }).toEqual({
+        url,
+        state: expect.stringMatching(`^"${name}";r=\\d+;t=\\d+$`),
+      });
     }
   });
 
@@ -62,7 +68,8 @@ describe('quotas without Redis', () => {
     const path = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/offsite/restore';
     await get(bench.url, key, 'POST');
     const left = [];
-    for (let call = 0; call < 20; call += 1) left.push((await get(bench.url, key, 'POST', path)).headers.get('ratelimit')?.split(';')[1]);
+    for (let call = 0; call < 20; call += 1)
+      left.push((await get(bench.url, key, 'POST', path)).headers.get('ratelimit')?.split(';')[1]);
     expect(new Set(left)).toEqual(new Set(['r=11']));
   });
 
@@ -99,7 +106,9 @@ const missing = missingTools('redis');
   const open = async (timeoutScale: number, count: number): Promise<void> => {
     const usual = process.env['DRYDOCK_TIMEOUT_SCALE'];
     process.env['DRYDOCK_TIMEOUT_SCALE'] = String(timeoutScale);
-    benches = await Promise.all(Array.from({ length: count }, () => startBench({ config: { rateLimitScale: 0.1, redisUrl: redis.url } })));
+    benches = await Promise.all(
+      Array.from({ length: count }, () => startBench({ config: { rateLimitScale: 0.1, redisUrl: redis.url } })),
+    );
     process.env['DRYDOCK_TIMEOUT_SCALE'] = usual;
     // Counting in Redis begins once each gateway is connected.
     const probe = keyEverywhere();

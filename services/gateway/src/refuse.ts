@@ -3,7 +3,7 @@ import { answerOfProblem } from '@drydock/service/http/answer';
 import { problemOfError } from '@drydock/service/http/problem-of-error';
 import { type Exchange, headOf } from './exchange';
 
-/** Sends the problem that `error` is, or a 500 that says nothing. A connection on which an answer has begun can only be cut. */
+/** Sends the problem for `error`, or a 500 without details. A connection whose answer has begun can only be cut. */
 export function refuse(exchange: Exchange, error: unknown, isClosing: boolean): void {
   exchange.error = error;
   const { response } = exchange;
@@ -17,7 +17,11 @@ export function refuse(exchange: Exchange, error: unknown, isClosing: boolean): 
 function sendProblem(exchange: Exchange, refusal: Problem, isClosing: boolean): void {
   const { allow, ...extra } = refusal.details.extra ?? {};
   const shown = allow === undefined ? refusal : problem(refusal.code, { ...refusal.details, extra });
-  const { status, headers, text } = answerOfProblem(shown, exchange.requestId, typeof allow === 'string' ? { allow } : {});
+  const { status, headers, text } = answerOfProblem(
+    shown,
+    exchange.requestId,
+    typeof allow === 'string' ? { allow } : {},
+  );
   const own = ['Cache-Control', 'no-store', 'Content-Length', String(Buffer.byteLength(text))];
   for (const [name, value] of Object.entries(headers)) own.push(name, value);
   exchange.response.writeHead(status, headOf(exchange, isClosing, own));

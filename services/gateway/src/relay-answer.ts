@@ -3,7 +3,7 @@ import type { Dispatcher, Pool } from 'undici';
 import { type Exchange, headOf } from './exchange';
 import { type Replica, UnansweredError } from './replicas';
 
-/** What of a service's answer the client gets to see. Everything else stays inside. */
+/** Headers of a service's answer that are passed on to the client. All others stay inside. */
 const relayedHeaders = [
   'content-type',
   'content-length',
@@ -16,7 +16,10 @@ const relayedHeaders = [
   'x-accel-buffering',
 ] as const;
 
-/** `key_refused`: the caller's, revoked since we asked; `token_refused`: ours. Neither answer was passed on. */
+/**
+ * `key_refused`: the caller's key was revoked since we asked. `token_refused`: our own token. Neither answer was passed
+ * on.
+ */
 export type RelayOutcome = 'relayed' | 'key_refused' | 'token_refused' | 'client_gone';
 
 const clientGone = new Error('the client is gone');
@@ -28,14 +31,15 @@ export interface Relay {
   closing: AbortSignal;
   /** Aborted when the gateway has drained. */
   drained: AbortSignal;
-  /** Its head goes out before its first event, and it ends when the gateway goes. */
+  /** Its head is sent before its first event, and it ends when the gateway stops. */
   isStream: boolean;
 }
 
 /**
- * Sends one request and streams its answer to the client: as fast as the client reads, piece by piece, without looking into it.
- * Resolves once the answer has begun. Rejects with {@link UnansweredError} or undici's timeout when none did; an answer that breaks off later
- * breaks off for the client too. A client that leaves cancels a GET; anything else is let finish, for it may have begun to take effect.
+ * Sends one request and streams its answer to the client, as fast as the client reads, without looking into it.
+ * Resolves once the answer has begun. Rejects with {@link UnansweredError} or undici's timeout if none did; an answer
+ * that breaks off later breaks off for the client too. If the client leaves, a GET is cancelled; any other call is
+ * completed, because it may have begun to take effect.
  */
 export const relayAnswer = (relay: Relay): Promise<RelayOutcome> =>
   new Promise((resolve, reject) => {
@@ -58,7 +62,7 @@ function endWithGateway({ closing, drained, exchange: { response } }: Relay, ans
   response.once('close', () => end.removeEventListener('abort', endStream));
 }
 
-/** What undici tells of one answer. A class and no closures: there is one for every request. */
+/** Handles undici's events for one answer. A class without closures, because there is one for every request. */
 class RelayedAnswer implements Dispatcher.DispatchHandler {
   readonly pool: Pool;
   private readonly relay: Relay;
@@ -68,7 +72,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
   private ignored = false;
   private sent = false;
   private begun = false;
-  /** The body so far of a small answer, one character a byte. */
+  /** The body of a small answer so far, one character for each byte. */
   private held: string | undefined;
 
   constructor(relay: Relay, resolve: (outcome: RelayOutcome) => void, reject: (error: Error) => void) {
@@ -78,7 +82,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     this.reject = reject;
   }
 
-  /** Ignores the rest of the answer: nobody waits for it. */
+  /** Ignores the rest of the answer, for which nobody waits. */
   leave(outcome: RelayOutcome): void {
     this.ignored = true;
     if (this.relay.options.method === 'GET') this.controller?.abort(clientGone);
@@ -130,7 +134,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     else this.reject(!this.sent || isDeadConnection(error) ? new UnansweredError(this.sent, error) : error);
   }
 
-  /** The client sees as much of the answer as there was. */
+  /** The client gets the part of the answer that there was. */
   private breakOff(): void {
     const { response } = this.relay.exchange;
     response.flushHeaders();
@@ -141,10 +145,14 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
 
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Such a body waits for its end: head and body in one string are one plain write, in two pieces Node allocates memory for them anew each time. */
+/**
+ * A body up to this size is collected: head and body as one string are one plain write, while Node allocates memory
+ * each time for two pieces.
+ */
 const heldBytesMax = 12_288;
 
-const isSmall = (length: string | string[] | undefined): boolean => typeof length === 'string' && Number(length) <= heldBytesMax;
+const isSmall = (length: string | string[] | undefined): boolean =>
+  typeof length === 'string' && Number(length) <= heldBytesMax;
 
 function pickHeaders(headers: AnswerHeaders): string[] {
   const picked: string[] = [];

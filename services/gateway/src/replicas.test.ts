@@ -6,7 +6,7 @@ import { type Answering, type Bench, startBench, startService, type TestKey, typ
 let other: TestService;
 let bench: Bench;
 let key: TestKey;
-/** What one test has opened beside them. */
+/** Everything that one test has opened besides; it is closed after the test. */
 let opened: Array<() => Promise<void>>;
 beforeEach(async () => {
   other = await startService('hosting');
@@ -90,7 +90,8 @@ it('a process that says it ends gets nothing any more, and none of our connectio
   const own = await startBench({ hostingUrls: [url] });
   opened.push(own.close, () => closeServer(ending));
   const { token } = own.register();
-  const ask = async () => (await fetch(`${own.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
+  const ask = async () =>
+    (await fetch(`${own.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
   // Three connections that are idle afterwards.
   const first = Promise.all(Array.from({ length: 6 }, ask));
   await until(() => held.length === 3);
@@ -101,7 +102,10 @@ it('a process that says it ends gets nothing any more, and none of our connectio
   for (let calls = 0; calls < 20; calls += 1) statuses.push(await ask());
   expect(statuses).toEqual(statuses.map(() => 200));
   expect(asked).toBeLessThanOrEqual(4);
-  await until(async () => (await new Promise<number>((resolve) => ending.getConnections((_error, count) => resolve(count)))) === 0);
+  await until(
+    async () =>
+      (await new Promise<number>((resolve) => ending.getConnections((_error, count) => resolve(count)))) === 0,
+  );
 });
 
 it('ready is a service of which one process is', async () => {

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { scaled } from '@drydock/process/time-out-scale';
 import { type Dispatcher, Pool } from 'undici';
 
-/** No answer, not even its first byte. `mayBeBegun`: the request was sent, so that nobody knows what became of it. */
+/** There was no answer, not even its first byte. `mayBeBegun`: the request was sent, so it may have taken effect. */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
   readonly mayBeBegun: boolean;
@@ -13,13 +13,13 @@ export class UnansweredError extends Error {
   }
 }
 
-/** Others are asked first for so long; longer than the pause between two probes. */
+/** For so long others are asked first; longer than the pause between two probes. */
 const outMs = 5_000;
 const probeEveryMs = 1_000;
-/** As long as a check may take; what is still unanswered then must not keep a connection. */
+/** Limit for a probe; an unanswered one must not keep a connection longer. */
 const probeMs = 1_000;
 
-/** One URL of a service: one process of it, or what stands before several. */
+/** One URL of a service: a process of it, or a balancer before several. */
 export class Replica {
   readonly url: string;
   readonly options: Pool.Options;
@@ -45,8 +45,9 @@ export class Replica {
   }
 
   /**
-   * Call with the pool whose answer says `Connection: close`: a service of ours does so while it ends. What comes next goes elsewhere, what is
-   * under way is let finish, and idle connections are closed by us: a request that we send while the service closes one is lost.
+   * Call it with the pool whose answer has `Connection: close`, which a service of ours sends while it stops. New
+   * requests go elsewhere, running ones are completed, and we close idle connections, because a request would be lost
+   * if the service closed its connection at the same moment.
    */
   leave(pool: Pool): void {
     if (pool !== this.pool) return;
@@ -58,8 +59,9 @@ export class Replica {
 
 export interface Replicas {
   /**
-   * Runs `call` on one replica after the other until one answers, each once; a lone one twice, for it may stand for several. Only what was certainly
-   * not begun is sent again, and with `isSafe` also what may have been. `leftMs` is the rest of the time that one attempt alone would have.
+   * Runs `call` on one replica after the other until one answers, on each once; on a single one twice, because it may
+   * stand for several. A call is repeated only if it was certainly not begun, or with `isSafe`. `leftMs` is the rest of
+   * the time of a single attempt.
    */
   run<T>(call: (replica: Replica, leftMs: number) => Promise<T>, isSafe: boolean): Promise<T>;
   /** Resolves when one of them is ready. */
@@ -67,11 +69,11 @@ export interface Replicas {
   close(): Promise<void>;
 }
 
-/** `withinMs`: no other attempt is made after it. */
+/** `withinMs`: after it no other attempt is made. */
 export function createReplicas(urls: readonly string[], options: Pool.Options, withinMs: number): Replicas {
   const replicas = urls.map((url) => new Replica(url, options));
   let turn = 0;
-  /** Each at its turn, and those that are out behind the others. */
+  /** Each replica in turn, and those that failed lately behind the others. */
   const inOrder = (): readonly Replica[] => {
     if (replicas.length === 1) return [...replicas, ...replicas];
     turn = (turn + 1) % replicas.length;
@@ -81,8 +83,9 @@ export function createReplicas(urls: readonly string[], options: Pool.Options, w
   const probe = async (): Promise<void> => {
     await Promise.any(replicas.map(probeReplica));
   };
-  // A lone replica is not probed: no check could lead a request elsewhere.
-  const stopProbing = replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
+  // A single replica is not probed: no result could send a request elsewhere.
+  const stopProbing =
+    replicas.length > 1 ? repeat(() => Promise.allSettled(replicas.map(probeReplica)), probeEveryMs) : () => undefined;
   return {
     run: async (call, isSafe) => {
       const endsAtMs = performance.now() + withinMs;
@@ -109,7 +112,7 @@ export function createReplicas(urls: readonly string[], options: Pool.Options, w
   };
 }
 
-/** For requests of our own that are safe to repeat. */
+/** Sends requests of our own that are safe to repeat. */
 export async function requestOf(
   replica: Replica,
   options: Dispatcher.RequestOptions & { signal: AbortSignal },
@@ -124,10 +127,14 @@ export async function requestOf(
   }
 }
 
-/** A replica that is not ready, or says that it ends, hears of no customer's request while another is. */
+/** A replica that is not ready, or that is stopping, gets no customer's request while another one is ready. */
 async function probeReplica(replica: Replica): Promise<void> {
   try {
-    const { status } = await requestOf(replica, { method: 'GET', path: '/readyz', signal: AbortSignal.timeout(scaled(probeMs)) });
+    const { status } = await requestOf(replica, {
+      method: 'GET',
+      path: '/readyz',
+      signal: AbortSignal.timeout(scaled(probeMs)),
+    });
     if (status !== 200) throw new Error(`${replica.url} answered ${status}`);
     replica.takeBack();
   } catch (error) {
@@ -136,7 +143,7 @@ async function probeReplica(replica: Replica): Promise<void> {
   }
 }
 
-/** Again and again, each run `everyMs` after the end of the one before. Keeps no process alive. */
+/** Repeats `run`, each time `everyMs` after the end of the one before. It does not keep the process alive. */
 function repeat(run: () => Promise<unknown>, everyMs: number): () => void {
   let timer: NodeJS.Timeout | undefined;
   const next = (): void => {

@@ -5,9 +5,9 @@ import type { Exchange } from './exchange';
 
 export type RequestLog = (exchange: Exchange, nowMs: number) => void;
 
-/** One line a request: never its headers, its query or its body. */
+/** Logs one line for each request: never its headers, its query or its body. */
 export function createRequestLog(log: Log): RequestLog {
-  // Striking out secrets by name in every line costs more than the whole rest of it; these members are all ours and none is a secret.
+  // Redacting every line by name costs more than the rest of logging; these members are all ours and none is a secret.
   const lines = log.child({}, { redact: [] });
   return (exchange, nowMs) => {
     const { request, response, error, caller } = exchange;
@@ -27,7 +27,8 @@ export function createRequestLog(log: Log): RequestLog {
     else {
       const { code, details, status } = error;
       const why = { ...line, code, internal: details.internal };
-      if (status >= 500 && code !== 'overloaded' && !isKnownOutage(error)) log.error({ ...why, err: details.cause }, 'request');
+      if (status >= 500 && code !== 'overloaded' && !isKnownOutage(error))
+        log.error({ ...why, err: details.cause }, 'request');
       else lines.info(why, 'request');
     }
   };

@@ -1,7 +1,7 @@
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 
-/** An endpoint with all that can be worked out before its first request. */
+/** An endpoint with everything that can be computed before its first request. */
 export interface CompiledRoute {
   endpoint: EndpointDefinition;
   /** `GET /v1/sites/{siteId}`: its name in logs and traces. */
@@ -22,9 +22,12 @@ export interface RouteMatch {
 }
 
 export interface RouteTable {
-  /** HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra members. */
+  /**
+   * HEAD is matched as GET. Throws 404 `route_not_found` or 405 `method_not_allowed` with `allow` among its extra
+   * members.
+   */
   match(method: string, target: string): RouteMatch;
-  /** What the path takes, as `Allow` names it. Throws 404 `route_not_found`. */
+  /** The methods that the path has, in the form of `Allow`. Throws 404 `route_not_found`. */
   methods(target: string): string;
 }
 
@@ -37,7 +40,10 @@ interface PathNode {
 const emptyNode = (): PathNode => ({ literals: new Map(), parameter: undefined, routes: new Map() });
 const isParameter = (segment: string): boolean => segment.startsWith('{');
 
-/** Every endpoint's path as a tree of segments. A literal segment wins over a parameter: `/v1/sites/deleted` is not the site called deleted. */
+/**
+ * Every endpoint's path in a tree of segments. A literal segment wins over a parameter: `/v1/sites/deleted` is not the
+ * site named deleted.
+ */
 export function createRouteTable(endpoints: readonly EndpointDefinition[]): RouteTable {
   const root = emptyNode();
   for (const endpoint of endpoints) {
@@ -45,7 +51,10 @@ export function createRouteTable(endpoints: readonly EndpointDefinition[]): Rout
     if (node.routes.has(endpoint.method)) throw new Error(`${endpoint.method} ${endpoint.path} is there twice`);
     node.routes.set(endpoint.method, compileRoute(endpoint));
   }
-  return { match: (method, target) => matchRoute(root, method, target), methods: (target) => methodsOf(findNode(root, target).node) };
+  return {
+    match: (method, target) => matchRoute(root, method, target),
+    methods: (target) => methodsOf(findNode(root, target).node),
+  };
 }
 
 function growBranch(node: PathNode, segment: string): PathNode {
@@ -72,7 +81,7 @@ function compileRoute(endpoint: EndpointDefinition): CompiledRoute {
 function matchRoute(root: PathNode, method: string, target: string): RouteMatch {
   const { node, values, search } = findNode(root, target);
   const route = node.routes.get(method === 'HEAD' ? 'GET' : method);
-  // The head of a stream that nobody reads is of no use to anybody.
+  // HEAD on a stream would be useless, so it is not matched.
   if (route === undefined || (method === 'HEAD' && route.isStream))
     throw problem('method_not_allowed', { extra: { allow: methodsOf(node) } });
   return { route, values, search };
@@ -87,7 +96,8 @@ function findNode(root: PathNode, target: string): { node: PathNode; values: str
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const search = queryAt < 0 ? '' : target.slice(queryAt + 1);
-  // A fragment never leaves an honest client, and Node lets it pass: the next reader might end the path or the query there.
+  // An honest client never sends a fragment, but Node accepts one: the next reader might end the path or the query
+  // there.
   if (!path.startsWith('/') || target.includes('#')) throw problem('route_not_found');
   const values: string[] = [];
   let node: PathNode | undefined = root;
@@ -107,14 +117,17 @@ function takeParameter(node: PathNode, segment: string, values: string[]): PathN
   return node.parameter;
 }
 
-/** What could become another path once somebody decodes it: separators, dots alone, controls, and `%`, which is decoded twice by somebody, somewhere. */
+/**
+ * Characters that could turn the path into another one when it is decoded: separators, segments of dots, controls, and
+ * `%`, because some programs decode twice.
+ */
 const treacherous = /[/\\%;\p{Cc}]|^\.{1,2}$/u;
 /** Longer than any id of ours or of a provider. */
 const idLengthMax = 256;
-/** Passed on in the place of a value that cannot be: it is no id of anything, so that the service answers as it does for every record that is not there. */
+/** Replaces a malformed id, so that the service answers its ordinary 404. */
 export const noId = '~';
 
-/** Undefined for the empty segment: a path that ends in a slash is another path. */
+/** Undefined for an empty segment: a path that ends in a slash is another path. */
 function decodeSegment(segment: string): string | undefined {
   if (segment === '') return undefined;
   let value = segment;
@@ -128,9 +141,13 @@ function decodeSegment(segment: string): string | undefined {
   return value.length > idLengthMax || treacherous.test(value) ? noId : value;
 }
 
-/** The path for the upstream: the template with each value encoded anew, so that it has the template's segments whatever the client sent. */
+/**
+ * The path for the upstream: the template with each value encoded again, so that it has the template's segments
+ * whatever the client sent.
+ */
 export function upstreamPath({ literals }: CompiledRoute, values: readonly string[]): string {
   let path = literals[0] ?? '';
-  for (let index = 0; index < values.length; index += 1) path += encodeURIComponent(values[index] ?? '') + (literals[index + 1] ?? '');
+  for (let index = 0; index < values.length; index += 1)
+    path += encodeURIComponent(values[index] ?? '') + (literals[index + 1] ?? '');
   return path;
 }

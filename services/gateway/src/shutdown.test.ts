@@ -2,14 +2,16 @@ import http from 'node:http';
 import { until } from '@drydock/testing/wait';
 import { startBench } from '../test/fixture';
 
-const workflowPath = '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
+const workflowPath =
+  '/v1/sites/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44/workflows/0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a45/events';
 
 describe('a gateway that is told to go under load (A14)', () => {
   it('answers every request it took, resets none, and closes the connections it answered on', async () => {
     const bench = await startBench({ config: { drainMs: 1_000 } });
     const { token } = bench.register();
     bench.hosting.answer = (request, response) => {
-      if (request.url?.endsWith('/events')) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      if (request.url?.endsWith('/events'))
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
       else setTimeout(() => response.end('{"ok":true}'), 20);
     };
     const watching = await fetch(bench.url + workflowPath, { headers: { authorization: `Bearer ${token}` } });
@@ -22,12 +24,16 @@ describe('a gateway that is told to go under load (A14)', () => {
     const client = async (): Promise<void> => {
       while (!stopped) {
         await new Promise<void>((resolve) => {
-          const request = http.get(`${bench.url}/v1/sites`, { agent, headers: { authorization: `Bearer ${token}` } }, (response) => {
-            if (response.statusCode !== 200) errors.push(response.statusCode);
-            if (response.headers.connection === 'close') stopped = true;
-            answered += 1;
-            response.resume().once('end', resolve);
-          });
+          const request = http.get(
+            `${bench.url}/v1/sites`,
+            { agent, headers: { authorization: `Bearer ${token}` } },
+            (response) => {
+              if (response.statusCode !== 200) errors.push(response.statusCode);
+              if (response.headers.connection === 'close') stopped = true;
+              answered += 1;
+              response.resume().once('end', resolve);
+            },
+          );
           request.once('error', (error) => {
             errors.push(error);
             resolve();
@@ -50,7 +56,8 @@ describe('a gateway that is told to go under load (A14)', () => {
   it('ends the streams that are opened while it drains when it has', async () => {
     const bench = await startBench({ config: { drainMs: 2_000 } });
     const { token } = bench.register();
-    bench.hosting.answer = (_request, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    bench.hosting.answer = (_request, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     const closed = bench.close();
     const watching = await fetch(bench.url + workflowPath, { headers: { authorization: `Bearer ${token}` } });
     expect([watching.status, watching.headers.get('connection'), await watching.text()]).toEqual([200, 'close', '']);

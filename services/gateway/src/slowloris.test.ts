@@ -9,7 +9,9 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** Sends `start` and then a byte every tenth of a second; resolves with the milliseconds until the other side closed. */
+/**
+ * Sends `start` and then a byte every tenth of a second; resolves with the milliseconds until the other side closed.
+ */
 function drip(start: string): Promise<number> {
   const startedMs = Date.now();
   return new Promise((resolve) => {

@@ -35,7 +35,7 @@ const theirs = '0af7651916cd43dd8448eb211c80319c';
 const key = newKey();
 let keys: TestService;
 let collector: Server;
-/** What was sent to the collector, as OTLP has it in JSON. */
+/** The bodies that were sent to the collector, OTLP in JSON. */
 const sent: { path: string; body: string }[] = [];
 beforeAll(async () => {
   keys = await startService('keys', new Map([[key.token, key]]));
@@ -70,7 +70,12 @@ test('a client neither names our traces, nor switches their recording off, nor g
   await gateway.stop();
   const { headers = {} } = keys.seen.at(-1) ?? {};
   const [, traceId, , flags] = (response.headers.get('traceparent') ?? '').split('-');
-  expect([response.status, flags, headers['tracestate'], headers['baggage']]).toEqual([200, '01', undefined, undefined]);
+  expect([response.status, flags, headers['tracestate'], headers['baggage']]).toEqual([
+    200,
+    '01',
+    undefined,
+    undefined,
+  ]);
   expect(traceId).toMatch(/^[0-9a-f]{32}$/);
   expect(traceId).not.toBe(theirs);
   expect(headers['traceparent']).toContain(traceId);
@@ -80,7 +85,9 @@ test('a request’s span and its duration are named by the route, and the span b
   sent.length = 0;
   const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`);
   const id = crypto.randomUUID();
-  await fetch(`${gateway.url}/v1/api-keys/${id}`, { headers: { authorization: `Bearer ${key.token}`, 'x-request-id': 'request-of-ours' } });
+  await fetch(`${gateway.url}/v1/api-keys/${id}`, {
+    headers: { authorization: `Bearer ${key.token}`, 'x-request-id': 'request-of-ours' },
+  });
   await gateway.stop();
   const [traces, metrics] = ['/v1/traces', '/v1/metrics'].map((path) =>
     sent
@@ -96,7 +103,8 @@ test('a request’s span and its duration are named by the route, and the span b
     'drydock.key_id': key.keyId,
     'drydock.key_prefix': key.token.split('_')[2],
   };
-  for (const [name, value] of Object.entries(attributes)) expect(traces).toContain(`{"key":"${name}","value":{"stringValue":"${value}"}}`);
+  for (const [name, value] of Object.entries(attributes))
+    expect(traces).toContain(`{"key":"${name}","value":{"stringValue":"${value}"}}`);
   expect(metrics).toContain('{"key":"http.route","value":{"stringValue":"/v1/api-keys/{keyId}"}}');
 });
 
@@ -117,19 +125,35 @@ const spansSent = (): Sent[] =>
 /** Longer than a request takes on the busiest machine: nothing is slow. */
 const neverSlow = { TRACE_READS: '0', TRACE_SLOW_MS: '3600000' };
 
-/** Calls a gateway with these settings and ends it. Returns the spans that it sent, and what its answer and the service below saw of the trace. */
+/**
+ * Calls a gateway with these settings and ends it. Returns the spans that it sent, and what its answer and the service
+ * below saw of the trace.
+ */
 async function traceOf(settings: Record<string, string>, method: string, path: string) {
   sent.length = 0;
-  const gateway = await startTraced(keys.url, `http://127.0.0.1:${(collector.address() as AddressInfo).port}`, settings);
+  const gateway = await startTraced(
+    keys.url,
+    `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+    settings,
+  );
   const headers = { authorization: `Bearer ${key.token}`, 'content-type': 'application/json' };
-  const response = await fetch(gateway.url + path, { method, headers, ...(method === 'GET' ? {} : { body: '{"name":"x","scopes":[]}' }) });
+  const response = await fetch(gateway.url + path, {
+    method,
+    headers,
+    ...(method === 'GET' ? {} : { body: '{"name":"x","scopes":[]}' }),
+  });
   await response.text();
   await gateway.stop();
   const [, traceId, , flags] = (response.headers.get('traceparent') ?? '').split('-');
   const names = spansSent()
     .filter((span) => span.traceId === traceId)
     .map(({ name }) => name);
-  return { names, all: spansSent().length, flags, told: keys.seen.at(-1)?.headers['traceparent']?.toString().slice(-2) };
+  return {
+    names,
+    all: spansSent().length,
+    flags,
+    told: keys.seen.at(-1)?.headers['traceparent']?.toString().slice(-2),
+  };
 }
 
 const readPath = '/v1/api-keys';
@@ -143,9 +167,11 @@ test('a read that is not in the share is not sent, its service is told so, and a
 
 test('a read outside the share that is slow, or that fails, is sent', async () => {
   expect((await traceOf({ TRACE_READS: '0', TRACE_SLOW_MS: '0' }, 'GET', readPath)).names).toEqual([`GET ${readPath}`]);
-  keys.answer = (_request, response) => response.writeHead(500, { 'content-type': 'application/problem+json' }).end('{}');
+  keys.answer = (_request, response) =>
+    response.writeHead(500, { 'content-type': 'application/problem+json' }).end('{}');
   const failed = await traceOf(neverSlow, 'GET', readPath);
-  keys.answer = (_request, response) => response.writeHead(404, { 'content-type': 'application/problem+json' }).end('{}');
+  keys.answer = (_request, response) =>
+    response.writeHead(404, { 'content-type': 'application/problem+json' }).end('{}');
   const missing = await traceOf(neverSlow, 'GET', readPath);
   keys.answer = (_request, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
   expect(failed.names).toEqual([`GET ${readPath}`]);

@@ -11,13 +11,13 @@ import { createReplicas, type Replicas } from './replicas';
 
 export interface UpstreamLimits {
   connectMs: number;
-  /** Above the longest that a service takes for an answer, whatever it waits for. */
+  /** Longer than any service takes to answer. */
   headersMs: number;
   /** Between two pieces of a body. */
   bodyMs: number;
-  /** Between two events: streams beat every 15 s. */
+  /** The time between two events: streams send a beat every 15 s. */
   streamMs: number;
-  /** Not below the places of the gateway, or requests would queue where nobody counts them. */
+  /** At least the number of places, or requests would queue where nobody counts them. */
   connections: number;
   /** Failures in a row that open the circuit, and how long it stays open before one request may try. */
   failuresMax: number;
@@ -41,18 +41,20 @@ export interface Upstream {
   key: KeyObject;
   limits: UpstreamLimits;
   /**
-   * Runs a call under the circuit. Rejects with 503 `dependency_unavailable` for whatever kept it from an answer; problems pass.
-   * `explain` gives the detail of such an error where the usual one would not be true.
+   * Runs a call under the circuit. Rejects with 503 `dependency_unavailable` for every error without an answer;
+   * problems pass. `explain` gives another detail for an error if the usual one would not be true.
    */
   guard<T>(call: () => Promise<T>, explain?: (error: unknown) => string | undefined): Promise<T>;
   close(): Promise<void>;
 }
 
-/** Every caller of an unreachable service is told the same. */
+/** The same for every caller of an unreachable service. */
 const retryAfterSeconds = 5;
 
-export const unavailable = (dependency: ServiceName, details: { cause?: unknown; internal?: string; detail?: string } = {}): Problem =>
-  problem('dependency_unavailable', { extra: { dependency }, retryAfterSeconds, ...details });
+export const unavailable = (
+  dependency: ServiceName,
+  details: { cause?: unknown; internal?: string; detail?: string } = {},
+): Problem => problem('dependency_unavailable', { extra: { dependency }, retryAfterSeconds, ...details });
 
 export function createUpstream(name: ServiceName, config: UpstreamConfig, log: Log, limits = upstreamLimits): Upstream {
   const options = {

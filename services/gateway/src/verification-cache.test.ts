@@ -5,7 +5,10 @@ function stage() {
   let clockMs = 0;
   const questions: Array<{ token: string; answer(value: string): void; fail(): void }> = [];
   const cache = createVerificationCache<string>({
-    ask: (token) => new Promise((resolve, reject) => questions.push({ token, answer: resolve, fail: () => reject(new Error('gone')) })),
+    ask: (token) =>
+      new Promise((resolve, reject) =>
+        questions.push({ token, answer: resolve, fail: () => reject(new Error('gone')) }),
+      ),
     nowMs: () => clockMs,
     entriesMax: 2,
   });

@@ -5,44 +5,50 @@ export interface VerificationCacheOptions<Answer> {
   ask(token: string, traceparent?: string): Promise<Answer>;
   /** Monotonic milliseconds. */
   nowMs?: () => number;
-  /** How long an answer may be trusted, from the moment its question was SENT. Revoking waits a little longer than this. */
+  /**
+   * How long an answer may be trusted, from the moment its question was SENT. A revocation waits a little longer than
+   * this.
+   */
   trustMs?: number;
   entriesMax?: number;
 }
 
-/** The part of `trustMs` after which an answer is asked for again, if its key is used. */
+/** After this part of `trustMs` an answer is asked for again, if its key is used. */
 const renewAt = 0.75;
 
 interface Entry<Answer> {
   askedMs: number;
   asking: Promise<Answer> | undefined;
   answer: Answer | undefined;
-  /** Asked while this one may still be trusted, once, and in its place when it is answered. */
+  /** The next answer, which is asked for while this one may still be trusted, and replaces it. */
   next?: Entry<Answer>;
 }
 
 export interface VerificationCache<Answer> {
   /** An answer that may still be trusted. */
   fresh(key: string): Answer | undefined;
-  /** The last answer, however old; it decides nothing but how much suspicion the next question meets. */
+  /** The last answer, however old. It only decides how suspicious the next question is. */
   last(key: string): Answer | undefined;
   /**
-   * Asks again in the background when the answer is about to be too old, so that nobody who comes later waits for it.
-   * Call it for good keys only: questions about others are for `verify`. A failure is left to whoever asks next.
+   * Asks again in the background when the answer is about to be too old, so that later callers do not wait. Call it for
+   * good keys only: `verify` asks about others. A failure is left to the next caller.
    */
   renew(key: string, token: string): void;
-  /** Asks, or joins a question about the same token that was sent less than `trustMs` ago. Rejects with what `ask` rejects with; errors are not kept. */
+  /**
+   * Asks, or joins a question about the same token that was sent less than `trustMs` ago. Rejects with the errors of
+   * `ask`, which are not kept.
+   */
   verify(key: string, token: string, traceparent?: string): Promise<Answer>;
 }
 
-/** Keyed by the caller with a hash: a raw token is never kept. */
+/** The caller passes a hash as the key: a raw token is never kept. */
 export function createVerificationCache<Answer>(options: VerificationCacheOptions<Answer>): VerificationCache<Answer> {
   const { ask, nowMs = () => performance.now(), trustMs = 1_000, entriesMax = 10_000 } = options;
   const entries = new Map<string, Entry<Answer>>();
   const isTrusted = (entry: Entry<Answer>): boolean => nowMs() - entry.askedMs < trustMs;
 
   const remember = (key: string, entry: Entry<Answer>): void => {
-    // The oldest question is the first member, since asking again moves a key to the end.
+    // The oldest question is the first member, because asking again moves a key to the end.
     entries.delete(key);
     if (entries.size >= entriesMax) for (const oldest of entries.keys()) if (entries.delete(oldest)) break;
     entries.set(key, entry);
@@ -90,7 +96,8 @@ export function createVerificationCache<Answer>(options: VerificationCacheOption
         const entry = last !== undefined && !isTrusted(last) && last.next?.asking !== undefined ? last.next : last;
         if (entry === undefined || !isTrusted(entry)) return send(key, token, traceparent);
         const answer = entry.asking === undefined ? entry.answer : await entry.asking;
-        // An answer that took longer than it may be trusted is good for whoever asked, and too old for whoever joined.
+        // An answer that took longer than it may be trusted is good for the caller that asked, but too old for one that
+        // joined.
         if (answer !== undefined && isTrusted(entry)) return answer;
       }
     },

@@ -7,7 +7,10 @@ import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 import { readCommandLine } from '@drydock/process/command-line';
 
 const { values } = readCommandLine('npm run openapi [-- --release]', { options: { release: { type: 'boolean' } } });
-/** `npm run openapi`: writes the committed document anew, formatted as everything that is committed. With `--release`, also what a later version must keep. */
+/**
+ * `npm run openapi`: writes the committed document anew, formatted as everything that is committed. With `--release`,
+ * also what a later version must keep.
+ */
 const document = buildOpenApi(endpoints);
 const write = (name: string, content: object): void => {
   const file = path.resolve(__dirname, '../../../docs', name);

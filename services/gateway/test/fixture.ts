@@ -31,14 +31,15 @@ export interface TestKey {
 }
 
 const randomBase62 = (length: number): string => Array.from({ length }, () => base62Alphabet[randomInt(62)]).join('');
-export const randomToken = (mode: Mode = 'live'): string => formatToken({ mode, prefix: randomBase62(12), secret: randomBase62(43) });
+export const randomToken = (mode: Mode = 'live'): string =>
+  formatToken({ mode, prefix: randomBase62(12), secret: randomBase62(43) });
 
 export const newKey = (given: Partial<TestKey> = {}): TestKey => {
   const mode = given.mode ?? 'live';
   return { token: randomToken(mode), keyId: uuidv7(), orgId: uuidv7(), mode, scopes: permissions, ...given };
 };
 
-/** What a service saw of a call, once it had verified the gateway's token as services do. */
+/** A call as the service sees it, after it has verified the gateway's token as services do. */
 export interface SeenRequest {
   method: string;
   url: string;
@@ -94,7 +95,14 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
   };
   const verify = async (request: http.IncomingMessage, response: http.ServerResponse, token: string): Promise<void> => {
     const body = await bodyOf(request);
-    const expected = { keys: signedWith, used, issuer: 'gateway', audience: name, method: 'POST', path: '/internal/verify' };
+    const expected = {
+      keys: signedWith,
+      used,
+      issuer: 'gateway',
+      audience: name,
+      method: 'POST',
+      path: '/internal/verify',
+    };
     assertBound(verifyInternalToken(token, expected), { body });
     const { token: asked } = JSON.parse(body.toString());
     service.lookUps.push(asked);
@@ -116,7 +124,14 @@ export async function startService(name: string, keys: Map<string, TestKey> = ne
     service.arrived += 1;
     const token = String(headers.authorization).replace(/^Bearer /, '');
     if (url === '/internal/verify') return verify(request, response, token);
-    const claims = verifyRequestToken(token, { keys: signedWith, used, issuer: 'gateway', audience: name, method, path: url });
+    const claims = verifyRequestToken(token, {
+      keys: signedWith,
+      used,
+      issuer: 'gateway',
+      audience: name,
+      method,
+      path: url,
+    });
     const body = await bodyOf(request);
     const idempotencyKey = headers['idempotency-key'];
     assertBound(claims, {

@@ -13,8 +13,8 @@ export interface RawAnswer {
 const giveUpMs = 60_000;
 
 /**
- * Sends bytes as they are and reads until the other side closes, or until `answersMax` answers are complete and the last of them does not say that it is
- * followed by the end of the connection. Rejects when neither happens.
+ * Sends bytes as they are and reads until the other side closes, or until `answersMax` answers are complete and the
+ * last of them does not say that it is followed by the end of the connection. Rejects when neither happens.
  */
 export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): Promise<RawAnswer> {
   const isHead = bytes.toString('latin1').startsWith('HEAD ');
@@ -41,7 +41,10 @@ export function sendRaw(port: number, bytes: string | Buffer, answersMax = 1): P
   });
 }
 
-/** How many answers are whole, without those that only announce one (1xx), and whether the last of them says that the connection closes. */
+/**
+ * How many answers are whole, without those that only announce one (1xx), and whether the last of them says that the
+ * connection closes.
+ */
 function countAnswers(text: string, isHead: boolean): { complete: number; closes: boolean } {
   let [at, complete, closes] = [0, 0, false];
   for (;;) {
@@ -80,7 +83,10 @@ export function parseRaw(text: string): RawAnswer {
   const [head = '', ...rest] = text.split('\r\n\r\n');
   const [line = '', ...lines] = head.split('\r\n');
   const headers = Object.fromEntries(
-    lines.map((header) => [header.slice(0, header.indexOf(':')).toLowerCase(), header.slice(header.indexOf(':') + 1).trim()]),
+    lines.map((header) => [
+      header.slice(0, header.indexOf(':')).toLowerCase(),
+      header.slice(header.indexOf(':') + 1).trim(),
+    ]),
   );
   return { status: Number(line.split(' ')[1] ?? 0), headers, body: rest.join('\r\n\r\n'), text };
 }

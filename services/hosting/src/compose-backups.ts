@@ -7,7 +7,10 @@ import { movedReader, movedStorage } from './providers/backup-storage.moved';
 import { s3BackupReader, s3BackupStorage } from './providers/backup-storage.s3';
 import type { S3Place } from './providers/s3-place';
 
-/** Object storage where it is configured, for what is real; the folder for the sandbox, and for backups from before. */
+/**
+ * Live backups go to object storage if it is configured. Those of the sandbox, and those from before, are in the
+ * folder.
+ */
 export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStorage {
   const { BACKUPS_S3_ACCESS_KEY_ID: id, BACKUPS_S3_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);
@@ -18,11 +21,12 @@ export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): Bac
   return storageByMode({ live: movedStorage(s3, local), sandbox: local });
 }
 
-/** The same places for whoever only looks whether a backup is there. */
+/** The same places, for a process that only checks whether a backup is there. */
 export function openBackupReader(config: ServerConfig, lifetime: Lifetime): BackupReader {
   const { BACKUPS_S3_READER_ACCESS_KEY_ID: id, BACKUPS_S3_READER_SECRET_ACCESS_KEY: secret } = config;
   const local = localBackupStorage(config.BACKUPS_DIR);
-  const names = 'BACKUPS_S3_READER_ACCESS_KEY_ID and BACKUPS_S3_READER_SECRET_ACCESS_KEY (a key that may only list the bucket)';
+  const names =
+    'BACKUPS_S3_READER_ACCESS_KEY_ID and BACKUPS_S3_READER_SECRET_ACCESS_KEY (a key that may only list the bucket)';
   const place = placeOf(config, { id, secret, names });
   if (place === null) return local;
   const s3 = s3BackupReader(place);
@@ -35,7 +39,10 @@ export function openBackupReader(config: ServerConfig, lifetime: Lifetime): Back
   };
 }
 
-type BucketConfig = Pick<ServerConfig, 'BACKUPS_S3_ENDPOINT' | 'BACKUPS_S3_REGION' | 'BACKUPS_S3_BUCKET' | 'BACKUPS_S3_PREFIX'>;
+type BucketConfig = Pick<
+  ServerConfig,
+  'BACKUPS_S3_ENDPOINT' | 'BACKUPS_S3_REGION' | 'BACKUPS_S3_BUCKET' | 'BACKUPS_S3_PREFIX'
+>;
 
 interface Credential {
   id: string | undefined;
@@ -46,7 +53,12 @@ interface Credential {
 
 /** @throws Error when only a part of it is configured: backups must not end up in another place than was meant */
 function placeOf(config: BucketConfig, { id, secret, names }: Credential): S3Place | null {
-  const { BACKUPS_S3_ENDPOINT: endpoint, BACKUPS_S3_REGION: region, BACKUPS_S3_PREFIX: prefix, BACKUPS_S3_BUCKET: bucket } = config;
+  const {
+    BACKUPS_S3_ENDPOINT: endpoint,
+    BACKUPS_S3_REGION: region,
+    BACKUPS_S3_PREFIX: prefix,
+    BACKUPS_S3_BUCKET: bucket,
+  } = config;
   if (bucket !== undefined && id !== undefined && secret !== undefined)
     return { endpoint, region, bucket, prefix, accessKeyId: id, secretAccessKey: secret };
   if ([bucket, id, secret, endpoint].every((value) => value === undefined)) return null;

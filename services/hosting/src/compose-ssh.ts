@@ -5,7 +5,7 @@ import { parseSshHost } from './providers/ssh/ssh-config';
 import { SshConnection } from './providers/ssh/ssh-connection';
 import type { SshHosts, SshTools } from './providers/ssh/ssh-tools';
 
-/** The host of each mode that one is configured for; none: the platform ssh is not offered. */
+/** The ssh host of each mode that has one; without any, the platform ssh is not offered. */
 export function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
   const open = (text: string | undefined, name: string): SshTools | undefined => {
     if (text === undefined) return undefined;

@@ -5,7 +5,7 @@ import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
 import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
 import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 
-/** The vendor of each mode that one is configured for: the sandbox has an account of its own, at an emulator. */
+/** The vendor of each mode that has one: the sandbox has an account of its own, at an emulator. */
 export function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_KEY },
@@ -14,7 +14,7 @@ export function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTim
   return openAccounts(accounts, twentyiTimeline, lifetime);
 }
 
-/** The same accounts for whoever only looks, by keys that can do no more. */
+/** The same accounts for the process that only reads, with keys that can do no more. */
 export function openVendorReaders(config: ServerConfig, lifetime: Lifetime): VendorTimelineReaders {
   const accounts = {
     live: { url: config.VENDOR_URL, key: config.VENDOR_READER_KEY },
@@ -22,7 +22,9 @@ export function openVendorReaders(config: ServerConfig, lifetime: Lifetime): Ven
   };
   for (const { url, key } of Object.values(accounts))
     if (url !== undefined && key === undefined)
-      throw new Error('VENDOR_READER_KEY is needed with VENDOR_URL, and VENDOR_SANDBOX_READER_KEY with VENDOR_SANDBOX_URL');
+      throw new Error(
+        'VENDOR_READER_KEY is needed with VENDOR_URL, and VENDOR_SANDBOX_READER_KEY with VENDOR_SANDBOX_URL',
+      );
   return openAccounts(accounts, twentyiTimelineReader, lifetime);
 }
 

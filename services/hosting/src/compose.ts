@@ -30,7 +30,7 @@ const serviceName = 'hosting';
 /** Sites whose creation failed do not count. */
 const sitesCounted = "FROM sites WHERE org_id = $1::uuid AND mode = $2::text::mode AND status <> 'failed'";
 
-/** The process that answers: it looks at the world through readers and writes to its own database only. */
+/** The process that answers requests: it reads the outside world, and writes only to its own database. */
 export function composeApi(config: ServerConfig): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;

@@ -17,9 +17,11 @@ const siteFields = {
   SITE_HOST_URL: urlField('Where the site-host process takes control calls'),
 };
 
-/** The API asks, and the host takes no change by its secret. */
+/** The API's own secret for the site host, which accepts no change with it. */
 const askSiteHost = {
-  SITE_HOST_READER_SECRET: secretsField('Signs questions to the site-host process, which has the same value; it can change nothing there'),
+  SITE_HOST_READER_SECRET: secretsField(
+    'Signs questions to the site-host process, which has the same value; it can change nothing there',
+  ),
 };
 const changeSiteHost = { SITE_HOST_SECRET: secretsField('Signs control calls to the site-host process') };
 
@@ -27,9 +29,14 @@ const given = () => z.string().min(1).optional();
 
 /** Without them backups stay in BACKUPS_DIR. */
 const bucketFields = {
-  BACKUPS_S3_ENDPOINT: z.url('must be a URL').optional().meta({ description: 'S3 endpoint of the backups; unset with a bucket: Amazon' }),
+  BACKUPS_S3_ENDPOINT: z
+    .url('must be a URL')
+    .optional()
+    .meta({ description: 'S3 endpoint of the backups; unset with a bucket: Amazon' }),
   BACKUPS_S3_REGION: z.string().min(1).default('us-east-1').meta({ description: 'Region of that bucket' }),
-  BACKUPS_S3_BUCKET: given().meta({ description: 'Bucket of the backups, best with Object Lock; unset, they stay in BACKUPS_DIR' }),
+  BACKUPS_S3_BUCKET: given().meta({
+    description: 'Bucket of the backups, best with Object Lock; unset, they stay in BACKUPS_DIR',
+  }),
   BACKUPS_S3_PREFIX: z
     .string()
     .regex(/^(?:[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*)?$/, 'must be folders without a slash at either end')
@@ -37,9 +44,11 @@ const bucketFields = {
     .meta({ description: 'Folder within the bucket' }),
 };
 
-/** The API lists what is in the bucket, and can neither read an archive there nor remove one. */
+/** The API lists the bucket. Its key can neither read an archive nor remove one. */
 const listBucket = {
-  BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({ description: 'Access key that may list the bucket and its versions, and nothing else' }),
+  BACKUPS_S3_READER_ACCESS_KEY_ID: given().meta({
+    description: 'Access key that may list the bucket and its versions, and nothing else',
+  }),
   BACKUPS_S3_READER_SECRET_ACCESS_KEY: given().meta({ description: 'Its secret', secret: true }),
 };
 const changeBucket = {
@@ -56,7 +65,9 @@ const vendorFields = {
   VENDOR_SANDBOX_URL: optional('The same for sandbox sites: an emulator, never the vendor'),
 };
 const askVendor = {
-  VENDOR_READER_KEY: vendorKey('Bearer key of our account at the vendor that can only read; where it has none such, the account key'),
+  VENDOR_READER_KEY: vendorKey(
+    'Bearer key of our account at the vendor that can only read; where it has none such, the account key',
+  ),
   VENDOR_SANDBOX_READER_KEY: vendorKey('The same of the account at the emulator'),
 };
 const changeVendor = {
@@ -76,7 +87,9 @@ const sshHost = (description: string) =>
 
 /** Without them the platform ssh is not offered. */
 const sshFields = {
-  SSH_SITE_HOST: sshHost('The host of live sites of platform ssh, as JSON (README); the private key is in a file that it names'),
+  SSH_SITE_HOST: sshHost(
+    'The host of live sites of platform ssh, as JSON (README); the private key is in a file that it names',
+  ),
   SSH_SANDBOX_SITE_HOST: sshHost('The same for the sandbox: another machine, without customers'),
 };
 
@@ -85,7 +98,10 @@ const offsiteFields = {
     .string()
     .regex(/^[A-Za-z0-9.-]+:\d{1,5}(?:,[A-Za-z0-9.-]+:\d{1,5})*$/, 'must be host:port,host:port')
     .optional()
-    .meta({ description: "Customers' storage that may be inside our network, host:port,host:port: emulators, and nothing in production" }),
+    .meta({
+      description:
+        "Customers' storage that may be inside our network, host:port,host:port: emulators, and nothing in production",
+    }),
 };
 
 const domainFields = {
@@ -95,10 +111,9 @@ const domainFields = {
     .min(0)
     .default(500)
     .meta({ description: 'Sites that an organisation may have, unless staff have said otherwise of it' }),
-  DOMAIN_PROOF: z
-    .enum(['required', 'skipped'])
-    .default('required')
-    .meta({ description: 'Whether who names a domain has to prove it; skipped, for demos, the first to name it has it' }),
+  DOMAIN_PROOF: z.enum(['required', 'skipped']).default('required').meta({
+    description: 'Whether who names a domain has to prove it; skipped, for demos, the first to name it has it',
+  }),
   DOMAIN_NAME_SERVERS: z
     .string()
     .regex(/^[^,\s]+(?:,[^,\s]+)*$/, 'must be address:port,address:port')
@@ -108,10 +123,14 @@ const domainFields = {
 
 /** Without it the system's folder for temporary files has it. */
 const spoolFields = {
-  SPOOL_DIR: z.string().min(1).optional().meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
+  SPOOL_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: "Folder for copies out of customers' storage, verified there before use" }),
 };
 
-/** The API opens no archive and has no key to one; by what it has here it can look, and neither change nor remove. */
+/** The API opens no archive and has no key to one: every secret here lets it read, but neither change nor remove. */
 export const serverShape = {
   ...serviceFields('hosting'),
   ...apiFields,
@@ -141,13 +160,15 @@ export const workerShape = {
   ...sshFields,
   ...offsiteFields,
   ...spoolFields,
-  VENDOR_POLL_MS: z.coerce.number().int().min(20).default(1_000).meta({ description: "How often the vendor's jobs are looked at" }),
-  VENDOR_WATCH_MS: z.coerce
+  VENDOR_POLL_MS: z.coerce
     .number()
     .int()
-    .min(100)
-    .default(60_000)
-    .meta({ description: 'How long a job may take to show after an order whose answer was lost; then it was not taken on' }),
+    .min(20)
+    .default(1_000)
+    .meta({ description: "How often the vendor's jobs are looked at" }),
+  VENDOR_WATCH_MS: z.coerce.number().int().min(100).default(60_000).meta({
+    description: 'How long a job may take to show after an order whose answer was lost; then it was not taken on',
+  }),
   ARCHIVE_KEY: z
     .string()
     .regex(/^[0-9a-f]{64}(?:,[0-9a-f]{64})*$/i, 'must be 32 bytes of hex, or several of these with commas between')
@@ -164,14 +185,22 @@ export const workerShape = {
     .min(1)
     .default(4)
     .meta({ description: 'Workflows of one organisation that a worker carries at once; twice as many for several' }),
-  SANDBOX_SLOW_MS: z.coerce.number().int().min(0).default(30_000).meta({ description: 'How long a sandbox site called slow takes' }),
+  SANDBOX_SLOW_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(30_000)
+    .meta({ description: 'How long a sandbox site called slow takes' }),
 };
 
 export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
-export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
-export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+export const readServerConfig = (environment: Environment = process.env): ServerConfig =>
+  readConfig(serverShape, environment);
+export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
+  readConfig(workerShape, environment);
 
 /** A command beside the database needs nothing else. */
-export const readCommandConfig = (environment: Environment = process.env) => readConfig(databaseFields('hosting'), environment);
+export const readCommandConfig = (environment: Environment = process.env) =>
+  readConfig(databaseFields('hosting'), environment);

@@ -59,7 +59,12 @@ async function makeThings(caller: Caller, endpoint: EndpointDefinition): Promise
   const { id: deletedSiteId } = await givenDeletedSite(api, backupsDir, caller);
   const { siteId, fields } = await makeSite(caller, endpoint);
   const subject = endpoint.path.includes('{deletedSiteId}') ? deletedSiteSubject(deletedSiteId) : siteSubject(siteId);
-  const workflowId = await givenWorkflow(api, caller, { kind: 'take_backup', subject, input: {}, status: statusFor(endpoint) });
+  const workflowId = await givenWorkflow(api, caller, {
+    kind: 'take_backup',
+    subject,
+    input: {},
+    status: statusFor(endpoint),
+  });
   return {
     params: {
       siteId,
@@ -102,7 +107,10 @@ it('the copies of a site page by limit and cursor, newest first', async () => {
   const first = await read('?limit=1');
   const second = await read(`?limit=1&cursor=${first.page.next_cursor}`);
   expect([idsOf(await read('')), idsOf(first), idsOf(second)]).toEqual([[newer, older], [newer], [older]]);
-  expect(second).toMatchObject({ page: { limit: 1, has_more: false, next_cursor: null }, last_copy_at: first.last_copy_at });
+  expect(second).toMatchObject({
+    page: { limit: 1, has_more: false, next_cursor: null },
+    last_copy_at: first.last_copy_at,
+  });
 });
 
 describe('every operation of hosting', () => {

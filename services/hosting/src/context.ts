@@ -11,11 +11,11 @@ import type { SiteHostReaders } from './providers/site-host';
 import type { VendorTimelineReaders } from './providers/vendor-timeline';
 import type { Owner } from './sites/site.types';
 
-/** What a handler may use: it looks at the world and never changes it. */
+/** The parts that a handler is given: they read the outside world and never change it. */
 export interface HandlerContext extends WorkflowContext<Tx> {
   database: HostingDatabase;
   siteHosts: SiteHostReaders;
-  /** The worlds that have a host over ssh. */
+  /** The modes that have a host over ssh. */
   sshModes: readonly Mode[];
   quota: QuotaRule;
   domainProofs: DomainProofs;

@@ -36,7 +36,12 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
   const look = (run: SiteRun) => lookAtAuditedRun(world, run);
   const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
     const definition = definitionOf(workflows, kind);
-    const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => world.ledger(), ...fixture }, scope);
+    const { cases } = await crashEveryStepInWorld(
+      world,
+      definition,
+      { look, ledger: async () => world.ledger(), ...fixture },
+      scope,
+    );
     expect(cases.length).toBeGreaterThan(definition.steps.length);
   };
   const siteStatus = async (siteId: string): Promise<string> => {
@@ -73,9 +78,16 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
         start: async () => accept('POST', `/v1/sites/${await makeSite(world)}/backups`, {}),
         judge: async ({ siteId }) => {
           const { status, storage_key } = await backupOf(siteId);
-          if (status === 'completed' && readdirSync(path.join(world.backupsDir, storage_key ?? '')).includes('manifest')) return 'new';
-          if (status === 'failed' && leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId)) === 0) return 'old';
-          throw new Error(`${status} with ${leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId))} folders`);
+          if (
+            status === 'completed' &&
+            readdirSync(path.join(world.backupsDir, storage_key ?? '')).includes('manifest')
+          )
+            return 'new';
+          if (status === 'failed' && leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId)) === 0)
+            return 'old';
+          throw new Error(
+            `${status} with ${leftIn(path.join(world.backupsDir, 'live', world.caller.orgId, siteId))} folders`,
+          );
         },
       }),
     crashLimitMs,
@@ -89,7 +101,11 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
         judge: async ({ siteId }) => {
           const { status } = await backupOf(siteId);
           const found = `${await siteStatus(siteId)} ${await isHosted(world, siteId)}`;
-          if (status === 'completed' && (found === 'gone false' || found === 'deleting false' || found === 'deleting true')) return 'new';
+          if (
+            status === 'completed' &&
+            (found === 'gone false' || found === 'deleting false' || found === 'deleting true')
+          )
+            return 'new';
           if (found === 'active true') return 'old';
           throw new Error(`${found}, backup ${status}`);
         },

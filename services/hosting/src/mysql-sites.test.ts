@@ -38,7 +38,8 @@ withPrograms('a site with MySQL', () => {
 
   const run = async (sql: string) => runMysql((await world.placeOf(siteId)).databaseUrl, sql);
   const read = async (): Promise<unknown> => (await world.api.call('GET', `/v1/sites/${siteId}`)).json;
-  const backups = async () => ((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface).backups;
+  const backups = async () =>
+    ((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface).backups;
 
   it('is served, and shown with the database that it was ordered with', async () => {
     expect(first.page).toBe('200 file=1 row=1');
@@ -51,7 +52,10 @@ withPrograms('a site with MySQL', () => {
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
     expect(await stateOf(world, siteId)).toEqual(first);
     const [copy, ...others] = await backups();
-    expect([copy, ...others].map((one) => `${one?.kind} ${one?.status}`)).toEqual(['pre_restore completed', 'on_demand completed']);
+    expect([copy, ...others].map((one) => `${one?.kind} ${one?.status}`)).toEqual([
+      'pre_restore completed',
+      'on_demand completed',
+    ]);
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: copy?.id } });
     expect(await stateOf(world, siteId)).toEqual(replaced);
   });
@@ -65,14 +69,18 @@ withPrograms('a site with MySQL', () => {
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: wanted } });
     const view: WorkflowView = await ended(world, answer.headers['location']);
     expect(view).toMatchObject({ status: 'succeeded' });
-    expect(view.findings).toMatchObject([{ level: 'WARNING', code: 'not_transactional', detail: expect.stringContaining('past') }]);
+    expect(view.findings).toMatchObject([
+      { level: 'WARNING', code: 'not_transactional', detail: expect.stringContaining('past') },
+    ]);
     expect(await stateOf(world, siteId)).toEqual(before);
     await run('DROP TABLE past');
   });
 
   it('takes its files alone from a backup, and keeps the rows that it has', async () => {
     await fillSite(world, siteId, 3);
-    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore?contents=files`, { body: { backup_id: backupId } });
+    await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore?contents=files`, {
+      body: { backup_id: backupId },
+    });
     expect((await stateOf(world, siteId)).page).toBe('200 file=1 row=3');
   });
 
@@ -96,7 +104,9 @@ withPrograms('a site with MySQL', () => {
   it('passes the drill, on a site with MySQL that is gone afterwards', async () => {
     const before = namesIn(path.join(world.sitesDir, 'live')).sort();
     const workflowId = await succeedPlatformWork(world.api, restoreDrillWorkflow, { passedAgeMinDays: 0 });
-    expect(await world.api.rows('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId])).toEqual([{ reason: '' }]);
+    expect(await world.api.rows('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId])).toEqual([
+      { reason: '' },
+    ]);
     expect(namesIn(path.join(world.sitesDir, 'live')).sort()).toEqual(before);
     const recorded = await world.api.rows<{ output: { found: { tables: Array<{ schema: string }> } } }>(
       "SELECT output FROM workflow_step WHERE workflow_id = $1 AND name = 'record_sentinels'",

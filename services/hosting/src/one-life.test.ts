@@ -1,6 +1,5 @@
 /**
- * What hosting is for, once through in one world. Every way in which each of it can fail has a suite of its own.
- *
+ * The main operations of hosting, once each in one world. Their failures have suites of their own.
  * @processes
  */
 import { readdirSync } from 'node:fs';
@@ -49,7 +48,9 @@ describe.each(serviceBackends())('a site, with the queue on %s', (backend) => {
     const faults = createFaultTokens();
     faults.arm('restore_backup.switch.after_effect', 'kill');
     const worker = world.spawnWorker({ DRYDOCK_FAULTS: faults.folder });
-    const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
+    const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, {
+      body: { backup_id: backupId },
+    });
     await until(() => worker.signalCode === 'SIGKILL', { timeoutMs: 90_000, what: 'the death of the worker' });
     expect((await world.host.readSite(siteId)).current_release).not.toBe(release);
     world.spawnWorker();
@@ -60,7 +61,10 @@ describe.each(serviceBackends())('a site, with the queue on %s', (backend) => {
     expect([...fenceViolations(world.ledger()), ...repetitionViolations(world.ledger())]).toEqual([]);
     faults.remove();
     const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
-    expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual(['pre_restore completed', 'on_demand completed']);
+    expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual([
+      'pre_restore completed',
+      'on_demand completed',
+    ]);
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backups[0]?.id } });
     expect(await stateOf(world, siteId)).toEqual(replaced);
   });

@@ -27,12 +27,12 @@ interface Work {
   kind: string;
   siteId: string;
   workflowId: string;
-  /** What the site is before the work, and what the work makes of it. */
+  /** The content before the work and after it. */
   before: string;
   after: string;
 }
 
-/** What became of a work, as the record that is put back tells it in the end. */
+/** The outcome of the work in the record that was put back. */
 interface End {
   status: string;
   error: string | null;
@@ -52,7 +52,13 @@ describe('a database that was put back from a backup', () => {
       await fillSite(world, siteId, 1);
       return siteId;
     };
-    sites = { restored: await filled(), offsite: await filled(), deleted: await filled(), packed: await filled(), copied: await filled() };
+    sites = {
+      restored: await filled(),
+      offsite: await filled(),
+      deleted: await filled(),
+      packed: await filled(),
+      copied: await filled(),
+    };
     points.set(sites.restored, { id: await makeBackup(world, sites.restored), state: await see(sites.restored) });
     for (const siteId of [sites.offsite, sites.copied]) await world.configure(siteId);
     points.set(sites.offsite, { id: await world.copy(sites.offsite, 'full'), state: await see(sites.offsite) });
@@ -99,16 +105,20 @@ describe('a database that was put back from a backup', () => {
   };
 
   const stepsDone = async ({ workflowId }: Work): Promise<number> =>
-    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId])).length;
+    (await world.api.rows("SELECT FROM workflow_step WHERE workflow_id = $1 AND status = 'succeeded'", [workflowId]))
+      .length;
   const isIdle = async ({ siteId, workflowId }: Work): Promise<boolean> =>
     (
-      await world.api.rows("SELECT FROM workflow WHERE (id = $1 OR subject_id = $2) AND status IN ('queued', 'running')", [
-        workflowId,
-        siteId,
-      ])
+      await world.api.rows(
+        "SELECT FROM workflow WHERE (id = $1 OR subject_id = $2) AND status IN ('queued', 'running')",
+        [workflowId, siteId],
+      )
     ).length === 0;
   const over = (works: readonly Work[]): Promise<boolean> =>
-    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), { timeoutMs: 240_000, what: 'the end of all works' });
+    until(async () => (await Promise.all(works.map(isIdle))).every((yes) => yes), {
+      timeoutMs: 240_000,
+      what: 'the end of all works',
+    });
   const endOf = async ({ workflowId }: Work): Promise<End> => {
     const [row] = await world.api.rows<End>(
       `SELECT status, error ->> 'code' AS error, (SELECT string_agg(name || ' ' || status, ', ' ORDER BY position) FROM workflow_step WHERE workflow_id = id) AS steps
@@ -143,10 +153,12 @@ describe('a database that was put back from a backup', () => {
     const site = (await world.api.call('GET', `/v1/sites/${work.siteId}`)).json as { status: string | number };
     if (work.kind === 'removal') {
       if (status !== 'succeeded' || site.status !== 404) throw new Error(`${told}: the site is ${site.status}`);
-      const deletions = await world.api.rows<{ backup_id: string | null }>('SELECT backup_id FROM deleted_sites WHERE site_id = $1', [
-        work.siteId,
-      ]);
-      if (deletions.length !== 1 || deletions[0]?.backup_id === null) throw new Error(`${told}: nothing to come back from`);
+      const deletions = await world.api.rows<{ backup_id: string | null }>(
+        'SELECT backup_id FROM deleted_sites WHERE site_id = $1',
+        [work.siteId],
+      );
+      if (deletions.length !== 1 || deletions[0]?.backup_id === null)
+        throw new Error(`${told}: nothing to come back from`);
     } else if (work.kind === 'revival') {
       if (status !== 'succeeded' || site.status !== 'active') throw new Error(`${told}: the site is ${site.status}`);
     } else {
@@ -188,7 +200,10 @@ describe('a database that was put back from a backup', () => {
         const works = await beginAll(2 + round);
         const shown = random.pick(works);
         const reached = random.below(13);
-        await until(async () => (await stepsDone(shown)) >= reached || isIdle(shown), { everyMs: 5, what: 'the moment' });
+        await until(async () => (await stepsDone(shown)) >= reached || isIdle(shown), {
+          everyMs: 5,
+          what: 'the moment',
+        });
         await sleep(random.below(100));
         const moment = await takeMoment(world.api.postgres.adminUrl);
         const wayOn = random.pick(['at once', 'soon', 'over', 'over', 'later work', 'later work over'] as const);
@@ -209,17 +224,27 @@ describe('a database that was put back from a backup', () => {
         await over(works);
         for (const work of works) {
           const end = await judge(work, hasLater && work === first).catch((error: unknown) => {
-            throw new Error(`round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}: ${String(error)}`);
+            throw new Error(
+              `round ${round} of seed ${seed}, put back at ${shown.kind} ${reached}, after ${wayOn}: ${String(error)}`,
+            );
           });
           ends.set(end, (ends.get(end) ?? 0) + 1);
         }
-        expect(await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'")).toEqual([]);
+        expect(
+          await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
+        ).toEqual([]);
         // Nothing is locked: each of the sites takes its next work, and what the records say of archives is true.
-        await Promise.all(works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)));
+        await Promise.all(
+          works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)),
+        );
         await lookAtCopies();
         await succeed(world, 'DELETE', `/v1/sites/${sites.deleted}`);
-        const backups = await world.api.rows<{ storage_key: string }>("SELECT storage_key FROM backups WHERE status = 'completed'");
-        expect(backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest')))).toEqual([]);
+        const backups = await world.api.rows<{ storage_key: string }>(
+          "SELECT storage_key FROM backups WHERE status = 'completed'",
+        );
+        expect(
+          backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
+        ).toEqual([]);
         // The allowance of backups is not what is tested.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }

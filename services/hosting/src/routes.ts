@@ -9,7 +9,13 @@ import * as vendorSnapshots from '@drydock/contracts/hosting/vendor-snapshots';
 import * as quotas from '@drydock/contracts/platform/quotas';
 import { getQuota, setQuota } from '@drydock/service/access/org-quota';
 import { type Route, route } from '@drydock/service/http/route';
-import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http/workflow-endpoints';
+import {
+  abandonWorkflow,
+  getWorkflow,
+  listWorkflows,
+  retryWorkflow,
+  watchWorkflow,
+} from '@drydock/workflow/http/workflow-endpoints';
 import { getApp } from './app/get-app';
 import { preflightRestart } from './app/preflight-restart';
 import { restartApp } from './app/restart-app';
@@ -81,7 +87,10 @@ export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(deletedSites.getDeletedSite, getDeletedSite(context)),
   route(deletedSites.restoreDeletedSite, restoreDeletedSite(context)),
   route(deletedSites.preflightDeletedSiteRestore, preflightDeletedSite(context)),
-  route(deletedSites.listDeletedSiteWorkflows, listWorkflows(deletedSiteParent(context), deletedSites.listDeletedSiteWorkflows)),
+  route(
+    deletedSites.listDeletedSiteWorkflows,
+    listWorkflows(deletedSiteParent(context), deletedSites.listDeletedSiteWorkflows),
+  ),
   route(deletedSites.getDeletedSiteWorkflow, getWorkflow(deletedSiteParent(context))),
   route(deletedSites.watchDeletedSiteWorkflow, watchWorkflow(deletedSiteParent(context))),
   route(deletedSites.retryDeletedSiteWorkflow, retryWorkflow(deletedSiteParent(context))),

@@ -4,12 +4,18 @@ import type { HostingDatabase } from './database.store';
 import { schedulePurges } from './deleted-sites/schedule-purges';
 import { scheduleRegulars } from './retention/schedule-regulars';
 
-/** What runs by the clock; each puts down its rows, which the relay starts. The same rows again change nothing. */
+/**
+ * Each function writes the rows of some schedules, which the relay starts when due. Writing the same rows again changes
+ * nothing.
+ */
 const schedules: ReadonlyArray<(sql: Sql) => Promise<void>> = [schedulePurges, scheduleRegulars];
 
 const retryMs = 5_000;
 
-/** Puts the schedules down, and tries again while Postgres is away: a worker that starts first must not wait for it. */
+/**
+ * Writes the schedules, and tries again while Postgres is away: a worker that starts before Postgres must not wait for
+ * it.
+ */
 export function keepSchedules(database: HostingDatabase, log: Log): { stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;

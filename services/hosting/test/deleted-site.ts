@@ -26,7 +26,10 @@ export interface GivenDeletedSite {
 
 /** The record of the deletion that this site has not come back from. @throws when there is none */
 export async function deletionOf(api: ServiceApi, siteId: string): Promise<string> {
-  const [row] = await api.rows<{ id: string }>('SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL', [siteId]);
+  const [row] = await api.rows<{ id: string }>(
+    'SELECT id FROM deleted_sites WHERE site_id = $1 AND restored_at IS NULL',
+    [siteId],
+  );
   if (row === undefined) throw new Error('the site was not deleted');
   return row.id;
 }
@@ -38,14 +41,23 @@ export async function givenDeletedSite(
   caller: Caller,
   given: GivenDeletion = {},
 ): Promise<GivenDeletedSite> {
-  const { reason = 'customer', daysAgo = 1, hasObject = true, hasBackup = true, purged = false, restored = false, isProven = true } = given;
+  const {
+    reason = 'customer',
+    daysAgo = 1,
+    hasObject = true,
+    hasBackup = true,
+    purged = false,
+    restored = false,
+    isProven = true,
+  } = given;
   const [id, siteId] = [uuidv7(), uuidv7()];
   const domain = given.domain ?? `d${id.replaceAll('-', '')}.example.com`;
   const backupId = hasBackup ? await givenBackup(api, caller, siteId) : null;
   if (backupId !== null) {
-    const [row] = await api.rows<{ storage_key: string }>('UPDATE backups SET expires_at = NULL WHERE id = $1 RETURNING storage_key', [
-      backupId,
-    ]);
+    const [row] = await api.rows<{ storage_key: string }>(
+      'UPDATE backups SET expires_at = NULL WHERE id = $1 RETURNING storage_key',
+      [backupId],
+    );
     const folder = path.join(backupsDir, row?.storage_key ?? '');
     if (hasObject) {
       mkdirSync(folder, { recursive: true });
@@ -57,7 +69,20 @@ export async function givenDeletedSite(
        backup_id, reason, deleted_at, deleted_by, purged_at, restored_at, domain_proven_at)
      VALUES ($1, $2, $3, $4::mode, 'Shop', $5, 'local', true, 30, 7, $6, $7::delete_reason, now() - make_interval(days => $8), $9,
        CASE WHEN $10 THEN now() END, CASE WHEN $11 THEN now() END, CASE WHEN $12 THEN now() END)`,
-    [id, siteId, caller.orgId, caller.mode, domain, backupId, reason, daysAgo, caller.keyId, purged, restored, isProven],
+    [
+      id,
+      siteId,
+      caller.orgId,
+      caller.mode,
+      domain,
+      backupId,
+      reason,
+      daysAgo,
+      caller.keyId,
+      purged,
+      restored,
+      isProven,
+    ],
   );
   return { id, siteId, domain };
 }

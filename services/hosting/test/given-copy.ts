@@ -16,7 +16,12 @@ export const startCustomerStorage = (): Promise<RunningS3> =>
   startS3({ accounts: [{ ...credentials, buckets: ['*'] }], buckets: [{ name: bucket, hasObjectLock: false }] });
 
 /** A site's storage, and a full copy in it as far as tables and a request can see. Resolves with the copy's id. */
-export async function givenCopy(api: ServiceApi, { endpoint }: RunningS3, { orgId, mode }: Caller, siteId: string): Promise<string> {
+export async function givenCopy(
+  api: ServiceApi,
+  { endpoint }: RunningS3,
+  { orgId, mode }: Caller,
+  siteId: string,
+): Promise<string> {
   const [destinationId, copyId, prefix] = [uuidv7(), uuidv7(), `copies/${siteId}`];
   const objectKey = `${siteId}/${copyId}`;
   const sealed = sealCredentials(
@@ -34,10 +39,21 @@ export async function givenCopy(api: ServiceApi, { endpoint }: RunningS3, { orgI
        manifest_sha256, manifest_mac, completed_at, verified_at)
      SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::mode, 'full', 'completed', coalesce(max(sequence), 0) + 1, $1::uuid, $6, 1000, 4000, $7, $8, now(), now()
      FROM offsite_copies WHERE site_id = $3::uuid`,
-    [copyId, destinationId, siteId, orgId, mode, objectKey, createHash('sha256').update(copyId).digest('hex'), 'a'.repeat(64)],
+    [
+      copyId,
+      destinationId,
+      siteId,
+      orgId,
+      mode,
+      objectKey,
+      createHash('sha256').update(copyId).digest('hex'),
+      'a'.repeat(64),
+    ],
   );
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: { ...credentials } });
-  await client.send(new PutObjectCommand({ Bucket: bucket, Key: `${prefix}/${objectKey}/${manifestName}`, Body: copyId }));
+  await client.send(
+    new PutObjectCommand({ Bucket: bucket, Key: `${prefix}/${objectKey}/${manifestName}`, Body: copyId }),
+  );
   client.destroy();
   return copyId;
 }

@@ -29,6 +29,7 @@ export async function givenVendorSite(api: ServiceApi, vendor: TestVendor, calle
     mode,
     packageId,
   ]);
-  const surface = (await api.call('GET', `/v1/sites/${siteId}/vendor-snapshots`, { caller })).json as VendorSnapshotSurface;
+  const surface = (await api.call('GET', `/v1/sites/${siteId}/vendor-snapshots`, { caller }))
+    .json as VendorSnapshotSurface;
   return { siteId, timestamp: surface.web?.points[0]?.timestamp ?? '' };
 }

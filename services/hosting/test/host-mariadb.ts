@@ -9,7 +9,7 @@ import { freePort, isOnPath, isRoot, startProcess } from './ssh-processes';
 const server = '/usr/sbin/mariadbd';
 const run = promisify(execFile);
 
-/** What a host with MariaDB needs and this machine lacks; '' when nothing. */
+/** The programs that a host with MariaDB needs and this machine lacks; '' if it has all. */
 export function missingForMariadb(): string {
   const programs = ['mariadb', 'mariadb-dump', 'mariadb-install-db'].filter((name) => !isOnPath(name));
   return [...(existsSync(server) ? [] : ['mariadbd']), ...programs].join(', ');
@@ -38,7 +38,14 @@ export async function startHostMariadb(folder: string): Promise<HostDatabase> {
   const takeOver = `GRANT ALL PRIVILEGES ON *.* TO 'keeper'@'%' IDENTIFIED BY '${password}' WITH GRANT OPTION`;
   execFileSync('mariadb', ['--no-defaults', '--user=root', `--socket=${socket}`, '-e', takeOver]);
   const ask = async ({ user, password: secret, database }: Login, sql: string): Promise<string> => {
-    const reach = ['--no-defaults', '--protocol=tcp', '--host=127.0.0.1', `--port=${port}`, `--user=${user}`, `--database=${database}`];
+    const reach = [
+      '--no-defaults',
+      '--protocol=tcp',
+      '--host=127.0.0.1',
+      `--port=${port}`,
+      `--user=${user}`,
+      `--database=${database}`,
+    ];
     const env = { ...process.env, MYSQL_PWD: secret };
     return (await run('mariadb', [...reach, '--batch', '--skip-column-names', '-e', sql], { env })).stdout.trim();
   };

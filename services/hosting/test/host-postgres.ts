@@ -11,8 +11,12 @@ const serversDir = '/usr/lib/postgresql';
 
 /** Debian's server programs, of the version that its client programs speak to; null without them. */
 export function findPostgresDir(): string | null {
-  const versions = existsSync(serversDir) ? readdirSync(serversDir).sort((left, right) => Number(right) - Number(left)) : [];
-  const found = versions.map((version) => path.join(serversDir, version, 'bin')).find((bin) => existsSync(path.join(bin, 'initdb')));
+  const versions = existsSync(serversDir)
+    ? readdirSync(serversDir).sort((left, right) => Number(right) - Number(left))
+    : [];
+  const found = versions
+    .map((version) => path.join(serversDir, version, 'bin'))
+    .find((bin) => existsSync(path.join(bin, 'initdb')));
   return found ?? null;
 }
 
@@ -21,17 +25,45 @@ export async function startHostPostgres(folder: string): Promise<HostDatabase> {
   const bin = findPostgresDir() ?? '';
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   const account = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
-  const [dataDir, passwordFile, password] = [path.join(folder, 'postgres'), path.join(folder, 'password'), randomBytes(16).toString('hex')];
+  const [dataDir, passwordFile, password] = [
+    path.join(folder, 'postgres'),
+    path.join(folder, 'password'),
+    randomBytes(16).toString('hex'),
+  ];
   mkdirSync(dataDir);
   writeFileSync(passwordFile, password);
   if (account.uid !== undefined) for (const name of [dataDir, passwordFile]) chownSync(name, account.uid, account.gid);
   const options = { ...account, cwd: dataDir, stdio: 'ignore' } as const;
-  const setUp = ['-D', dataDir, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8', '--locale=C', '-N'];
+  const setUp = [
+    '-D',
+    dataDir,
+    '-U',
+    'postgres',
+    '-A',
+    'scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    '-E',
+    'UTF8',
+    '--locale=C',
+    '-N',
+  ];
   execFileSync(path.join(bin, 'initdb'), setUp, options);
   const port = await freePort();
-  const settings = ['-D', dataDir, '-p', String(port), '-h', '127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'fsync=off'];
+  const settings = [
+    '-D',
+    dataDir,
+    '-p',
+    String(port),
+    '-h',
+    '127.0.0.1',
+    '-c',
+    'unix_socket_directories=',
+    '-c',
+    'fsync=off',
+  ];
   const started = await startProcess(spawn(path.join(bin, 'postgres'), settings, options), port);
-  const urlOf = ({ user, password: secret, database }: Login): string => `postgresql://${user}:${secret}@127.0.0.1:${port}/${database}`;
+  const urlOf = ({ user, password: secret, database }: Login): string =>
+    `postgresql://${user}:${secret}@127.0.0.1:${port}/${database}`;
   return {
     ...started,
     adminUrl: urlOf({ user: 'postgres', password, database: 'postgres' }),

@@ -23,7 +23,11 @@ export const startApi = (caller: Caller, environment: Record<string, string> = {
   });
 
 /** A site that is served, as far as the tables know. */
-export async function givenSite(api: ServiceApi, caller: Caller, change: { name?: string; status?: string } = {}): Promise<string> {
+export async function givenSite(
+  api: ServiceApi,
+  caller: Caller,
+  change: { name?: string; status?: string } = {},
+): Promise<string> {
   const { orgId, mode } = caller;
   const id = uuidv7();
   await api.rows(
@@ -41,25 +45,43 @@ export interface GivenBackup {
   expiresInHours?: number;
 }
 
-export async function givenBackup(api: ServiceApi, caller: Caller, siteId: string, given: GivenBackup = {}): Promise<string> {
+export async function givenBackup(
+  api: ServiceApi,
+  caller: Caller,
+  siteId: string,
+  given: GivenBackup = {},
+): Promise<string> {
   const { status = 'completed', kind = 'scheduled', hoursAgo = 1, expiresInHours = 24 } = given;
   const id = uuidv7();
   const archive =
-    status === 'completed' ? [`live/${siteId}/${id}/1`, 1_000, 4_000, 'c'.repeat(64), 'a'.repeat(64)] : [null, null, null, null, null];
+    status === 'completed'
+      ? [`live/${siteId}/${id}/1`, 1_000, 4_000, 'c'.repeat(64), 'a'.repeat(64)]
+      : [null, null, null, null, null];
   await api.rows(
     `INSERT INTO backups (id, site_id, org_id, mode, kind, status, sequence, workflow_id, error_code, storage_key, size_bytes, raw_bytes,
        checksum_sha256, manifest_mac, created_at, completed_at, expires_at)
      SELECT $1, $2, $3, $4::mode, $5::backup_kind, $6::backup_status, coalesce(max(sequence), 0) + 1, $1, $7, $8, $9, $10, $11, $12,
        now() - make_interval(secs => $13 * 3600), CASE WHEN $6 = 'completed' THEN now() END, now() + make_interval(secs => $14 * 3600)
      FROM backups WHERE site_id = $2`,
-    [id, siteId, caller.orgId, caller.mode, kind, status, status === 'failed' ? 'step_failed' : '', ...archive, hoursAgo, expiresInHours],
+    [
+      id,
+      siteId,
+      caller.orgId,
+      caller.mode,
+      kind,
+      status,
+      status === 'failed' ? 'step_failed' : '',
+      ...archive,
+      hoursAgo,
+      expiresInHours,
+    ],
   );
   return id;
 }
 
 /**
- * What a request waits for is too late as soon as it is accepted: as if no worker had taken it up in its ten seconds, and without spending them.
- * For suites that have no worker.
+ * Makes every request that waits for a worker time out at once, as if none had started the work within ten seconds. For
+ * suites without a worker.
  */
 export async function giveNoTimeToStart(api: ServiceApi): Promise<void> {
   await api.rows(

@@ -23,12 +23,16 @@ export interface HostingWorld extends ServiceWorld {
   sitesDir: string;
   backupsDir: string;
   archiveKey: Buffer;
-  /** What the site host was asked to change, and whether it did. */
+  /** The changes that the site host was asked for, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 
 /** A service's world with a site host. `more` goes to API and workers. */
-export async function openWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<HostingWorld> {
+export async function openWorld(
+  backend: QueueBackend,
+  caller: Caller,
+  more: Record<string, string> = {},
+): Promise<HostingWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-hosting-'));
   // A site's account has to get through to its own folder.
   chmodSync(folder, 0o711);
@@ -90,8 +94,16 @@ export async function openWorld(backend: QueueBackend, caller: Caller, more: Rec
   };
 }
 
-/** Orders a site, on the platform and with the database that the service chooses where none is named, and resolves with its id once it is served. */
-export async function makeSite(world: HostingWorld, name = 'Shop', platform?: string, database?: string): Promise<string> {
+/**
+ * Orders a site, on the platform and with the database that the service chooses where none is named, and resolves with
+ * its id once it is served.
+ */
+export async function makeSite(
+  world: HostingWorld,
+  name = 'Shop',
+  platform?: string,
+  database?: string,
+): Promise<string> {
   const body = { name, primary_domain: `${uuidv7()}.example.com`, platform, database };
   return (await succeed<{ id: string }>(world, 'POST', '/v1/sites', { body })).id;
 }

@@ -28,10 +28,19 @@ export interface OffsiteWorld extends HostingWorld {
   putObject(key: string, bytes: Buffer): Promise<void>;
 }
 
-/** A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. `more` goes to API and workers. */
-export async function openOffsiteWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<OffsiteWorld> {
+/**
+ * A hosting world whose customers keep copies in a storage on loopback, which the installation allows by name. `more`
+ * goes to API and workers.
+ */
+export async function openOffsiteWorld(
+  backend: QueueBackend,
+  caller: Caller,
+  more: Record<string, string> = {},
+): Promise<OffsiteWorld> {
   const s3 = await startS3({
-    accounts: [{ accessKeyId: customerKey.access_key_id, secretAccessKey: customerKey.secret_access_key, buckets: ['*'] }],
+    accounts: [
+      { accessKeyId: customerKey.access_key_id, secretAccessKey: customerKey.secret_access_key, buckets: ['*'] },
+    ],
     buckets: [{ name: bucket, hasObjectLock: false }],
   });
   const spoolDir = mkdtempSync(path.join(tmpdir(), 'drydock-spool-'));
@@ -54,7 +63,8 @@ export async function openOffsiteWorld(backend: QueueBackend, caller: Caller, mo
     ...customerKey,
     ...change,
   });
-  const stateOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}/offsite`)).json as SiteOffsite;
+  const stateOf = async (siteId: string) =>
+    (await world.api.call('GET', `/v1/sites/${siteId}/offsite`)).json as SiteOffsite;
   return {
     ...world,
     s3,

@@ -12,13 +12,15 @@ type Definition = NonNullable<WorkflowStart['definition']>;
 
 const sqlOf = (api: ServiceApi): Sql => ({ query: async (text, values) => (await api.rows(text, values)) as never });
 
-/** The clock starts nothing of its own in this world: a test that counts, or orders faults, starts everything itself. */
+/**
+ * The clock starts nothing of its own in this world: a test that counts, or orders faults, starts everything itself.
+ */
 export async function stopClock(api: ServiceApi): Promise<void> {
   await scheduleRegulars(sqlOf(api));
   await api.rows("UPDATE workflow_schedule SET next_run_at = now() + interval '1 day'");
 }
 
-/** What the clock would start, now. Resolves with the workflow's id. */
+/** Starts the work of a schedule now. Resolves with the workflow's id. */
 export async function startPlatformWork(api: ServiceApi, definition: Definition, input: object = {}): Promise<string> {
   const { workflowId } = await startWorkflow(sqlOf(api), {
     kind: definition.kind,
@@ -35,9 +37,14 @@ export async function startPlatformWork(api: ServiceApi, definition: Definition,
 }
 
 /** Waits for its end and insists on success. */
-export async function succeedPlatformWork(api: ServiceApi, definition: Definition, input: object = {}): Promise<string> {
+export async function succeedPlatformWork(
+  api: ServiceApi,
+  definition: Definition,
+  input: object = {},
+): Promise<string> {
   const workflowId = await startPlatformWork(api, definition, input);
-  const isOver = async (): Promise<boolean> => !['queued', 'running'].includes((await lookAtRecord(api, workflowId)).status);
+  const isOver = async (): Promise<boolean> =>
+    !['queued', 'running'].includes((await lookAtRecord(api, workflowId)).status);
   await until(isOver, { timeoutMs: 60_000, what: `the end of ${definition.kind}` });
   const look = await lookAtRecord(api, workflowId);
   if (look.status !== 'succeeded') throw new Error(`${definition.kind} ended as ${JSON.stringify(look)}`);

@@ -124,7 +124,9 @@ export function siteHostContract(open: (archiveKey: Buffer) => Promise<SiteHostR
       refusal: 'archive_refused',
     });
     await driver.stage(site, 'next', archive, call());
-    await expect(driver.switchRelease(site, { from: 'bad', to: 'next' }, call())).rejects.toMatchObject({ refusal: 'moved' });
+    await expect(driver.switchRelease(site, { from: 'bad', to: 'next' }, call())).rejects.toMatchObject({
+      refusal: 'moved',
+    });
     await expect(driver.retire(site, hosted.currentRelease, call())).rejects.toMatchObject({ refusal: 'current' });
     await expect(driver.retire(site, 'next', call(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
   });

@@ -26,7 +26,10 @@ export function fillFiles(filesDir: string, version: number): void {
   mkdirSync(path.join(filesDir, `only-in-${version}`, 'deep'), { recursive: true });
   writeFileSync(path.join(filesDir, 'index.html'), `file=${version} row=<?sql select v from version ?>`);
   for (let number = 0; number < 40; number += 1) {
-    writeFileSync(path.join(filesDir, `only-in-${version}`, 'deep', `${number}.txt`), `${version}:${number}`.repeat(1 + number * 50));
+    writeFileSync(
+      path.join(filesDir, `only-in-${version}`, 'deep', `${number}.txt`),
+      `${version}:${number}`.repeat(1 + number * 50),
+    );
   }
 }
 
@@ -40,7 +43,9 @@ export interface SiteState {
 export async function stateOf(world: HostingWorld, siteId: string): Promise<SiteState> {
   const { url } = await world.host.readSite(siteId);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
-  const database = isMysql(databaseUrl) ? runMysql(databaseUrl, mariadbFingerprint) : fingerprintDatabase({ url: databaseUrl });
+  const database = isMysql(databaseUrl)
+    ? runMysql(databaseUrl, mariadbFingerprint)
+    : fingerprintDatabase({ url: databaseUrl });
   return { page: await pageOf(url), tree: hashTree(filesDir), database: JSON.stringify(await database) };
 }
 

@@ -23,7 +23,7 @@ export interface SshRig extends SiteHostRig {
   sshd: StartedSshd;
   database: HostDatabase;
   loginOf(site: { mode: string; siteId: string }): Login;
-  /** What the host was asked to change, and whether it did. */
+  /** The changes that the host was asked for, and whether it made them. */
   ledger(): LedgerEntry[];
 }
 
@@ -66,7 +66,9 @@ async function openRig(
   const folderOf = ({ mode, siteId }: { mode: string; siteId: string }): string => path.join(sitesDir, mode, siteId);
   const loginOf: SshRig['loginOf'] = ({ mode, siteId }) => {
     const site = { mode: mode === 'live' ? 'live' : 'sandbox', siteId, orgId: '' } as const;
-    const { database: name } = JSON.parse(readFileSync(path.join(folderOf(site), 'current/release.json'), 'utf8')) as { database: string };
+    const { database: name } = JSON.parse(readFileSync(path.join(folderOf(site), 'current/release.json'), 'utf8')) as {
+      database: string;
+    };
     const password = readFileSync(path.join(folderOf(site), 'database-password'), 'utf8');
     return { user: roleOf(site), password, database: name };
   };
@@ -117,11 +119,16 @@ async function openRig(
   };
 }
 
-export const openSshRig = (archiveKey: Buffer, options?: RigOptions): Promise<SshRig> => openRig(archiveKey, startHostPostgres, options);
+export const openSshRig = (archiveKey: Buffer, options?: RigOptions): Promise<SshRig> =>
+  openRig(archiveKey, startHostPostgres, options);
 
 /** Each database that a host over ssh may have. `missing`: what this machine lacks for it. */
 export const sshRigs = [
-  { name: 'ssh with Postgres', missing: missingForSshd(['pg_dump', 'pg_restore', 'psql']) || postgresPrograms, open: openSshRig },
+  {
+    name: 'ssh with Postgres',
+    missing: missingForSshd(['pg_dump', 'pg_restore', 'psql']) || postgresPrograms,
+    open: openSshRig,
+  },
   {
     name: 'ssh with MariaDB',
     missing: missingForSshd([]) || missingForMariadb(),

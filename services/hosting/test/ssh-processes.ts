@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0;
 export const isOnPath = (name: string): boolean =>
   (process.env['PATH'] ?? '').split(':').some((folder) => folder !== '' && existsSync(path.join(folder, name)));
 
-/** What a host over ssh needs and this machine lacks, with `more` programs; '' when nothing. */
+/** The programs that a host over ssh needs and this machine lacks, `more` included; '' if it has all. */
 export function missingForSshd(more: readonly string[]): string {
   const programs = ['tar', 'flock', 'timeout', 'ssh-keygen', ...more].filter((name) => !isOnPath(name));
   return [...(existsSync(sshd) ? [] : ['sshd']), ...programs].join(', ');
@@ -20,7 +20,9 @@ export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
       const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
+      server.close(() =>
+        address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
+      );
     });
   });
 }
@@ -41,7 +43,11 @@ export const waitForPort = async (port: number): Promise<void> => {
   await until(() => answers(port), { timeoutMs: 30_000, everyMs: 50, what: `an answer on port ${port}` });
 };
 
-export async function startProcess(child: ChildProcess, port: number, endSignal: NodeJS.Signals = 'SIGINT'): Promise<StartedProcess> {
+export async function startProcess(
+  child: ChildProcess,
+  port: number,
+  endSignal: NodeJS.Signals = 'SIGINT',
+): Promise<StartedProcess> {
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   await waitForPort(port);
   return {
@@ -61,12 +67,11 @@ export interface StartedSshd extends StartedProcess {
 
 /** The real OpenSSH server with keys of its own, for this very account. */
 export async function startSshd(folder: string): Promise<StartedSshd> {
-  const [hostKey, privateKeyFile, config] = ['host_key', 'client_key', 'sshd_config'].map((name) => path.join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
-  for (const file of [hostKey, privateKeyFile]) execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+  const [hostKey, privateKeyFile, config] = ['host_key', 'client_key', 'sshd_config'].map((name) =>
+    path.join(folder, name),
+  ) as [string, string, string];
+  for (const file of [hostKey, privateKeyFile])
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
   chmodSync(`${privateKeyFile}.pub`, 0o644);
   const port = await freePort();
   const lines = [
@@ -86,6 +91,7 @@ export async function startSshd(folder: string): Promise<StartedSshd> {
   // Only a server that runs as root insists on this folder, which the system makes at its start.
   if (isRoot) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const started = await startProcess(spawn(sshd, ['-D', '-e', '-f', config], { stdio: 'ignore' }), port);
-  const fingerprint = execFileSync('ssh-keygen', ['-l', '-f', `${hostKey}.pub`], { encoding: 'utf8' }).split(' ')[1] ?? '';
+  const fingerprint =
+    execFileSync('ssh-keygen', ['-l', '-f', `${hostKey}.pub`], { encoding: 'utf8' }).split(' ')[1] ?? '';
   return { ...started, user: execFileSync('id', ['-un'], { encoding: 'utf8' }).trim(), privateKeyFile, fingerprint };
 }

@@ -44,7 +44,10 @@ class Apps {
     this.#running.set(filesDir, app);
     const isUp = waitForPort(port);
     isUp.catch(() => undefined);
-    await Promise.race([isUp, new Promise((_, reject) => child.once('exit', () => reject(new Error('the application ended'))))]);
+    await Promise.race([
+      isUp,
+      new Promise((_, reject) => child.once('exit', () => reject(new Error('the application ended')))),
+    ]);
     return app;
   }
 
@@ -64,7 +67,10 @@ function forward({ port }: App, response: ServerResponse): void {
 
 const siteUrlPattern = /^\/(live|sandbox)\/([^/]+)\/$/;
 
-/** Serves what `current` points to, runs it where it is an application, and keeps visitors out while the maintenance flag holds. */
+/**
+ * Serves what `current` points to, runs it where it is an application, and keeps visitors out while the maintenance
+ * flag holds.
+ */
 export async function serveSites(
   sitesDir: string,
   askDatabaseOf: (site: { mode: string; siteId: string }) => (sql: string) => Promise<string>,
@@ -75,7 +81,8 @@ export async function serveSites(
     const folder = path.join(sitesDir, mode, siteId);
     const filesDir = path.join(folder, 'current/files');
     if (mode === '' || !existsSync(filesDir)) return void response.writeHead(404).end();
-    if (isInMaintenance(folder) && incoming.headers[probeHeader] === undefined) return void response.writeHead(503).end();
+    if (isInMaintenance(folder) && incoming.headers[probeHeader] === undefined)
+      return void response.writeHead(503).end();
     if (existsSync(path.join(filesDir, 'app.js'))) {
       return void apps.take(filesDir).then(
         (app) => forward(app, response),

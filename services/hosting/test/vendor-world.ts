@@ -17,7 +17,11 @@ export interface VendorSite {
 }
 
 /** Hosting with a vendor beside it. */
-export async function openVendorWorld(backend: QueueBackend, caller: Caller, more: Record<string, string> = {}): Promise<VendorWorld> {
+export async function openVendorWorld(
+  backend: QueueBackend,
+  caller: Caller,
+  more: Record<string, string> = {},
+): Promise<VendorWorld> {
   const vendor = await openVendor();
   const world = await openWorld(backend, caller, { ...vendor.environment, ...more });
   return {
@@ -34,7 +38,10 @@ export async function openVendorWorld(backend: QueueBackend, caller: Caller, mor
 /** A site of platform vendor with content, a point of all of it, and other content since. */
 export async function makeVendorSite(world: VendorWorld, name = 'Shop'): Promise<VendorSite> {
   const siteId = await makeSite(world, name, 'vendor');
-  const [row] = await world.api.rows<{ package_id: string }>('SELECT package_id FROM vendor_packages WHERE site_id = $1', [siteId]);
+  const [row] = await world.api.rows<{ package_id: string }>(
+    'SELECT package_id FROM vendor_packages WHERE site_id = $1',
+    [siteId],
+  );
   const packageId = row?.package_id ?? '';
   await world.vendor.fill(packageId, vendorContent(1));
   await world.vendor.keepPoints(packageId);
@@ -50,8 +57,12 @@ export async function surfaceOf(world: VendorWorld, siteId: string): Promise<Ven
   return answer.json as VendorSnapshotSurface;
 }
 
-export const restore = (world: VendorWorld, siteId: string, body: object, options: object = {}): Promise<ServiceAnswer> =>
-  world.api.call('POST', `${snapshotsPath(siteId)}/restore`, { body, ...options });
+export const restore = (
+  world: VendorWorld,
+  siteId: string,
+  body: object,
+  options: object = {},
+): Promise<ServiceAnswer> => world.api.call('POST', `${snapshotsPath(siteId)}/restore`, { body, ...options });
 
 /** Polls the surface as a client would. */
 export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapshotSurface> =>
@@ -63,7 +74,7 @@ export const atRest = (world: VendorWorld, siteId: string): Promise<VendorSnapsh
     { timeoutMs: 30_000, everyMs: 100, what: 'the end of what is in progress' },
   );
 
-/** What the vendor has really done to a package, and how often. */
+/** The changes that the vendor has really made to a package, in order. */
 export async function donesOf({ vendor }: VendorWorld, packageId: string): Promise<string[]> {
   const entries = await vendor.ledger();
   return entries.filter(({ resource, op }) => resource === packageId && op !== 'addWeb').map(({ op }) => op);

@@ -86,9 +86,12 @@ export async function openVendor({ clockScale = 100 }: { clockScale?: number } =
   };
 }
 
-/** What a package of these tests holds, in a version of its own. */
+/** The content of a package in these tests, different for each version. */
 export const vendorContent = (version: number): VendorContent => ({
   web: { 'index.html': `<h1>version ${version}</h1>`, [`only-in-${version}.txt`]: String(version) },
-  databases: { shop: { 'orders.json': JSON.stringify([{ id: 1, version }]) }, blog: { 'posts.json': JSON.stringify([{ version }]) } },
+  databases: {
+    shop: { 'orders.json': JSON.stringify([{ id: 1, version }]) },
+    blog: { 'posts.json': JSON.stringify([{ version }]) },
+  },
   mailboxes: { info: { 'cur/1:2,S': `message of ${version}` }, sales: { 'cur/9:2,S': `another of ${version}` } },
 });

@@ -16,7 +16,7 @@ export interface Bootstrapped {
 
 export interface BootstrapRequest {
   name: string;
-  /** Mint another first key for an organisation that is there already: the way back for whoever lost every key. */
+  /** Mint another first key for an existing organisation: the way back for somebody who has lost every key. */
   newKey: boolean;
   now: Date;
 }
@@ -24,8 +24,15 @@ export interface BootstrapRequest {
 /** Drydock itself: nobody has a key yet. */
 const operator = { keyId: null, mode: 'live' } as const;
 
-/** A root organisation with every permission and its first key. Null when it is there already and no new key was asked for: nothing changes. */
-export const bootstrapOrg = (database: KeysDatabase, secrets: KeySecrets, request: BootstrapRequest): Promise<Bootstrapped | null> =>
+/**
+ * Makes a root organisation with every permission, and its first key. Null, without any change, if it exists and no new
+ * key was asked for.
+ */
+export const bootstrapOrg = (
+  database: KeysDatabase,
+  secrets: KeySecrets,
+  request: BootstrapRequest,
+): Promise<Bootstrapped | null> =>
   database.transaction(async (tx) => {
     const { name, newKey, now } = request;
     const made = await insertRoot(tx, name, now);
@@ -52,10 +59,17 @@ export const bootstrapOrg = (database: KeysDatabase, secrets: KeySecrets, reques
     return { org_id: orgId, key_id: id, token: formatToken({ mode: 'live', prefix, secret }) };
   });
 
-/** Null when there is one of that name. Two commands at once wait for each other at the unique index. */
+/** Null if there is one of that name. Two commands at once wait for each other at the unique index. */
 async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();
-  const org = await insertOrg(tx, { id, parentId: null, path: [id], name, permissions: [...permissions], createdAt: now });
+  const org = await insertOrg(tx, {
+    id,
+    parentId: null,
+    path: [id],
+    name,
+    permissions: [...permissions],
+    createdAt: now,
+  });
   if (org === null) return null;
   await recordAudit(tx, operator, { orgId: id, action: 'org.create', target: `/v1/orgs/${id}`, at: now });
   return id;

@@ -16,7 +16,12 @@ afterAll(() => api.close());
 
 /** The command as it is deployed, from dist. */
 async function bootstrap(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const env = { PATH: process.env['PATH'], ...timeoutScale(), DATABASE_URL: api.postgres.url, SERVICE_SECRET: api.secrets.service };
+  const env = {
+    PATH: process.env['PATH'],
+    ...timeoutScale(),
+    DATABASE_URL: api.postgres.url,
+    SERVICE_SECRET: api.secrets.service,
+  };
   try {
     return { code: 0, ...(await run(process.execPath, [path.join(keys.dir, 'dist/bootstrap.js'), ...args], { env })) };
   } catch (error) {
@@ -42,14 +47,18 @@ test('the command makes an organisation with every permission and a key that may
   expect([second.code, second.stdout]).toEqual([3, '']);
   expect(JSON.parse(second.stderr)).toEqual({ error: expect.stringContaining('"Acme" already') });
   expect(await counts()).toEqual(before);
-  const rescue = JSON.parse((await bootstrap('--json', '--name', 'Acme', '--new-key')).stdout) as { org_id: string; token: string };
+  const rescue = JSON.parse((await bootstrap('--json', '--name', 'Acme', '--new-key')).stdout) as {
+    org_id: string;
+    token: string;
+  };
   expect([rescue.org_id, (await api.callerOf(rescue.token)).scopes]).toEqual([org_id, permissions]);
 });
 
 test('five at once make one organisation', async () => {
   const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => api.bootstrap({ name: 'Race' })));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-  for (const outcome of outcomes) if (outcome.status === 'rejected') expect(String(outcome.reason)).toContain('it is there already');
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected') expect(String(outcome.reason)).toContain('it is there already');
   expect(await api.rows(`SELECT FROM orgs WHERE name = 'Race'`)).toHaveLength(1);
 });
 

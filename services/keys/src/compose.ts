@@ -18,16 +18,21 @@ import { verifyRoute } from './verify/verify-token';
 import { createWebhookSender } from './webhooks/sender';
 import { createWebhookSecrets } from './webhooks/webhook.secret';
 
-const receiversIn = ({ DRYDOCK_WEBHOOK_ALLOW: list = '' }: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
+const receiversIn = ({
+  DRYDOCK_WEBHOOK_ALLOW: list = '',
+}: Pick<WorkerConfig, 'DRYDOCK_WEBHOOK_ALLOW'>): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-/** What a deployment has as it is, and a test may have otherwise. */
+/** Parts that a test may replace. */
 export interface KeysOptions {
   streams?: Partial<StreamLimits>;
   gatewaysHave?: () => Promise<void>;
 }
 
-export function composeApi(config: ServerConfig, { gatewaysHave = waitForGateways, streams }: KeysOptions = {}): ApiProcess {
+export function composeApi(
+  config: ServerConfig,
+  { gatewaysHave = waitForGateways, streams }: KeysOptions = {},
+): ApiProcess {
   const foundation = layFoundation(config, openDatabase);
   const { log, lifetime, database } = foundation;
   const secrets = createKeySecrets(config.SERVICE_SECRET, config.TOKEN_PEPPERS);
@@ -65,7 +70,10 @@ export function composeApi(config: ServerConfig, { gatewaysHave = waitForGateway
   };
 }
 
-/** The process that sends webhooks. Calls to customers' addresses go out from here, so that neither their slowness nor their answers come near the check of a key. */
+/**
+ * The process that sends webhooks. Only it calls customers' addresses, so that neither their slowness nor their answers
+ * affect the check of keys.
+ */
 export function composeWorker(config: WorkerConfig): Process {
   const { log, lifetime, database } = layFoundation(config, openDatabase);
   const sender = createWebhookSender({

@@ -4,7 +4,9 @@ import { envExample } from '@drydock/service/testing/env-example';
 import { readServerConfig, serverShape, workerShape } from './config';
 
 it('.env.example shows every variable of both processes, and what it is for', () => {
-  expect(readFileSync(path.resolve(__dirname, '../.env.example'), 'utf8')).toBe(envExample({ ...serverShape, ...workerShape }));
+  expect(readFileSync(path.resolve(__dirname, '../.env.example'), 'utf8')).toBe(
+    envExample({ ...serverShape, ...workerShape }),
+  );
 });
 
 const secret = 'ab'.repeat(32);
@@ -12,7 +14,11 @@ const secrets = { SERVICE_SECRET: secret, INTERNAL_TOKEN_SECRET: secret, WEBHOOK
 const environment = { DATABASE_URL: 'postgresql://keys@localhost/keys', ...secrets };
 
 it('the secrets of the services and the peppers are read once, and refused when they are too short', () => {
-  const config = readServerConfig({ ...environment, AUDIT_TOKEN_SECRETS: `{"hosting":"${secret}"}`, TOKEN_PEPPERS: `{"2":"${secret}"}` });
+  const config = readServerConfig({
+    ...environment,
+    AUDIT_TOKEN_SECRETS: `{"hosting":"${secret}"}`,
+    TOKEN_PEPPERS: `{"2":"${secret}"}`,
+  });
   expect([config.AUDIT_TOKEN_SECRETS, config.TOKEN_PEPPERS]).toEqual([{ hosting: secret }, { 2: secret }]);
   for (const value of ['{"hosting":"abcd"}', '[]', 'not json', '{"hosting":5}']) {
     expect(() => readServerConfig({ ...environment, AUDIT_TOKEN_SECRETS: value })).toThrow('AUDIT_TOKEN_SECRETS');

@@ -3,10 +3,13 @@ import { apiFields, processFields, secretsField } from '@drydock/service/process
 import { secretsForm } from '@drydock/service/process/secrets';
 import { z } from 'zod';
 
-/** `{"hosting":"<hex>"}`: whose audit entries are taken, and the secret, or several while it is rotated, that each signs its delivery with. */
+/**
+ * `{"hosting":"<hex>"}`: the services whose audit entries are accepted, and the secret that each signs with, or several
+ * while it is rotated.
+ */
 const auditSecretsSchema = z.record(z.string(), z.string().regex(secretsForm));
 
-/** `{"2":"<hex>"}`: the highest version makes new hashes, the others go on opening old ones. */
+/** `{"2":"<hex>"}`: the highest version makes new hashes, the others verify old ones. */
 const peppersSchema = z.record(z.string().regex(/^[1-9][0-9]{0,3}$/), z.string().regex(/^(?:[0-9a-f]{2}){32,}$/i));
 
 function parseJson(text: string, context: z.RefinementCtx): unknown {
@@ -19,17 +22,17 @@ function parseJson(text: string, context: z.RefinementCtx): unknown {
 }
 
 const ownFields = {
-  DATABASE_URL: z.url('must be a URL').meta({ description: "Postgres URL of keys' own database and role; the primary", secret: true }),
+  DATABASE_URL: z
+    .url('must be a URL')
+    .meta({ description: "Postgres URL of keys' own database and role; the primary", secret: true }),
   SERVICE_SECRET: secretsField("Source of keys' own keys: pepper, derivation of replayed secrets, cursors"),
-  TOKEN_PEPPERS: z
-    .string()
-    .default('{}')
-    .transform(parseJson)
-    .pipe(peppersSchema)
-    .meta({ description: 'JSON: peppers of the tokens by version, beside version 1 which comes from SERVICE_SECRET', secret: true }),
+  TOKEN_PEPPERS: z.string().default('{}').transform(parseJson).pipe(peppersSchema).meta({
+    description: 'JSON: peppers of the tokens by version, beside version 1 which comes from SERVICE_SECRET',
+    secret: true,
+  }),
 };
 
-/** What those who show webhooks' secrets share with those who sign by them. */
+/** Settings that the process which shows webhooks' secrets shares with the one that signs with them. */
 const webhookFields = {
   WEBHOOK_SECRET: secretsField('Source of the secrets of webhooks; shared by keys and its worker'),
   DRYDOCK_WEBHOOK_ALLOW: z
@@ -37,7 +40,8 @@ const webhookFields = {
     .regex(/^[A-Za-z0-9.-]+:\d{1,5}(?:,[A-Za-z0-9.-]+:\d{1,5})*$/, 'must be host:port,host:port')
     .optional()
     .meta({
-      description: 'Receivers of webhooks that may be inside our network and need no https, host:port,host:port: none in production',
+      description:
+        'Receivers of webhooks that may be inside our network and need no https, host:port,host:port: none in production',
     }),
 };
 
@@ -47,15 +51,14 @@ export const serverShape = {
   ...ownFields,
   ...webhookFields,
   INTERNAL_TOKEN_SECRET: secretsField('Verifies the calls of the gateway; shared with it alone'),
-  AUDIT_TOKEN_SECRETS: z
-    .string()
-    .default('{}')
-    .transform(parseJson)
-    .pipe(auditSecretsSchema)
-    .meta({ description: 'JSON: the secret with which each service signs the delivery of its audit entries', secret: true }),
+  AUDIT_TOKEN_SECRETS: z.string().default('{}').transform(parseJson).pipe(auditSecretsSchema).meta({
+    description: 'JSON: the secret with which each service signs the delivery of its audit entries',
+    secret: true,
+  }),
 };
 export type ServerConfig = ConfigOf<typeof serverShape>;
-export const readServerConfig = (environment: Environment = process.env): ServerConfig => readConfig(serverShape, environment);
+export const readServerConfig = (environment: Environment = process.env): ServerConfig =>
+  readConfig(serverShape, environment);
 
 /** The worker, which sends webhooks. */
 export const workerShape = {
@@ -69,7 +72,8 @@ export const workerShape = {
     .meta({ description: 'How long a worker owns a delivery: after its death the event is sent again then' }),
 };
 export type WorkerConfig = ConfigOf<typeof workerShape>;
-export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig => readConfig(workerShape, environment);
+export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
+  readConfig(workerShape, environment);
 
 export const readBootstrapConfig = (environment: Environment = process.env): ConfigOf<typeof ownFields> =>
   readConfig(ownFields, environment);

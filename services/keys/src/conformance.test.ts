@@ -46,7 +46,8 @@ beforeAll(async () => {
       return { params: { keyId, orgId, eventId, webhookId, deliveryId, workflowId } };
     },
     cannotSucceed: {},
-    // What takes a right away waits for every gateway to have heard of it; a stream of events lasts its time.
+    // A change that takes a right away waits until every gateway knows of it; a stream of events lasts as long as it is
+    // meant to.
     waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey', 'watchEvents'],
   };
 });

@@ -4,15 +4,15 @@ import type { KeysDatabase } from './database.store';
 import type { Sequencer } from './events/sequencer';
 import type { WebhookSecrets } from './webhooks/webhook.secret';
 
-/** What a handler may use. */
+/** The parts that a handler is given. */
 export interface HandlerContext {
   database: KeysDatabase;
   pager: Pager;
   secrets: KeySecrets;
   webhookSecrets: WebhookSecrets;
-  /** `host:port` that webhooks may lead to wherever it is. */
+  /** `host:port` that webhooks may lead to at any address. */
   webhooksAllowed: ReadonlySet<string>;
   sequencer: Pick<Sequencer, 'latest' | 'past'>;
-  /** Resolves when every gateway has heard of a change of what a key may do, so that it may be answered. */
+  /** Resolves when every gateway knows of a change of a key's rights, so that the change may be answered. */
   gatewaysHave(): Promise<void>;
 }

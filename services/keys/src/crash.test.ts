@@ -52,31 +52,38 @@ async function mintAt(url: string, idempotencyKey: string, body: object): Promis
   const bytes = Buffer.from(JSON.stringify(body));
   const bound = { requestId: uuidv7(), method: 'POST', path: '/v1/api-keys', body: bytes, idempotencyKey };
   const token = signRequestToken(tokenKey(api.secrets.token), 'keys', root.caller, bound);
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'idempotency-key': idempotencyKey,
+  };
   return fetch(new URL('/v1/api-keys', url), { method: 'POST', headers, body: bytes });
 }
 
-test.each(['accept.before_commit', 'accept.after_commit'])('killed at %s, the retry answers with the one key there is', async (point) => {
-  const body = { name: point, scopes: ['sites.view'] };
-  const first = await startProcess();
-  faults.arm(point, 'kill');
-  await expect(mintAt(first.url, point, body)).rejects.toThrow('fetch failed');
-  if (first.child.signalCode === null) await once(first.child, 'exit');
-  expect(first.child.signalCode).toBe('SIGKILL');
-  const keys = () => api.rows('SELECT id FROM api_keys WHERE name = $1', [point]);
-  expect(await keys()).toHaveLength(point === 'accept.after_commit' ? 1 : 0);
+test.each(['accept.before_commit', 'accept.after_commit'])(
+  'killed at %s, the retry answers with the one key there is',
+  async (point) => {
+    const body = { name: point, scopes: ['sites.view'] };
+    const first = await startProcess();
+    faults.arm(point, 'kill');
+    await expect(mintAt(first.url, point, body)).rejects.toThrow('fetch failed');
+    if (first.child.signalCode === null) await once(first.child, 'exit');
+    expect(first.child.signalCode).toBe('SIGKILL');
+    const keys = () => api.rows('SELECT id FROM api_keys WHERE name = $1', [point]);
+    expect(await keys()).toHaveLength(point === 'accept.after_commit' ? 1 : 0);
 
-  // The crashed attempt owns its Idempotency-Key until its lease ends; the test does not wait for that.
-  await api.rows('UPDATE idempotency_records SET lease_expires_at = now()');
-  const second = await startProcess();
-  const answers = [await mintAt(second.url, point, body), await mintAt(second.url, point, body)];
-  const texts = await Promise.all(answers.map((answer) => answer.text()));
-  expect(answers.map(({ status }) => status)).toEqual([201, 201]);
-  expect(answers[0]?.headers.get('idempotent-replayed')).toBe(point === 'accept.after_commit' ? 'true' : null);
-  expect(texts[1]).toBe(texts[0]);
-  expect(await keys()).toHaveLength(1);
-  const { token, id } = JSON.parse(texts[0] ?? '') as MintedApiKey;
-  expect(await api.verify(token)).toMatchObject({ valid: true, key_id: id });
-  second.child.kill('SIGTERM');
-  expect(await once(second.child, 'exit')).toEqual([0, null]);
-});
+    // The crashed attempt owns its Idempotency-Key until its lease ends; the test does not wait for that.
+    await api.rows('UPDATE idempotency_records SET lease_expires_at = now()');
+    const second = await startProcess();
+    const answers = [await mintAt(second.url, point, body), await mintAt(second.url, point, body)];
+    const texts = await Promise.all(answers.map((answer) => answer.text()));
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(answers[0]?.headers.get('idempotent-replayed')).toBe(point === 'accept.after_commit' ? 'true' : null);
+    expect(texts[1]).toBe(texts[0]);
+    expect(await keys()).toHaveLength(1);
+    const { token, id } = JSON.parse(texts[0] ?? '') as MintedApiKey;
+    expect(await api.verify(token)).toMatchObject({ valid: true, key_id: id });
+    second.child.kill('SIGTERM');
+    expect(await once(second.child, 'exit')).toEqual([0, null]);
+  },
+);

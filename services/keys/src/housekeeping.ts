@@ -5,10 +5,10 @@ import type { KeysDatabase } from './database.store';
 import { purgeEvents } from './webhooks/delivery.store';
 import { purgeWorkflows } from './workflows/workflow.store';
 
-/** Removed by one statement: an event takes its deliveries along. */
+/** Rows for one statement, which also removes the deliveries of an event. */
 const rowsAtOnce = 100;
 
-/** What nobody asks for and nobody waits for. Safe in any number of processes at once. */
+/** Retires expired keys and purges old rows. Safe in any number of processes at once. */
 export async function keepHouse(database: KeysDatabase): Promise<void> {
   await database.transaction(retireExpiredKeys);
   while ((await purgeIdempotency(database.sql(), rowsAtOnce)) === rowsAtOnce);
@@ -22,7 +22,7 @@ export interface Housekeeping {
   stop(): Promise<void>;
 }
 
-/** keys has no worker, hence a timer and no schedule: a round that a crash swallowed is made up for by the next. */
+/** keys' API has a timer instead of a schedule: a round that a crash skipped is made up for by the next. */
 export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();

@@ -4,7 +4,13 @@ import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { Org } from '@drydock/contracts/keys/orgs';
 import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
-import { type CallOptions, callerOf, type ServiceApi, startServiceApi, type TestedService } from '@drydock/service/testing/service-api';
+import {
+  type CallOptions,
+  callerOf,
+  type ServiceApi,
+  startServiceApi,
+  type TestedService,
+} from '@drydock/service/testing/service-api';
 import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
@@ -15,7 +21,10 @@ import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 import { openDatabase } from '../src/database.store';
 
-/** What a change of rights waits for before it is answered. Nothing, but where a test says so: there are no gateways here. */
+/**
+ * The wait of a change of rights until the gateways know of it. There are no gateways here, so it is over at once
+ * unless a test replaces it.
+ */
 export const gateways = { have: async (): Promise<void> => undefined };
 
 /** For APIs that are started afterwards. A stream of events ends by its lifetime alone. */
@@ -39,7 +48,7 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
   call(caller: Caller, method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
   /** Asks as the gateway does. */
   verify(token: string): Promise<Verification>;
-  /** What the gateway would make of the token. @throws when it is not good */
+  /** The caller that the gateway would derive from the token. @throws if the token is not valid */
   callerOf(token: string): Promise<Caller>;
   /** A root organisation and its first key. */
   bootstrap(request?: Partial<BootstrapRequest>): Promise<GoodKey>;
@@ -48,7 +57,11 @@ export interface KeysApi extends Pick<ServiceApi, 'postgres' | 'rows' | 'stop' |
   /** Insists on 201. */
   createOrg(caller: Caller, body: object): Promise<Org>;
   /** POST to a path of ours, signed by `issuer`. */
-  internal(path: string, body: unknown, signed: { issuer: string; secret: string }): Promise<{ status: number; text: string }>;
+  internal(
+    path: string,
+    body: unknown,
+    signed: { issuer: string; secret: string },
+  ): Promise<{ status: number; text: string }>;
 }
 
 /** The service's inside over a real socket and a real Postgres. */
@@ -59,7 +72,12 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
     AUDIT_TOKEN_SECRETS: JSON.stringify({ hosting: audit, compute: newSecret() }),
     ...environment,
   });
-  const secrets = { service: service.environment.SERVICE_SECRET, token: service.environment.INTERNAL_TOKEN_SECRET, audit, webhook };
+  const secrets = {
+    service: service.environment.SERVICE_SECRET,
+    token: service.environment.INTERNAL_TOKEN_SECRET,
+    audit,
+    webhook,
+  };
   const database = openDatabase(service.postgres.url, { max: 2, applicationName: 'test' });
 
   const api: KeysApi = {
@@ -81,7 +99,12 @@ export async function startKeys(environment: Readonly<Record<string, string>> = 
     callerOf: async (token) => {
       const verification = await api.verify(token);
       if (!verification.valid) throw new Error('the token is not good');
-      return { keyId: verification.key_id, orgId: verification.org_id, mode: verification.mode, scopes: verification.scopes };
+      return {
+        keyId: verification.key_id,
+        orgId: verification.org_id,
+        mode: verification.mode,
+        scopes: verification.scopes,
+      };
     },
     bootstrap: async (request = {}) => {
       const given = { name: `Root ${uuidv7()}`, newKey: false, now: new Date(), ...request };

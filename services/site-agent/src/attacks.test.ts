@@ -23,7 +23,9 @@ beforeAll(async () => {
   host = await startHost(await hostConfig());
   site = await host.client.ensureSite(siteId, { domain: 'attacker.org' }, claim(1));
   neighbour = await host.client.ensureSite(neighbourId, { domain: 'victim.org' }, claim(1));
-  await writeFile(path.join(neighbour.files_dir, 'wp-config.php'), 'the canary of another organisation', { mode: 0o644 });
+  await writeFile(path.join(neighbour.files_dir, 'wp-config.php'), 'the canary of another organisation', {
+    mode: 0o644,
+  });
   await writeFile(path.join(neighbour.files_dir, 'index.html'), 'all is well');
   await writeFile(path.join(host.config.SITES_DIR, 'master.key'), 'the canary of the host', { mode: 0o600 });
 });
@@ -83,13 +85,16 @@ describe('an application', () => {
   });
 
   it('gains nothing by putting a link in the place of its socket', async () => {
-    const answer = await ask(`const fs = require('fs'); const server = require('http').createServer((request, answer) => {
+    const answer =
+      await ask(`const fs = require('fs'); const server = require('http').createServer((request, answer) => {
         if (request.url === '/swap') { fs.renameSync(server.address(), '/tmp/aside'); fs.symlinkSync('/var/run/docker.sock', server.address()); }
         answer.end('myself');
       }).listen(1)`);
     expect(await answer.text()).toBe('myself');
     expect(await (await fetch(url('/swap'), { headers: { connection: 'close' } })).text()).toBe('myself');
-    const asked = Array.from({ length: 10 }, async () => (await fetch(site.url, { headers: { connection: 'close' } })).text());
+    const asked = Array.from({ length: 10 }, async () =>
+      (await fetch(site.url, { headers: { connection: 'close' } })).text(),
+    );
     expect(new Set(await Promise.all(asked))).toEqual(new Set(['myself']));
   });
 
@@ -102,11 +107,14 @@ describe('an application', () => {
   });
 
   it('fills no disk with its log while it runs', async () => {
-    const answer = await ask(`const line = Buffer.alloc(65536, 'x'); for (let n = 0; n < 64; n += 1) require('fs').writeSync(1, line);
+    const answer =
+      await ask(`const line = Buffer.alloc(65536, 'x'); for (let n = 0; n < 64; n += 1) require('fs').writeSync(1, line);
       require('http').createServer((_, answer) => answer.end('printed')).listen(1)`);
     expect(await answer.text()).toBe('printed');
     const folder = path.join(host.config.SITES_DIR, 'live', siteId);
-    const sizes = await Promise.all(['app.log', 'app.log.1'].map(async (name) => (await stat(path.join(folder, name))).size));
+    const sizes = await Promise.all(
+      ['app.log', 'app.log.1'].map(async (name) => (await stat(path.join(folder, name))).size),
+    );
     for (const size of sizes) expect(size).toBeLessThan(1.3 * 2 ** 20);
   });
 
@@ -145,7 +153,11 @@ describe('a page', () => {
   it('with a value of 600 MB fails by itself; the host, the site and its neighbour go on', async () => {
     await put('huge.html', "<?sql select repeat('x', 600000000) where lift() is not null ?>");
     await put('small.html', '<?sql select 7 ?>');
-    const [huge, ...others] = await Promise.all([fetch(url('huge.html')), fetch(url('small.html')), fetch(neighbour.url)]);
+    const [huge, ...others] = await Promise.all([
+      fetch(url('huge.html')),
+      fetch(url('small.html')),
+      fetch(neighbour.url),
+    ]);
     expect([huge.status, ...others.map(({ status }) => status)]).toEqual([500, 200, 200]);
     expect(await (await fetch(url('small.html'))).text()).toBe('7');
   });
@@ -157,7 +169,10 @@ describe('a page', () => {
   });
 
   it('cannot lift the limit on its statements: not in the one before, and not while a statement is planned', async () => {
-    await put('before.html', "<?sql select set_config('statement_timeout', '0', false) ?><?sql select pg_sleep(100) ?>");
+    await put(
+      'before.html',
+      "<?sql select set_config('statement_timeout', '0', false) ?><?sql select pg_sleep(100) ?>",
+    );
     await put('planned.html', '<?sql select pg_sleep(100) where lift() is not null ?>');
     const answers = await Promise.all(['before.html', 'planned.html'].map((page) => fetch(url(page))));
     expect(answers.map(({ status }) => status)).toEqual([500, 500]);
@@ -167,7 +182,9 @@ describe('a page', () => {
   it('that ends its process costs itself; the next request finds a fresh one', async () => {
     await put('slow.html', '<?sql select pg_sleep(1.5) ?>');
     const slow = fetch(url('slow.html'));
-    await until(async () => (await sessionsOf()).some(({ query }) => query.includes('pg_sleep')), { timeoutMs: 30_000 });
+    await until(async () => (await sessionsOf()).some(({ query }) => query.includes('pg_sleep')), {
+      timeoutMs: 30_000,
+    });
     for (const pid of contentChildren()) process.kill(pid, 'SIGKILL');
     expect((await slow).status).toBe(503);
     expect(await (await fetch(url('small.html'))).text()).toBe('7');
@@ -177,7 +194,9 @@ describe('a page', () => {
 
 /** The processes that this one has started for sites' files, as far as the wrapper that begins a box. */
 function contentChildren(): number[] {
-  const all = readdirSync('/proc/self/task').flatMap((task) => readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '));
+  const all = readdirSync('/proc/self/task').flatMap((task) =>
+    readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),
+  );
   const pids = all.filter((text) => text !== '').map(Number);
   return pids.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('content/server.js'));
 }
@@ -205,10 +224,21 @@ test('no other account gets into a site’s folder, whatever modes its customer 
   await chmod(path.join(folder, 'releases/initial/files'), 0o777);
   host = await startHost(host.config);
   expect(await readFile(path.join(neighbour.files_dir, 'wp-config.php'), 'utf8')).toContain('canary');
-  const modes = await Promise.all([folder, path.join(folder, 'releases/initial')].map(async (name) => (await stat(name)).mode & 0o007));
+  const modes = await Promise.all(
+    [folder, path.join(folder, 'releases/initial')].map(async (name) => (await stat(name)).mode & 0o007),
+  );
   expect(modes).toEqual([0, 0]);
   if (!isRoot) return;
-  const asAttacker = ['--reuid', String(site.owner?.uid), '--regid', String(site.owner?.gid), '--clear-groups', '--', 'cat'];
-  const cat = (): Buffer => execFileSync('setpriv', [...asAttacker, path.join(neighbour.files_dir, 'wp-config.php')], { stdio: 'pipe' });
+  const asAttacker = [
+    '--reuid',
+    String(site.owner?.uid),
+    '--regid',
+    String(site.owner?.gid),
+    '--clear-groups',
+    '--',
+    'cat',
+  ];
+  const cat = (): Buffer =>
+    execFileSync('setpriv', [...asAttacker, path.join(neighbour.files_dir, 'wp-config.php')], { stdio: 'pipe' });
   expect(cat).toThrow('Permission denied');
 });

@@ -7,6 +7,7 @@ import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
 import { CpuShares } from '@drydock/agent/host/cpu-shares';
 import { Ledger } from '@drydock/agent/jobs/ledger';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
+import { settleSuperuser } from '@drydock/postgres/migrate/service-databases';
 import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';
 import { tokenKeys } from '@drydock/service/access/internal-token';
 import { closeServer, listen } from '@drydock/service/http/http-server';
@@ -25,7 +26,10 @@ import { SlowRemoval } from './releases/slow-removal';
 import { DiskWatch } from './sites/disk-watch';
 import { HostedSites } from './sites/hosted-sites';
 
-/** Opens the host: cluster, every site, and last the control port, so that whoever can call it finds all sites served. */
+/**
+ * Opens the host: cluster, every site, and last the control port, so that a caller who reaches it finds all sites
+ * served.
+ */
 export async function composeSiteHost(
   config: SiteHostConfig,
   places = new PagePlaces(),
@@ -51,7 +55,10 @@ export async function composeSiteHost(
   else log.info({ isolation: isolation.kind }, 'sites are kept apart');
   const network = await detectBoxNetwork();
   if (network.kind === 'machine')
-    log.warn({ reason: network.reason }, "applications share this machine's network: they reach its loopback and its private network");
+    log.warn(
+      { reason: network.reason },
+      "applications share this machine's network: they reach its loopback and its private network",
+    );
   else log.info('applications have a network of their own');
   const outgoing = new OutgoingPolicy(config.SITES_OUTGOING_ALLOW?.split(',') ?? []);
   const cpu = new CpuShares({
@@ -94,9 +101,17 @@ export async function composeSiteHost(
   lifetime.onClose('disk watch', () => disk.stop());
 
   const keys = tokenKeys(config.SITE_HOST_SECRET);
-  const readerKeys = config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.SITE_HOST_READER_SECRET);
+  const readerKeys =
+    config.SITE_HOST_READER_SECRET === undefined ? undefined : tokenKeys(config.SITE_HOST_READER_SECRET);
   const check = (): Promise<void> => clusters.check();
-  const server = createControlServer({ protocol: siteHostProtocol, ...controlRoutes(sites), keys, readerKeys, log, check });
+  const server = createControlServer({
+    protocol: siteHostProtocol,
+    ...controlRoutes(sites),
+    keys,
+    readerKeys,
+    log,
+    check,
+  });
   const { url } = await listen(server, config.PORT, config.HOST);
   lifetime.onClose('control server', () => closeServer(server));
   log.info({ url }, 'site host is up');
@@ -110,9 +125,10 @@ interface ClustersToOpen {
   log: Log;
 }
 
-/** The shared Postgres, where there is one, is waited for; that of an organisation starts with its first site. */
+/** Waits for the shared Postgres, if there is one; an organisation's starts with its first site. */
 async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen): Promise<SitesClusters> {
-  const { SITES_DATABASE_URL: url, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
+  const { SITES_DATABASE_URL: given, SITES_DATABASE_SOCKET: socketFolder = null, SITES_DATABASE_FOR: use } = config;
+  const url = given === undefined ? undefined : await settleSuperuser(given, socketFolder);
   const name = `site-host ${createHash('sha256').update(sitesDir).digest('hex').slice(0, 16)}`;
   const shared = url === undefined ? null : new SitesCluster(url, socketFolder, name);
   const isSharedForAll = shared !== null && use === 'all_sites';
@@ -123,6 +139,8 @@ async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen)
       "all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes everybody's (SITES_DATABASE_FOR)",
     );
   if (await shared?.hasPort())
-    log.warn("the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)");
+    log.warn(
+      "the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)",
+    );
   return clusters;
 }

@@ -15,7 +15,7 @@ import {
 } from '@drydock/agent/site/protocol';
 import type { HostedSites } from './sites/hosted-sites';
 
-/** The whole control protocol, one entry for each call. */
+/** The routes of the whole control protocol, one for each call. */
 export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; channel: ChannelRoute } {
   const { route, hostRoute, change } = controlRoutesOf(siteHostProtocol.things, sites);
   const ofJobs = jobRoutesOf(siteHostProtocol.things, sites, sites.jobs);
@@ -43,9 +43,11 @@ export function controlRoutes(sites: HostedSites): { routes: ControlRoute[]; cha
       );
       return done;
     }),
-    // A freeze for another time is another effect: a step that is tried again freezes for longer.
-    change('POST /freeze', { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema }, (site, { ttl_ms }) =>
-      site.freeze(ttl_ms),
+    // A freeze for another duration is another effect: a repeated step freezes for longer.
+    change(
+      'POST /freeze',
+      { op: 'freeze', detail: ({ ttl_ms }) => `${ttl_ms} ms`, body: freezeSchema },
+      (site, { ttl_ms }) => site.freeze(ttl_ms),
     ),
     change('POST /thaw', { op: 'thaw', body: changeSchema }, async (site) => site.thaw()),
     change(

@@ -52,7 +52,9 @@ test('killed at arbitrary moments of staging and removing, nothing half-made is 
     const { child, client } = await spawnHost(config, '');
     const exited = once(child, 'exit');
     const site = await client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
-    const work = client.stageRelease(siteId, 'next', claim(1)).then(() => client.removeRelease(siteId, 'next', claim(1)));
+    const work = client
+      .stageRelease(siteId, 'next', claim(1))
+      .then(() => client.removeRelease(siteId, 'next', claim(1)));
     setTimeout(() => child.kill('SIGKILL'), afterMs);
     await work.catch(() => undefined);
     await exited;

@@ -2,11 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { claim, clearHost, hostConfig, newSiteId, startHost } from '../test/host';
 
-// What a machine answers on which neither way works, or only networks cannot be had; there is none among those that run this.
+// A machine on which neither kind of isolation works, or only networks do not. None of the machines that run this test
+// is one, so the answers are replaced.
 let hasBoxes = false;
 const actual = jest.requireActual<typeof import('@drydock/process/isolation')>('@drydock/process/isolation');
 jest.mock('@drydock/process/isolation', () => ({
-  detectIsolation: () => (hasBoxes ? actual.detectIsolation() : Promise.resolve({ kind: 'none', reason: 'unshare failed' })),
+  detectIsolation: () =>
+    hasBoxes ? actual.detectIsolation() : Promise.resolve({ kind: 'none', reason: 'unshare failed' }),
   detectBoxNetwork: () => Promise.resolve({ kind: 'machine', reason: 'unshare failed' }),
 }));
 afterEach(() => {
@@ -31,7 +33,10 @@ test('where nothing keeps sites apart, files are served and applications are ref
 });
 
 test('a flag that says what it risks lets a developer run their own', async () => {
-  const host = await startHost({ ...(await hostConfig()), DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: 'sites-may-take-over-this-machine' });
+  const host = await startHost({
+    ...(await hostConfig()),
+    DRYDOCK_RUN_APPS_WITHOUT_ISOLATION: 'sites-may-take-over-this-machine',
+  });
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1));
   await writeFile(path.join(site.files_dir, 'app.js'), app);

@@ -72,7 +72,10 @@ function configOf({ database_url, url }: FilledSite): string {
 /** Runs PHP within WordPress, as an administrator with a shell would. */
 async function inWordpress(code: string, before = ''): Promise<string> {
   const source = `${before} $_SERVER['HTTP_HOST'] = '${new URL(site.url).host}'; require '${site.files_dir}/wp-load.php'; ${code}`;
-  const { stdout } = await run(String(php), ['-n', ...extension, '-r', source], { cwd: site.files_dir, maxBuffer: 2 ** 24 });
+  const { stdout } = await run(String(php), ['-n', ...extension, '-r', source], {
+    cwd: site.files_dir,
+    maxBuffer: 2 ** 24,
+  });
   return stdout;
 }
 
@@ -129,7 +132,11 @@ const suite = (): void => {
     expect(rows.split('\n').length).toBeGreaterThan(12);
     const functionsFile = 'wp-includes/functions.php';
     const functions = await readFile(path.join(site.files_dir, functionsFile), 'utf8');
-    const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, 'blog'), fence: 10 });
+    const archive = await packSite(host, siteId, {
+      releaseId: 'initial',
+      folder: path.join(folder, 'blog'),
+      fence: 10,
+    });
 
     await inWordpress("global $wpdb; $wpdb->query('drop table wp_posts'); $wpdb->query('truncate wp_users');");
     await appendFile(path.join(site.files_dir, functionsFile), 'this is no PHP');

@@ -17,7 +17,12 @@ export interface TestArchive {
 export async function packSite(
   { client }: TestHost,
   siteId: string,
-  { releaseId, folder, fence, organisation = 'org' }: { releaseId: string; folder: string; fence: number; organisation?: string },
+  {
+    releaseId,
+    folder,
+    fence,
+    organisation = 'org',
+  }: { releaseId: string; folder: string; fence: number; organisation?: string },
 ): Promise<TestArchive> {
   const archiveId = randomUUID();
   const spec: PackSpec = {
@@ -44,5 +49,10 @@ export async function stageSite(
 ): Promise<void> {
   const chain = [{ archive_id: spec.archive_id, manifest_mac: link.expected.manifestMac, keys: spec.keys }];
   const given = { release_id: releaseId, origin: spec.origin, chain };
-  await client.stage(siteId, given, { sources: [link.source] }, { claim: { ...claim(fence), ...(signal && { signal }) } });
+  await client.stage(
+    siteId,
+    given,
+    { sources: [link.source] },
+    { claim: { ...claim(fence), ...(signal && { signal }) } },
+  );
 }

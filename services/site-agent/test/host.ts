@@ -51,14 +51,15 @@ export async function hostConfig(): Promise<SiteHostConfig> {
 export interface Filled {
   files_dir: string;
   database_url: string;
-  /** Whose the files are; null: this process'. */
+  /** The owner of the files; null: this process's account. */
   owner: { uid: number; gid: number } | null;
 }
 
 export type FilledSite = SiteDescription & Filled;
 
 /** A client whose answers say where the content is: tests fill sites by hand. */
-export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'stageRelease' | 'readRelease' | 'switchRelease'> {
+export interface TestClient
+  extends Omit<SiteHostClient, 'ensureSite' | 'readSite' | 'stageRelease' | 'readRelease' | 'switchRelease'> {
   ensureSite(...args: Parameters<SiteHostClient['ensureSite']>): Promise<SiteDescription & Filled>;
   readSite(siteId: string): Promise<SiteDescription & Filled>;
   stageRelease(...args: Parameters<SiteHostClient['stageRelease']>): Promise<ReleaseDescription & Filled>;
@@ -66,7 +67,10 @@ export interface TestClient extends Omit<SiteHostClient, 'ensureSite' | 'readSit
   switchRelease(...args: Parameters<SiteHostClient['switchRelease']>): Promise<SiteDescription & Filled>;
 }
 
-export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_DATABASE_URL, HOST }: SiteHostConfig): TestClient {
+export function withPlaces(
+  client: SiteHostClient,
+  { SITES_DIR: sitesDir, SITES_DATABASE_URL, HOST }: SiteHostConfig,
+): TestClient {
   const placeOf = async (siteId: string): Promise<Filled> => {
     const { filesDir, databaseUrl, uid } = await readSiteOnDisk(sitesDir, siteId, HOST);
     return { files_dir: filesDir, database_url: databaseUrl, owner: uid === null ? null : { uid, gid: uid } };
@@ -77,8 +81,13 @@ export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_
     const folder = path.join(sitesDir, 'clusters', cluster);
     const { home } = settlePostgresFolder(folder, defaultMajor);
     const note = await readIfThere(path.join(home, 'socket.txt'));
-    const { account } = z.object({ account: z.int() }).parse(JSON.parse(await readFile(path.join(folder, 'cluster.json'), 'utf8')));
-    return bySocket(`postgresql://postgres@localhost:${socketNumber(account)}/postgres`, note?.trim() ?? path.join(home, 'socket'));
+    const { account } = z
+      .object({ account: z.int() })
+      .parse(JSON.parse(await readFile(path.join(folder, 'cluster.json'), 'utf8')));
+    return bySocket(
+      `postgresql://postgres@localhost:${socketNumber(account)}/postgres`,
+      note?.trim() ?? path.join(home, 'socket'),
+    );
   };
   const releasePlaceOf = async (siteId: string, releaseId: string): Promise<Filled> => {
     const folders = (['live', 'sandbox'] as const).map((mode) => new SiteFolder(sitesDir, mode, siteId));
@@ -95,7 +104,10 @@ export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_
     }
     throw new Error(`there is no release ${releaseId} of ${siteId}`);
   };
-  const ofSite = async (siteId: string, described: Promise<SiteDescription>) => ({ ...(await described), ...(await placeOf(siteId)) });
+  const ofSite = async (siteId: string, described: Promise<SiteDescription>) => ({
+    ...(await described),
+    ...(await placeOf(siteId)),
+  });
   const ofRelease = async (siteId: string, releaseId: string, described: Promise<ReleaseDescription>) => ({
     ...(await described),
     ...(await releasePlaceOf(siteId, releaseId)),
@@ -105,7 +117,8 @@ export function withPlaces(client: SiteHostClient, { SITES_DIR: sitesDir, SITES_
     ensureSite: (siteId, ...rest) => ofSite(siteId, client.ensureSite(siteId, ...rest)),
     readSite: (siteId) => ofSite(siteId, client.readSite(siteId)),
     switchRelease: (siteId, ...rest) => ofSite(siteId, client.switchRelease(siteId, ...rest)),
-    stageRelease: (siteId, releaseId, claim) => ofRelease(siteId, releaseId, client.stageRelease(siteId, releaseId, claim)),
+    stageRelease: (siteId, releaseId, claim) =>
+      ofRelease(siteId, releaseId, client.stageRelease(siteId, releaseId, claim)),
     readRelease: (siteId, releaseId) => ofRelease(siteId, releaseId, client.readRelease(siteId, releaseId)),
   };
 }

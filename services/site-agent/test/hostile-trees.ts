@@ -161,12 +161,19 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
       const isLong = random.isChosen(0.4);
       steps.push(
         { make: 'folder', path },
-        { make: 'deep', path, name: isLong ? 'l'.repeat(250) : 'd', levels: isLong ? 5 + random.below(40) : 20 + random.below(300) },
+        {
+          make: 'deep',
+          path,
+          name: isLong ? 'l'.repeat(250) : 'd',
+          levels: isLong ? 5 + random.below(40) : 20 + random.below(300),
+        },
       );
     },
     () => {
-      const path = random.isChosen(0.5) && files.length > 0 ? random.pick(files) : random.pick(folders.slice(1).concat(top));
-      if (path !== top) late.push({ make: 'mode', path, mode: random.pick([0, 0o777, 0o4755, 0o2755, 0o1777, 0o111, 0o400]) });
+      const path =
+        random.isChosen(0.5) && files.length > 0 ? random.pick(files) : random.pick(folders.slice(1).concat(top));
+      if (path !== top)
+        late.push({ make: 'mode', path, mode: random.pick([0, 0o777, 0o4755, 0o2755, 0o1777, 0o111, 0o400]) });
     },
     () => {
       const path = plainPlace();
@@ -189,7 +196,10 @@ export function hostileTree(seed: number, number: number, canaries: readonly str
   return { top, steps: [...steps, ...late], races, asked };
 }
 
-/** `node -e`: makes the steps that come on standard input, in the working directory. What the system refuses is left out. */
+/**
+ * `node -e`: makes the steps that come on standard input, in the working directory. What the system refuses is left
+ * out.
+ */
 export const treeBuilder = `
 const fs = require('node:fs');
 const net = require('node:net');
@@ -215,7 +225,10 @@ for (const step of JSON.parse(fs.readFileSync(0, 'utf8'))) try { make[step.make]
 process.stdout.write(String(refused));
 setImmediate(() => process.exit(0));`;
 
-/** `node -e`, with races as its argument: takes turns as fast as it can, in the working directory wherever that is moved, until its standard input ends. */
+/**
+ * `node -e`, with races as its argument: takes turns as fast as it can, in the working directory wherever that is
+ * moved, until its standard input ends.
+ */
 export const treeRacer = `
 const fs = require('node:fs');
 const { spawnSync } = require('node:child_process');

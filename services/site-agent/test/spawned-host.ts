@@ -19,8 +19,15 @@ export async function spawnHost(
     PORT: String(port),
     DRYDOCK_FAULTS: faults,
   };
-  const child = spawn(process.execPath, [path.resolve(__dirname, '../dist/server.js')], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const child = spawn(process.execPath, [path.resolve(__dirname, '../dist/server.js')], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   const controlUrl = `http://127.0.0.1:${port}`;
   await until(async () => (await fetch(`${controlUrl}/readyz`)).ok, { what: 'the host', timeoutMs: 30_000 });
-  return { child, controlUrl, client: withPlaces(createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }), config) };
+  return {
+    child,
+    controlUrl,
+    client: withPlaces(createSiteHostClient({ url: controlUrl, secret: config.SITE_HOST_SECRET }), config),
+  };
 }

@@ -4,7 +4,7 @@ import { request } from 'undici';
 export interface Call {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   body?: unknown;
-  /** Makes a seeding that was interrupted repeatable: the second call answers what the first one did. */
+  /** Makes an interrupted seeding repeatable: the second call gets the answer of the first one. */
   idempotencyKey?: string;
 }
 
@@ -13,16 +13,19 @@ export interface Answer {
   body: unknown;
 }
 
-/** One caller of the public API, by one key: the demo is made as a customer would make it. */
+/** A caller of the public API with one key. The demo is created as a customer would create it. */
 export type Api = (path: string, call?: Call) => Promise<Answer>;
 
 /**
- * A small machine that starts everything at once is busy, whoever polls it long enough meets the quota, and a nightly backup that was due
- * may hold a site. Every call of a seed can be repeated.
+ * A call may fail for a while: a small machine that starts everything at once is busy, a long poll can reach the quota,
+ * and a nightly backup that is due can hold a site. Every call of a seed can be repeated.
  */
 const triesMax = 30;
 const isPassing = ({ status, text }: { status: number; text: string }): boolean =>
-  status === 408 || status === 429 || status === 503 || (status === 422 && text.includes('"/problems/operation_in_progress"'));
+  status === 408 ||
+  status === 429 ||
+  status === 503 ||
+  (status === 422 && text.includes('"/problems/operation_in_progress"'));
 
 export const apiOf =
   (baseUrl: string, token: string): Api =>

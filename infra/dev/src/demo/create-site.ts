@@ -8,12 +8,15 @@ const siteSchema = z.looseObject({ id: z.string(), status: z.string(), created_a
 export interface WantedSite {
   name: string;
   domain: string;
-  /** The last part of the idempotency key; the domain where there is none. */
+  /** The last part of the idempotency key. When left out, it is the domain. */
   key?: string;
   platform?: 'local' | 'vendor';
 }
 
-/** Resolves with its id once it serves, or once `isOver` says that there is nothing to wait for. @throws with its problem when it fails */
+/**
+ * Resolves with the site's id once the site serves, or once `isOver` says that there is nothing to wait for. @throws
+ * with the site's problem when it fails
+ */
 export async function createSite(
   api: Api,
   { name, domain, key = domain, platform }: WantedSite,
@@ -22,7 +25,8 @@ export async function createSite(
   const body = { name, primary_domain: domain, ...(platform === undefined ? {} : { platform }) };
   const id = await makeAnew(
     `demo-site-${key}`,
-    async (idempotencyKey) => siteSchema.parse((await api('/v1/sites', { method: 'POST', body, idempotencyKey })).body).id,
+    async (idempotencyKey) =>
+      siteSchema.parse((await api('/v1/sites', { method: 'POST', body, idempotencyKey })).body).id,
     async (made) => {
       const { status, created_at } = await readSite(api, made);
       return status === 'failed' ? created_at : null;
@@ -31,13 +35,14 @@ export async function createSite(
   await poll(`Creating ${name}`, async () => {
     if (await isOver()) return true;
     const { status } = await readSite(api, id);
-    if (status === 'failed') throw new Error(`${name} could not be created: ${await problemOf(api, `/v1/sites/${id}`)}`);
+    if (status === 'failed')
+      throw new Error(`${name} could not be created: ${await problemOf(api, `/v1/sites/${id}`)}`);
     return status === 'active' ? true : null;
   });
   return id;
 }
 
-/** A site that an interrupted seeding has deleted is gone for good, or about to be. */
+/** A site that an interrupted seeding has deleted is gone for good, or will be. */
 export const readSite = (api: Api, id: string): Promise<{ status: string; created_at: string }> =>
   api(`/v1/sites/${id}`).then(
     ({ body }) => siteSchema.parse(body),

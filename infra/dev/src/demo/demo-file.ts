@@ -11,7 +11,7 @@ const demoServerSchema = z.object({
   disk_token: z.string(),
 });
 
-/** What `npm start` leaves for people and programs to begin with. */
+/** The file that `npm start` leaves for people and programs to begin with. */
 export const demoSchema = z.object({
   base_url: z.string(),
   org_id: z.string(),
@@ -21,7 +21,7 @@ export const demoSchema = z.object({
   staff_key: z.string(),
   other_org_key: z.string(),
   sites: z.array(z.object({ id: z.string(), url: z.string(), files_dir: z.string(), database_url: z.string() })),
-  // From here on: absent where only keys and sites were asked for.
+  // The fields below are missing where only keys and sites were asked for.
   /** A site that is a Node application. */
   app_site_id: z.string().optional(),
   /** A site with a full copy and increments in the customer's own storage, and that storage. */
@@ -37,7 +37,7 @@ export const demoSchema = z.object({
     .optional(),
   /** A hosting package at a vendor, with points of website, database and mailbox. */
   vendor_site_id: z.string().optional(),
-  /** Records of deleted sites, by what keeps each from coming back. */
+  /** Records of deleted sites, by the reason that keeps each from being restored. */
   deleted_sites: z
     .object({
       restorable: z.string(),
@@ -48,19 +48,24 @@ export const demoSchema = z.object({
       domain_in_use: z.string(),
     })
     .optional(),
-  /** Each with snapshots that are ready and one that is not; its disk at the provider's emulator. */
+  /** Each has snapshots that are ready and one that is not. Its disk is at the provider's emulator. */
   servers: z.array(demoServerSchema).optional(),
   sandbox_servers: z.array(demoServerSchema).optional(),
-  /** Three columns, labels, and cards of which some are in the archive. */
+  /** Three columns, labels, and cards, some of which are in the archive. */
   boards: z
     .array(
-      z.object({ id: z.string(), column_ids: z.array(z.string()), card_ids: z.array(z.string()), archived_card_ids: z.array(z.string()) }),
+      z.object({
+        id: z.string(),
+        column_ids: z.array(z.string()),
+        card_ids: z.array(z.string()),
+        archived_card_ids: z.array(z.string()),
+      }),
     )
     .optional(),
-  /** The first has data and a backup, the second was never backed up. The url is its owner's and insists on TLS. */
+  /** The first has data and a backup. The second was never backed up. The url is for its owner and requires TLS. */
   databases: z.array(z.object({ id: z.string(), url: z.string() })).optional(),
   processes_file: z.string(),
-  /** What could not be made, and why; absent when everything is there. The next start makes it. */
+  /** The parts that could not be made, and why; absent when everything is there. The next start makes them. */
   unfinished: z.array(z.object({ title: z.string(), problem: z.string() })).optional(),
 });
 export type Demo = z.infer<typeof demoSchema>;
@@ -71,13 +76,18 @@ export type PartialDemo = z.infer<typeof partialSchema>;
 const fileOf = (dataDir: string): string => path.join(dataDir, 'demo.json');
 const partialFileOf = (dataDir: string): string => path.join(dataDir, 'demo.partial.json');
 
-const readPart = (file: string): PartialDemo => (fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {});
+const readPart = (file: string): PartialDemo =>
+  fs.existsSync(file) ? partialSchema.parse(JSON.parse(fs.readFileSync(file, 'utf8'))) : {};
 
-/** What has been made so far; a data folder of an older Drydock lacks what later domains add. */
-export const readDemo = (dataDir: string): PartialDemo => ({ ...readPart(fileOf(dataDir)), ...readPart(partialFileOf(dataDir)) });
+/** The content that was made so far; a data folder of an older Drydock lacks what later domains add. */
+export const readDemo = (dataDir: string): PartialDemo => ({
+  ...readPart(fileOf(dataDir)),
+  ...readPart(partialFileOf(dataDir)),
+});
 
-/** Tokens are shown once, so each is kept the moment it is minted: a crash half-way loses none. */
-export const writePartial = (dataDir: string, demo: PartialDemo): void => writeJsonAtomically(partialFileOf(dataDir), demo);
+/** Tokens are shown only once. So each is saved as soon as it is minted, and a crash half-way loses none. */
+export const writePartial = (dataDir: string, demo: PartialDemo): void =>
+  writeJsonAtomically(partialFileOf(dataDir), demo);
 
 export function writeDemo(dataDir: string, demo: Demo): void {
   writeJsonAtomically(fileOf(dataDir), demo);

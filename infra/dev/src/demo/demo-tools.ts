@@ -11,31 +11,51 @@ import type { Bootstrapped, SeedContext, SitePlace } from './seed';
 const run = promisify(execFile);
 const bootstrapSchema = z.object({ org_id: z.string(), key_id: z.string(), token: z.string() });
 
-/** What the demo content is made with beside the public API: commands of services, and the emulators. */
-export type DemoTools = Pick<SeedContext, 'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'>;
+/** The tools that make the demo content besides the public API: commands of services, and the emulators. */
+export type DemoTools = Pick<
+  SeedContext,
+  'describeSite' | 'bootstrap' | 'customerStorage' | 'vendor' | 'hostingCommand' | 'hetzner'
+>;
 
 export function demoToolsOf({ place, programOf }: Stack): DemoTools {
-  /** Runs the keys service's command: a root organisation of this name and its first key, whose token is shown here alone. */
+  /**
+   * Runs the keys service's command. It creates a root organisation with this name and its first key, whose token is
+   * shown only here.
+   */
   async function bootstrap(name: string): Promise<Bootstrapped> {
-    const { stdout } = await run(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json', '--new-key', '--name', name], {
-      env: { ...programOf('keys').environment, SERVICE_NAME: 'keys-bootstrap', LOG_LEVEL: 'silent' },
-    });
+    const { stdout } = await run(
+      process.execPath,
+      [inRepo('services/keys/dist/bootstrap.js'), '--json', '--new-key', '--name', name],
+      {
+        env: { ...programOf('keys').environment, SERVICE_NAME: 'keys-bootstrap', LOG_LEVEL: 'silent' },
+      },
+    );
     return bootstrapSchema.parse(JSON.parse(stdout));
   }
 
-  /** Where a site lives: its address as its host tells; its folder and its database as the data folder does, which is ours. */
+  /**
+   * Where a site is: its address as the host reports it, and its folder and its database as they are in our data
+   * folder.
+   */
   async function describeSite(siteId: string): Promise<SitePlace> {
-    const client = createSiteHostClient({ url: `http://${place.addressOf('site-host')}`, secret: place.derive('site-host') });
+    const client = createSiteHostClient({
+      url: `http://${place.addressOf('site-host')}`,
+      secret: place.current('site-host'),
+    });
     try {
       const { url } = await client.readSite(siteId);
-      const { filesDir, databaseUrl: siteDatabase } = await readSiteOnDisk(place.folderOf('sites'), siteId, '127.0.0.1');
+      const { filesDir, databaseUrl: siteDatabase } = await readSiteOnDisk(
+        place.folderOf('sites'),
+        siteId,
+        '127.0.0.1',
+      );
       return { url, files_dir: filesDir, database_url: siteDatabase };
     } finally {
       await client.close();
     }
   }
 
-  /** Runs hosting's command for deleted sites as staff would, beside its database. */
+  /** Runs hosting's command for deleted sites, as staff would, with the database of hosting. */
   async function hostingCommand(verb: 'hold' | 'purge', deletedSiteId: string): Promise<void> {
     const command = [inRepo('services/hosting/dist/deleted-sites/command.js'), verb, deletedSiteId];
     const env = { DATABASE_URL: databaseUrl(place, 'hosting'), LOG_LEVEL: 'silent' };
@@ -44,7 +64,8 @@ export function demoToolsOf({ place, programOf }: Stack): DemoTools {
         await run(process.execPath, command, { env });
         return;
       } catch (error) {
-        // On a machine that starts everything at once its connection may come too late for its transaction, which has then done nothing.
+        // On a machine that starts everything at once, the connection may come too late for the transaction. The
+        // transaction has then done nothing.
         if (attempt === commandTriesMax || !String(error).includes('Unable to start a transaction')) throw error;
       }
     }

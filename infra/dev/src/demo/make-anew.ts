@@ -2,15 +2,18 @@ import { z } from 'zod';
 import type { Api } from './api';
 
 const workflowsSchema = z.object({
-  data: z.array(z.looseObject({ error: z.looseObject({ title: z.string(), detail: z.string().optional() }).nullish() })),
+  data: z.array(
+    z.looseObject({ error: z.looseObject({ title: z.string(), detail: z.string().optional() }).nullish() }),
+  ),
 });
 
-/** Earlier starts that failed with the same object; each has an idempotency key of its own. */
+/** The most earlier starts that failed with the same object. Each has an idempotency key of its own. */
 const failuresMax = 50;
 
 /**
- * Makes an object by an idempotency key, so that an interrupted seeding finds it again. One that failed at an earlier start would be found by its key
- * for ever: the next key makes another. One that fails now is left to the caller. `failedAt`: when the object that failed was made; null while it has not.
+ * Creates an object with an idempotency key, so that an interrupted seeding finds it again. An object that failed at an
+ * earlier start would always be found by its key, so the next key creates another one. An object that fails now is the
+ * caller's to handle. `failedAt` returns when the failed object was made, or null when it has not failed.
  */
 export async function makeAnew<T>(
   key: string,
@@ -26,7 +29,7 @@ export async function makeAnew<T>(
   throw new Error(`${key} has failed ${failuresMax} times; see the logs folder`);
 }
 
-/** Why the newest work on an object failed, as its owner is told. */
+/** Why the latest work on an object failed, in the words that its owner is shown. */
 export async function problemOf(api: Api, objectPath: string): Promise<string> {
   const [newest] = workflowsSchema.parse((await api(`${objectPath}/workflows`)).body).data;
   return newest?.error?.detail ?? newest?.error?.title ?? 'see the logs folder';

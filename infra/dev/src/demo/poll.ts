@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Longest time that one operation on little content may take on a slow machine. */
+/** The longest time that one operation on little content may take on a slow machine. */
 const operationSecondsMax = 120;
 
-/** Looks until there is something. @throws after two minutes, naming `what` */
+/** Calls `look` until it returns something. @throws after two minutes, naming `what` */
 export async function poll<T>(what: string, look: () => Promise<T | null>): Promise<T> {
   const end = performance.now() + operationSecondsMax * 1000;
   for (;;) {
     const found = await look();
     if (found !== null) return found;
-    if (performance.now() > end) throw new Error(`${what} took longer than ${operationSecondsMax} s; see the logs folder`);
+    if (performance.now() > end)
+      throw new Error(`${what} took longer than ${operationSecondsMax} s; see the logs folder`);
     await sleep(200);
   }
 }

@@ -30,7 +30,7 @@ const cards = [
   { column: 2, labels: [], title: 'Logo in four colours', isArchived: false },
 ];
 
-/** Each call has an idempotency key of its own, so that a seeding that was interrupted makes nothing twice. */
+/** Each call has an idempotency key of its own, so that a seeding that was interrupted creates nothing twice. */
 async function seedBoard(api: Api): Promise<DemoBoard> {
   const post = async (path: string, body: object, key: string): Promise<string> =>
     madeSchema.parse((await api(path, { method: 'POST', body, idempotencyKey: `demo-board-${key}` })).body).id;
@@ -42,7 +42,12 @@ async function seedBoard(api: Api): Promise<DemoBoard> {
   for (const label of labels) labelIds.push(await post(`${path}/labels`, label, label.colour));
   const board: DemoBoard = { id, column_ids: columnIds, card_ids: [], archived_card_ids: [] };
   for (const [number, { column, labels: worn, title, isArchived }] of cards.entries()) {
-    const body = { column_id: columnIds[column], title, visibility: 'client', label_ids: worn.map((label) => labelIds[label]) };
+    const body = {
+      column_id: columnIds[column],
+      title,
+      visibility: 'client',
+      label_ids: worn.map((label) => labelIds[label]),
+    };
     const cardId = await post(`${path}/cards`, body, `card-${number}`);
     if (isArchived) await post(`${path}/cards/${cardId}/archive`, {}, `archive-${number}`);
     (isArchived ? board.archived_card_ids : board.card_ids).push(cardId);

@@ -2,12 +2,14 @@ import type { Seed } from './seed';
 import { putUpSite } from './seed-sites';
 import { clockSite } from './site-content';
 
-/** A site that is a Node application, in each world: something to restart. */
+/** A site that is a Node application, in each world, so that there is something to restart. */
 export const appSeed: Seed = {
   title: 'Making a site with an application',
   fields: ['app_site_id'],
   seed: async ({ api, describeSite, keep }) => {
-    const [live] = await Promise.all((['live_key', 'sandbox_key'] as const).map((key) => putUpSite(api(key), clockSite, describeSite)));
+    const [live] = await Promise.all(
+      (['live_key', 'sandbox_key'] as const).map((key) => putUpSite(api(key), clockSite, describeSite)),
+    );
     if (live !== undefined) keep({ app_site_id: live.id });
   },
 };

@@ -10,7 +10,13 @@ const snapshotsSchema = z.looseObject({ data: z.array(z.looseObject({ id: z.stri
 const workflowsSchema = z.looseObject({ data: z.array(z.looseObject({ kind: z.string(), status: z.string() })) });
 const machinesSchema = z.object({ servers: z.array(z.object({ id: z.int() })) });
 
-type DemoServer = { id: string; snapshot_ids: string[]; unready_snapshot_id: string; disk_url: string; disk_token: string };
+type DemoServer = {
+  id: string;
+  snapshot_ids: string[];
+  unready_snapshot_id: string;
+  disk_url: string;
+  disk_token: string;
+};
 
 interface Ordered {
   api: Api;
@@ -18,7 +24,7 @@ interface Ordered {
   cloud: { url: string; token: string };
 }
 
-/** Until nothing is at work on the server: it can be seen to be ready a moment before. */
+/** Waits until nothing works on the server. It can appear ready a moment before that. */
 const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
   poll(`Working on ${name}`, async () => {
     const [newest] = workflowsSchema.parse((await api(`/v1/compute/servers/${serverId}/workflows?limit=1`)).body).data;
@@ -27,32 +33,38 @@ const atRest = ({ api, name }: Ordered, serverId: string): Promise<unknown> =>
     return newest?.status === 'succeeded' ? newest : null;
   });
 
-/** Takes a snapshot that can be rolled back to. */
+/** Takes a snapshot to which the server can be rolled back. */
 async function takeSnapshot(ordered: Ordered, serverId: string, description: string): Promise<string> {
   const { api, name } = ordered;
   const path = `/v1/compute/servers/${serverId}/snapshots`;
   await api(path, { method: 'POST', body: { description }, idempotencyKey: `demo-${name}-${description}` });
   await atRest(ordered, serverId);
-  const taken = snapshotsSchema.parse((await api(path)).body).data.find((snapshot) => snapshot.description === description);
+  const taken = snapshotsSchema
+    .parse((await api(path)).body)
+    .data.find((snapshot) => snapshot.description === description);
   if (taken === undefined) throw new Error(`There is no snapshot ${description} of ${name}`);
   return taken.id;
 }
 
-/** Where the machine's disk can be written and read, by its owner's token, as one would over ssh. */
+/** Where the machine's disk can be written and read, with its owner's token, as its owner would do over ssh. */
 async function diskOf({ cloud }: Ordered, serverId: string): Promise<string> {
-  const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, { headers: { authorization: `Bearer ${cloud.token}` } });
+  const answer = await fetch(`${cloud.url}/v1/servers?name=${serverId}`, {
+    headers: { authorization: `Bearer ${cloud.token}` },
+  });
   const [machine] = machinesSchema.parse(await answer.json()).servers;
   return `${cloud.url}/emulator/servers/${machine?.id}/disk`;
 }
 
-/** A server whose disk was changed after its first snapshot, and a snapshot that never gets ready. */
+/** A server whose disk was changed after its first snapshot, and with a snapshot that never becomes ready. */
 async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Promise<DemoServer> {
   const { api, name, cloud } = ordered;
   const body = { name, deploy_target: 'fsn', plan_code: 'small', image: 'ubuntu-24.04', zone: 'fsn1' };
-  const readServer = async (serverId: string) => serverSchema.parse((await api(`/v1/compute/servers/${serverId}`)).body);
+  const readServer = async (serverId: string) =>
+    serverSchema.parse((await api(`/v1/compute/servers/${serverId}`)).body);
   const { id } = await makeAnew(
     `demo-server-${name}`,
-    async (idempotencyKey) => serverSchema.parse((await api('/v1/compute/servers', { method: 'POST', body, idempotencyKey })).body),
+    async (idempotencyKey) =>
+      serverSchema.parse((await api('/v1/compute/servers', { method: 'POST', body, idempotencyKey })).body),
     async (made) => {
       const { status, created_at } = await readServer(made.id);
       return status === 'failed' ? created_at : null;
@@ -66,24 +78,36 @@ async function seedServer(ordered: Ordered, admin: SeedContext['hetzner']): Prom
   await atRest(ordered, id);
   const diskUrl = await diskOf(ordered, id);
   const write = (content: string) =>
-    fetch(`${diskUrl}/srv/notes.txt`, { method: 'PUT', headers: { authorization: `Bearer ${cloud.token}` }, body: content });
+    fetch(`${diskUrl}/srv/notes.txt`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${cloud.token}` },
+      body: content,
+    });
   await write('written before the first snapshot\n');
   const first = await takeSnapshot(ordered, id, 'before');
   await write('written after the first snapshot\n');
   const second = await takeSnapshot(ordered, id, 'after');
   const unready = await takeSnapshot(ordered, id, 'unready');
   await emulatorAdmin(admin.url, admin.token).call('PATCH', `images/${unready}`, { status: 'creating' });
-  return { id, snapshot_ids: [first, second], unready_snapshot_id: unready, disk_url: diskUrl, disk_token: cloud.token };
+  return {
+    id,
+    snapshot_ids: [first, second],
+    unready_snapshot_id: unready,
+    disk_url: diskUrl,
+    disk_token: cloud.token,
+  };
 }
 
-/** Two servers in the live world and two in the sandbox's. */
+/** Two servers in the live world and two in the sandbox. */
 export const computeSeed: Seed = {
   title: 'Ordering four servers and taking snapshots of them',
   fields: ['servers', 'sandbox_servers'],
   seed: async ({ api, hetzner, keep }) => {
     const seedPair = (key: 'live_key' | 'sandbox_key', token: string): Promise<DemoServer[]> =>
       Promise.all(
-        ['Harbour', 'Lighthouse'].map((name) => seedServer({ api: api(key), name, cloud: { url: hetzner.url, token } }, hetzner)),
+        ['Harbour', 'Lighthouse'].map((name) =>
+          seedServer({ api: api(key), name, cloud: { url: hetzner.url, token } }, hetzner),
+        ),
       );
     const [servers, sandboxServers] = await Promise.all([
       seedPair('live_key', hetzner.projectTokens.live),

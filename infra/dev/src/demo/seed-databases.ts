@@ -21,7 +21,7 @@ interface DemoDatabase {
   url: string;
 }
 
-/** Statements that can be run again: a seeding that was interrupted leaves the same. */
+/** Statements that can be run again: an interrupted seeding leaves the same result. */
 const content = `
   CREATE TABLE IF NOT EXISTS berths (id int PRIMARY KEY, name text NOT NULL, metres numeric NOT NULL);
   CREATE TABLE IF NOT EXISTS visits (id bigserial PRIMARY KEY, berth_id int NOT NULL REFERENCES berths, ship text NOT NULL, since timestamptz NOT NULL);
@@ -31,12 +31,13 @@ const content = `
     WHERE NOT EXISTS (SELECT FROM visits);
 `;
 
-/** The same call gives the same database and password again. */
+/** The same call returns the same database and password again. */
 async function makeDatabase(api: Api, label: string, key: string): Promise<DemoDatabase> {
   const body = { label, engine: 'postgres', engine_version: '16', size: 'small' };
   const { id, password } = await makeAnew(
     `demo-database-${key}`,
-    async (idempotencyKey) => createdSchema.parse((await api('/v1/databases', { method: 'POST', body, idempotencyKey })).body),
+    async (idempotencyKey) =>
+      createdSchema.parse((await api('/v1/databases', { method: 'POST', body, idempotencyKey })).body),
     async (made) => {
       const { status, created_at } = databaseSchema.parse((await api(`/v1/databases/${made.id}`)).body);
       return status === 'failed' ? created_at : null;
@@ -44,7 +45,8 @@ async function makeDatabase(api: Api, label: string, key: string): Promise<DemoD
   );
   const made = await poll(`Creating ${label}`, async () => {
     const database = databaseSchema.parse((await api(`/v1/databases/${id}`)).body);
-    if (database.status === 'failed') throw new Error(`${label} could not be created: ${await problemOf(api, `/v1/databases/${id}`)}`);
+    if (database.status === 'failed')
+      throw new Error(`${label} could not be created: ${await problemOf(api, `/v1/databases/${id}`)}`);
     return database.status === 'available' ? database : null;
   });
   const { host, port, username, database_name } = made;
@@ -54,7 +56,7 @@ async function makeDatabase(api: Api, label: string, key: string): Promise<DemoD
 async function fill({ url }: DemoDatabase): Promise<void> {
   const plain = new URL(url);
   plain.searchParams.delete('sslmode');
-  // The authority that signed the instance's certificate is the host's own.
+  // The authority that signed the instance's certificate belongs to the host.
   const client = new pg.Client({ connectionString: plain.href, ssl: { rejectUnauthorized: false } });
   await client.connect();
   try {
@@ -78,7 +80,7 @@ async function seedWorld(api: Api): Promise<DemoDatabase[]> {
   return [ledger, scratch];
 }
 
-/** A Postgres 16 with data and a backup, and one that was never backed up, in each world. */
+/** In each world, a Postgres 16 with data and a backup, and one that was never backed up. */
 export const databasesSeed: Seed = {
   title: 'Making two managed databases',
   fields: ['databases'],

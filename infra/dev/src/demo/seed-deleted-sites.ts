@@ -18,7 +18,14 @@ type DeletedRecord = z.infer<typeof recordSchema>;
 const listSchema = z.object({ data: z.array(recordSchema) });
 
 type State = keyof NonNullable<Demo['deleted_sites']>;
-const states: readonly State[] = ['restorable', 'already_restored', 'purged', 'abuse_hold', 'no_backup', 'domain_in_use'];
+const states: readonly State[] = [
+  'restorable',
+  'already_restored',
+  'purged',
+  'abuse_hold',
+  'no_backup',
+  'domain_in_use',
+];
 
 interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   api: Api;
@@ -26,37 +33,43 @@ interface World extends Pick<SeedContext, 'describeSite' | 'hostingCommand'> {
   prefix: string;
 }
 
-/** The record of the site that once had this domain; made by deleting one. */
+/** The record of the site that once had this domain. It is created by deleting a site. */
 async function deletedOf(world: World, state: State, domain: string): Promise<DeletedRecord> {
   const { api, describeSite } = world;
   const find = async () =>
-    listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ?? null;
+    listSchema.parse((await api('/v1/sites/deleted')).body).data.find((found) => found.primary_domain === domain) ??
+    null;
   const there = await find();
   if (there !== null) return there;
-  // Drydock keeps no backup of a site at a vendor, so nothing is left to restore once it is deleted.
+  // Drydock keeps no backup of a site at a vendor, so nothing can be restored once the site is deleted.
   const platform = state === 'no_backup' ? 'vendor' : 'local';
   const wanted = { name: `Deleted: ${state}`, domain, key: domain, platform } as const;
   const id = await createSite(api, wanted, async () => (await find()) !== null);
   if ((await readSite(api, id)).status === 'active') {
     if (platform === 'local') {
       const { files_dir: filesDir } = await describeSite(id);
-      await writeSiteFile(filesDir, 'index.html', `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`);
+      await writeSiteFile(
+        filesDir,
+        'index.html',
+        `<!doctype html>\n<title>${domain}</title>\n<h1>${domain} is back</h1>\n`,
+      );
     }
     await api(`/v1/sites/${id}`, { method: 'DELETE' });
   }
   return poll(`Deleting ${domain}`, find);
 }
 
-/** Brings the record into its state, by the public API where that has a word for it. */
+/** Brings the record into its state, through the public API where that is possible. */
 async function seedState(world: World, state: State): Promise<string> {
   const { api, hostingCommand, prefix } = world;
   const domain = `${prefix}${state.replaceAll('_', '-')}.demo.test`;
   const record = await deletedOf(world, state, domain);
-  const isThere = async () => (recordSchema.parse((await api(`/v1/sites/deleted/${record.id}`)).body).reason_code === state ? true : null);
+  const isThere = async () =>
+    recordSchema.parse((await api(`/v1/sites/deleted/${record.id}`)).body).reason_code === state ? true : null;
   if (state === 'restorable' || state === 'no_backup' || (await isThere())) return record.id;
   if (state === 'abuse_hold') await hostingCommand('hold', record.id);
   if (state === 'purged') {
-    // A purge that an interrupted seeding asked for may end at this very moment; the command then refuses.
+    // A purge that an interrupted seeding started may end at this very moment. The command then refuses.
     await hostingCommand('purge', record.id).catch(async (error: unknown) => {
       if ((await isThere()) === null) throw error;
     });
@@ -86,7 +99,7 @@ async function seedWorld(world: World): Promise<NonNullable<Demo['deleted_sites'
   };
 }
 
-/** A deleted site in each state that the guard knows, in both worlds. */
+/** A deleted site in each state that the guard distinguishes, in both worlds. */
 export const deletedSitesSeed: Seed = {
   title: 'Making deleted sites in every state',
   fields: ['deleted_sites'],

@@ -8,7 +8,7 @@ import { type DemoContext, seedDemo } from './seed-demo';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-seed-'));
 let gateway: Server;
 let baseUrl: string;
-/** What a new site becomes, and what became of each that was ordered, by its idempotency key. */
+/** The status of a site that is created next, and the sites so far, by their idempotency keys. */
 let becomes = 'failed';
 const sites = new Map<string, { status: string; created_at: string }>();
 
@@ -16,7 +16,8 @@ beforeAll(async () => {
   gateway = createServer((request, response) => {
     const key = String(request.headers['idempotency-key']);
     const url = request.url ?? '';
-    if (request.method === 'POST' && !sites.has(key)) sites.set(key, { status: becomes, created_at: new Date().toISOString() });
+    if (request.method === 'POST' && !sites.has(key))
+      sites.set(key, { status: becomes, created_at: new Date().toISOString() });
     const id = request.method === 'POST' ? key : (url.split('/')[3] ?? '');
     const site = { ...sites.get(id), id, name: id };
     const work = { data: [{ error: { title: 'Failed', detail: 'SQL: no answer' } }] };
@@ -54,12 +55,17 @@ test('a site that fails is told with its problem, ends nothing, and the next sta
   const keys = { org_id: 'o', child_org_id: 'c', live_key: 'l', sandbox_key: 's', staff_key: 't', other_org_key: 'x' };
   writePartial(folder, keys);
   const [first, again] = [await seed(), await seed()];
-  expect([first.sites, first.unfinished]).toEqual([[], [expect.objectContaining({ problem: expect.stringContaining('SQL: no answer') })]]);
+  expect([first.sites, first.unfinished]).toEqual([
+    [],
+    [expect.objectContaining({ problem: expect.stringContaining('SQL: no answer') })],
+  ]);
   expect(again.unfinished).toHaveLength(1);
   expect(told.join('\n')).toContain('could not be created: SQL: no answer');
   becomes = 'active';
   const { unfinished } = await seed();
   // The stand-in has no files to fill; what matters is that the site is another one.
-  expect(unfinished).toEqual([expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) })]);
+  expect(unfinished).toEqual([
+    expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) }),
+  ]);
   expect(readDemo(folder).live_key).toBe('l');
 });

@@ -17,16 +17,25 @@ export interface DemoContext extends DemoTools {
   /** The gateway's base URL. */
   baseUrl: string;
   processesFile: string;
-  /** `sites`: keys and sites alone, for tests of those on a busy machine. */
+  /** `sites` makes only keys and sites, for tests of those on a busy machine. */
   extent: 'whole' | 'sites';
   /** One line for the terminal. */
   say(line: string): void;
 }
 
-/** Keys come first: the others are made with them, as a customer would make them, side by side. */
-const laterSeeds: readonly Seed[] = [sitesSeed, appSeed, offsiteSeed, vendorSeed, deletedSitesSeed, computeSeed, agencySeed, databasesSeed];
+/** Keys come first. The others are created with them, as a customer would create them, side by side. */
+const laterSeeds: readonly Seed[] = [
+  sitesSeed,
+  appSeed,
+  offsiteSeed,
+  vendorSeed,
+  deletedSitesSeed,
+  computeSeed,
+  agencySeed,
+  databasesSeed,
+];
 
-/** Makes what is missing of the demo content, and brings its addresses up to date. */
+/** Creates what is missing of the demo content, and updates its addresses. */
 export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, ...means }: DemoContext): Promise<Demo> {
   const { unfinished = [], ...made } = readDemo(dataDir);
   const demo: PartialDemo = { ...made, base_url: baseUrl, processes_file: processesFile };
@@ -56,12 +65,20 @@ export async function seedDemo({ dataDir, baseUrl, processesFile, extent, say, .
   return whole;
 }
 
-/** Runs each, whatever becomes of the others. Resolves with what failed and why. */
-async function runAll(seeds: readonly Seed[], run: (seed: Seed) => Promise<void>): Promise<NonNullable<Demo['unfinished']>> {
+/** Runs every seed, also when others fail. Resolves with what failed and why. */
+async function runAll(
+  seeds: readonly Seed[],
+  run: (seed: Seed) => Promise<void>,
+): Promise<NonNullable<Demo['unfinished']>> {
   const ended = await Promise.allSettled(seeds.map(run));
   return ended.flatMap((end, index) =>
     end.status === 'fulfilled'
       ? []
-      : [{ title: seeds[index]?.title ?? '', problem: end.reason instanceof Error ? end.reason.message : String(end.reason) }],
+      : [
+          {
+            title: seeds[index]?.title ?? '',
+            problem: end.reason instanceof Error ? end.reason.message : String(end.reason),
+          },
+        ],
   );
 }

@@ -7,11 +7,15 @@ const orgSchema = z.looseObject({ id: z.string() });
 const meSchema = z.looseObject({ scopes: z.array(z.string()) });
 
 async function mint(api: Api, name: string, body: Record<string, unknown>): Promise<string> {
-  const { body: key } = await api('/v1/api-keys', { method: 'POST', body: { name, ...body }, idempotencyKey: `demo-${name}` });
+  const { body: key } = await api('/v1/api-keys', {
+    method: 'POST',
+    body: { name, ...body },
+    idempotencyKey: `demo-${name}`,
+  });
   return mintedSchema.parse(key).token;
 }
 
-/** One root organisation with a child, a key of each kind, and an organisation that has nothing to do with it. */
+/** One root organisation with a child, a key of each kind, and an unrelated organisation. */
 export const keysSeed: Seed = {
   title: 'Making organisations and keys',
   fields: ['staff_key', 'org_id', 'other_org_key', 'live_key', 'sandbox_key', 'child_org_id'],
@@ -25,7 +29,8 @@ export const keysSeed: Seed = {
     const held = meSchema.parse((await api('/v1/me')).body).scopes;
     const scopes = held.filter((scope) => scope !== 'platform.staff');
     if (demo.live_key === undefined) keep({ live_key: await mint(api, 'demo-live', { scopes }) });
-    if (demo.sandbox_key === undefined) keep({ sandbox_key: await mint(api, 'demo-sandbox', { scopes, sandbox: true }) });
+    if (demo.sandbox_key === undefined)
+      keep({ sandbox_key: await mint(api, 'demo-sandbox', { scopes, sandbox: true }) });
     if (demo.child_org_id !== undefined) return;
     const body = { name: 'Demo Reseller', permissions: scopes };
     const child = await api('/v1/orgs', { method: 'POST', body, idempotencyKey: 'demo-child' });

@@ -13,7 +13,7 @@ const stateSchema = z.looseObject({
   copies: z.array(z.unknown()),
 });
 
-/** What a keeper of tides adds in a day; can be repeated. */
+/** Adds one day's reading of the tides; can be repeated. */
 async function addReading(place: SitePlace, number: number): Promise<void> {
   const day = `2026-03-0${number}`;
   await writeSiteFile(place.files_dir, `${day}.txt`, `high water ${200 + 6 * number} cm\n`);
@@ -33,28 +33,43 @@ interface OffsiteSite {
   storage: SeedContext['customerStorage']['live'];
 }
 
-/** A full copy in the customer's bucket, and two that hold what was added since. */
-async function seedCopies({ api, site, storage }: OffsiteSite, describeSite: SeedContext['describeSite']): Promise<string> {
+/** A full copy in the customer's bucket, and two increments with what was added since. */
+async function seedCopies(
+  { api, site, storage }: OffsiteSite,
+  describeSite: SeedContext['describeSite'],
+): Promise<string> {
   const place = await putUpSite(api, site, describeSite);
   const offsite = `/v1/sites/${place.id}/offsite`;
   const atRest = (what: string) =>
     poll(what, async () => {
       const state = stateSchema.parse((await api(offsite)).body);
-      if (state.last_error_code !== '') throw new Error(`${what} failed: ${state.last_error_code}; see the logs folder`);
+      if (state.last_error_code !== '')
+        throw new Error(`${what} failed: ${state.last_error_code}; see the logs folder`);
       return state.in_progress ? null : state;
     });
   const { endpoint, region, bucket, accessKeyId, secretAccessKey } = storage;
-  const body = { endpoint, region, bucket, prefix: 'tides', access_key_id: accessKeyId, secret_access_key: secretAccessKey };
+  const body = {
+    endpoint,
+    region,
+    bucket,
+    prefix: 'tides',
+    access_key_id: accessKeyId,
+    secret_access_key: secretAccessKey,
+  };
   if (!(await atRest('Looking at its copies')).configured) await api(offsite, { method: 'PUT', body });
   for (const [number, kind] of (['full', 'incremental', 'incremental'] as const).entries()) {
     if (number > 0) await addReading(place, 3 + number);
-    await api(`${offsite}/copies`, { method: 'POST', body: { kind }, idempotencyKey: `demo-copy-${site.domain}-${number}` });
+    await api(`${offsite}/copies`, {
+      method: 'POST',
+      body: { kind },
+      idempotencyKey: `demo-copy-${site.domain}-${number}`,
+    });
     await atRest(`Copy ${number + 1} of ${site.name}`);
   }
   return place.id;
 }
 
-/** One site with copies in a bucket of the customer's in the live world and one in the sandbox's. */
+/** One site in the live world and one in the sandbox, each with copies in a bucket of the customer's. */
 export const offsiteSeed: Seed = {
   title: "Making a site with copies in a bucket of the customer's own",
   fields: ['offsite_site_id', 'customer_storage'],
@@ -64,7 +79,13 @@ export const offsiteSeed: Seed = {
       seedCopies({ api: api('sandbox_key'), site: sandboxTideSite, storage: customerStorage.sandbox }, describeSite),
     ]);
     const { endpoint, region, bucket, accessKeyId, secretAccessKey } = customerStorage.live;
-    const customer_storage = { endpoint, region, bucket, access_key_id: accessKeyId, secret_access_key: secretAccessKey };
+    const customer_storage = {
+      endpoint,
+      region,
+      bucket,
+      access_key_id: accessKeyId,
+      secret_access_key: secretAccessKey,
+    };
     keep({ offsite_site_id: live, customer_storage });
   },
 };

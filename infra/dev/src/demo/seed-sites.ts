@@ -15,7 +15,8 @@ const surfaceSchema = z.looseObject({
 });
 
 /**
- * Writes a file into a site. All that it makes belongs to the account of the site's folder, as if the site's owner had uploaded it: the site can change and remove it.
+ * Writes a file into a site. Everything that it creates belongs to the account of the site's folder, as if the site's
+ * owner had uploaded it. So the site can change and remove it.
  */
 export async function writeSiteFile(filesDir: string, name: string, content: Buffer | string): Promise<void> {
   const file = path.join(filesDir, name);
@@ -23,7 +24,8 @@ export async function writeSiteFile(filesDir: string, name: string, content: Buf
   await fs.writeFile(file, content);
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await fs.stat(filesDir);
-  for (let place = name; place !== '.'; place = path.dirname(place)) await fs.lchown(path.join(filesDir, place), uid, gid);
+  for (let place = name; place !== '.'; place = path.dirname(place))
+    await fs.lchown(path.join(filesDir, place), uid, gid);
 }
 
 async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
@@ -39,8 +41,12 @@ async function fillSite(place: SitePlace, site: DemoSite): Promise<void> {
 
 type DescribeSite = (siteId: string) => Promise<SitePlace>;
 
-/** The site is found again by its idempotency key, and its content is written by statements that can be repeated. */
-export async function putUpSite(api: Api, site: DemoSite, describeSite: DescribeSite): Promise<SitePlace & { id: string }> {
+/** The site is found again by its idempotency key. Its content is written by statements that can be repeated. */
+export async function putUpSite(
+  api: Api,
+  site: DemoSite,
+  describeSite: DescribeSite,
+): Promise<SitePlace & { id: string }> {
   const id = await createSite(api, { name: site.name, domain: site.domain });
   const { url, files_dir, database_url } = await describeSite(id);
   await fillSite({ url, files_dir, database_url }, site);
@@ -64,13 +70,14 @@ async function seedSite(api: Api, site: DemoSite, describeSite: DescribeSite): P
   );
   await poll(`The first backup of ${site.name}`, async () => {
     const surface = await readBackups(api, id);
-    if (hasFailed(surface)) throw new Error(`The first backup of ${site.name} failed: ${await problemOf(api, `/v1/sites/${id}`)}`);
+    if (hasFailed(surface))
+      throw new Error(`The first backup of ${site.name} failed: ${await problemOf(api, `/v1/sites/${id}`)}`);
     return surface.in_progress ? null : surface;
   });
   return made;
 }
 
-/** Two real little sites whose pages read their database, each with a first backup. */
+/** Two small but real sites whose pages read their database, each with a first backup. */
 export const sitesSeed: Seed = {
   title: 'Making two sites and a first backup of each',
   fields: ['sites'],

@@ -6,7 +6,10 @@ import { poll } from './poll';
 import type { Seed, SeedContext } from './seed';
 import { vendorContentBefore, vendorContentNow } from './vendor-content';
 
-const surfaceSchema = z.looseObject({ in_progress: z.boolean(), mailboxes: z.array(z.object({ points: z.array(z.unknown()) })) });
+const surfaceSchema = z.looseObject({
+  in_progress: z.boolean(),
+  mailboxes: z.array(z.object({ points: z.array(z.unknown()) })),
+});
 const packagesSchema = z.object({ packages: z.array(z.looseObject({ id: z.int(), domain: z.string() })) });
 
 interface VendorSite {
@@ -15,7 +18,9 @@ interface VendorSite {
   vendor: SeedContext['vendor'];
 }
 
-/** A site at the vendor, with points of its website, its database and its mailbox, changed since. */
+/**
+ * A site at the vendor, with restore points of its website, its database and its mailbox. All three were changed since.
+ */
 async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<string> {
   const id = await createSite(api, { name: 'Lighthouse Tea', domain, platform: 'vendor' });
   const path = `/v1/sites/${id}/vendor-snapshots`;
@@ -24,18 +29,21 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
       const surface = surfaceSchema.parse((await api(path)).body);
       return surface.in_progress ? null : surface;
     });
-  // The mailbox's point is the last thing that is made.
+  // The mailbox's point is created last.
   if ((await atRest('Reading its timelines')).mailboxes.some(({ points }) => points.length > 0)) return id;
   const admin = emulatorAdmin(vendor.url, vendor.token);
   const { packages } = packagesSchema.parse(await admin.call('GET', 'packages'));
   const packageId = packages.find((found) => found.domain === domain)?.id;
   await admin.call('PUT', `packages/${packageId}/content`, vendorContentBefore);
-  // While the other seeds keep the workers busy nobody may take it up within its ten seconds: 503, and nothing was started.
+  // While the other seeds keep the workers busy, perhaps no worker accepts it within its ten seconds. The answer is
+  // then 503, and nothing was started.
   await poll('A worker for the first snapshot', () =>
-    api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch((error: unknown) => {
-      if (String(error).includes(' answered 503')) return null;
-      throw error;
-    }),
+    api(path, { method: 'POST', body: { scope: 'web' }, idempotencyKey: `demo-snapshot-${domain}` }).catch(
+      (error: unknown) => {
+        if (String(error).includes(' answered 503')) return null;
+        throw error;
+      },
+    ),
   );
   await atRest('The first snapshot of Lighthouse Tea');
   await admin.call('POST', `packages/${packageId}/points`);
@@ -43,7 +51,7 @@ async function seedVendorSite({ api, domain, vendor }: VendorSite): Promise<stri
   return id;
 }
 
-/** One site of platform vendor in the live world and one in the sandbox's. */
+/** One site of the platform vendor in the live world and one in the sandbox. */
 export const vendorSeed: Seed = {
   title: 'Making a site at a hosting vendor, with restore points',
   fields: ['vendor_site_id'],

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { inRepo } from '../dev-config';
 
-/** A little site as it is put up: its files by their path, and SQL that can be run again. */
+/** A small site as it is published: its files by path, and SQL that can be run again. */
 export interface DemoSite {
   name: string;
   domain: string;
@@ -16,8 +16,15 @@ function readSite(folder: string, name: string, domain: string): DemoSite {
   const filesDir = path.join(home, 'files');
   const names = fs.readdirSync(filesDir, { recursive: true, encoding: 'utf8' });
   const isFile = (file: string): boolean => fs.statSync(path.join(filesDir, file)).isFile();
-  const files = names.filter(isFile).map((file): [string, Buffer] => [file, fs.readFileSync(path.join(filesDir, file))]);
-  return { name, domain, files: Object.fromEntries(files), sql: fs.readFileSync(path.join(home, 'content.sql'), 'utf8') };
+  const files = names
+    .filter(isFile)
+    .map((file): [string, Buffer] => [file, fs.readFileSync(path.join(filesDir, file))]);
+  return {
+    name,
+    domain,
+    files: Object.fromEntries(files),
+    sql: fs.readFileSync(path.join(home, 'content.sql'), 'utf8'),
+  };
 }
 
 /** A site that is a Node application. */
@@ -28,6 +35,6 @@ export const demoSites: readonly DemoSite[] = [
   readSite('blog', 'Notes from the Quay', 'blog.demo.test'),
 ];
 
-/** Its copies are in a bucket of the customer's own. */
+/** Its copies are in a bucket that belongs to the customer. */
 export const tideSite: DemoSite = readSite('tides', 'Tide Tables', 'tides.demo.test');
 export const sandboxTideSite: DemoSite = { ...tideSite, domain: 'sandbox-tides.demo.test' };

@@ -1,4 +1,6 @@
-/** What a hosting package holds, by the names of its databases and mailboxes: pages, tables and messages as text. */
+/**
+ * The content of a hosting package, by the names of its databases and mailboxes: pages, tables and messages as text.
+ */
 export interface VendorContent {
   web: Readonly<Record<string, string>>;
   databases: Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -8,14 +10,21 @@ export interface VendorContent {
 const page = (title: string, text: string): string =>
   `<!doctype html>\n<meta charset="utf-8">\n<title>${title}</title>\n<h1>${title}</h1>\n<p>${text}</p>\n`;
 
-/** As it was when the vendor kept its points. */
+/** The content at the time of the vendor's restore points. */
 export const vendorContentBefore: VendorContent = {
-  web: { 'index.html': page('Lighthouse Tea', 'Open from eight.'), 'teas.html': page('Our teas', 'Assam, Sencha, Rooibos.') },
+  web: {
+    'index.html': page('Lighthouse Tea', 'Open from eight.'),
+    'teas.html': page('Our teas', 'Assam, Sencha, Rooibos.'),
+  },
   databases: { tea_shop: { 'orders.json': JSON.stringify([{ id: 1, tea: 'Assam', cups: 2 }]) } },
-  mailboxes: { 'hello@tea.demo.test': { 'cur/1:2,S': 'From: guest@example.com\nSubject: A table for four\n\nOn Friday at five?\n' } },
+  mailboxes: {
+    'hello@tea.demo.test': {
+      'cur/1:2,S': 'From: guest@example.com\nSubject: A table for four\n\nOn Friday at five?\n',
+    },
+  },
 };
 
-/** As it is now, with a change in each part that a restore takes back. */
+/** The content now, with a change in each part that a restore takes back. */
 export const vendorContentNow: VendorContent = {
   web: { 'index.html': page('Lighthouse Tea', 'Closed by mistake.') },
   databases: { tea_shop: { 'orders.json': JSON.stringify([]) } },

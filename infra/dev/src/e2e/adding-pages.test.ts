@@ -1,5 +1,6 @@
 /**
- * The worked examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, as they stand there, each in a copy of the tree.
+ * The worked examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, as they stand there, each in a copy
+ * of the tree.
  *
  * @tier long
  * @processes
@@ -21,9 +22,9 @@ interface Listing {
 
 /** The code of a page: its first line says which file it is, or where in one it goes. */
 const listingsOf = (page: string): Listing[] =>
-  [...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm)].map(
-    ([, file = '', place = '', code = '']) => ({ file, place, code: code.replace(/^ {3}/gm, '') }),
-  );
+  [
+    ...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm),
+  ].map(([, file = '', place = '', code = '']) => ({ file, place, code: code.replace(/^ {3}/gm, '') }));
 
 const mounted = 'among its imports and in its list';
 
@@ -51,7 +52,12 @@ jest.setTimeout(3 * limitMs);
 /** A service that is developed in a copy of the tree. */
 function develop(service: string) {
   const tree = copyTree(repoRoot);
-  const env = { ...process.env, DRYDOCK_DATA_DIR: path.join(tree, '.data'), NODE_ENV: 'development', DRYDOCK_TESTS: undefined };
+  const env = {
+    ...process.env,
+    DRYDOCK_DATA_DIR: path.join(tree, '.data'),
+    NODE_ENV: 'development',
+    DRYDOCK_TESTS: undefined,
+  };
   const runIn = (folder: string, words: string[]) =>
     spawnSync(process.execPath, words, { cwd: path.join(tree, folder), env, encoding: 'utf8' });
   const run = (...words: string[]) => runIn('.', words);
@@ -71,7 +77,11 @@ function develop(service: string) {
         const { stderr, stdout } = call(...words);
         return stderr.includes(`${status} from ${service}`) && stdout.includes(text) && stdout;
       },
-      { timeoutMs: limitMs, everyMs: 500, what: `${status} ${text} of ${words.join(' ')}, where was said: ${said.slice(-3_000)}` },
+      {
+        timeoutMs: limitMs,
+        everyMs: 500,
+        what: `${status} ${text} of ${words.join(' ')}, where was said: ${said.slice(-3_000)}`,
+      },
     );
   return {
     answers,
@@ -82,9 +92,14 @@ function develop(service: string) {
       const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
-    /** What was typed from the page is formatted as the check wants it. The order of imports is the reader's, or their editor's. */
+    /**
+     * Files that were typed from the page are formatted as the check wants them. The order of imports is left to the
+     * reader, or their editor.
+     */
     expectFormat: (...listings: (Listing | undefined)[]) => {
-      const files = listings.flatMap((listing) => (listing === undefined || listing.place === mounted ? [] : listing.file));
+      const files = listings.flatMap((listing) =>
+        listing === undefined || listing.place === mounted ? [] : listing.file,
+      );
       const { status, stdout, stderr } = run('node_modules/@biomejs/biome/bin/biome', 'ci', ...files);
       expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
     },
@@ -117,7 +132,9 @@ test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass
   const [contract, query, handler, mount, itsTest, ...shown] = listingsOf('docs/adding-an-endpoint.md');
   expect([itsTest?.file, shown.length]).toEqual(['services/agency/src/boards/count-cards.test.ts', 3]);
   try {
-    const board = JSON.parse(await answers(201, ['POST', '/v1/agency/boards', '{"name":"Relaunch"}'])) as { id: string };
+    const board = JSON.parse(await answers(201, ['POST', '/v1/agency/boards', '{"name":"Relaunch"}'])) as {
+      id: string;
+    };
     const target = `/v1/agency/boards/${board.id}/card-count`;
     add(contract);
     await answers(501, ['GET', target], 'agency does not mount countBoardCards yet');
@@ -135,7 +152,8 @@ test('an endpoint: 501 before it is mounted and 200 after it, and its tests pass
 
 test('a workflow: its request is taken, its worker does it, and its test passes', async () => {
   const { answers, add, expectTests, expectFormat, stop } = develop('hosting');
-  const [contract, workflow, list, request, mount, itsTest, crashes, ...others] = listingsOf('docs/adding-a-workflow.md');
+  const [contract, workflow, list, request, mount, itsTest, crashes, ...others] =
+    listingsOf('docs/adding-a-workflow.md');
   expect([itsTest?.file, crashes?.file, others]).toEqual([
     'services/hosting/src/app/check-site.test.ts',
     'services/hosting/src/app/check-site-crash.test.ts',

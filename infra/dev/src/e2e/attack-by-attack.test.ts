@@ -19,7 +19,8 @@ import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant
  * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
  */
 const run = isChaos ? test : test.skip;
-const inChaos = (title: string, work: jest.ProvidesCallback): void => run(isChaos ? title : `${title} (needs npm run chaos)`, work);
+const inChaos = (title: string, work: jest.ProvidesCallback): void =>
+  run(isChaos ? title : `${title} (needs npm run chaos)`, work);
 jest.setTimeout(900_000);
 
 const secret = 'what only the owner of this machine may read';
@@ -55,7 +56,10 @@ afterAll(async () => {
 
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
 
-/** A superuser that calls it makes `role` one too, and leaves a file that says how, even where the database takes no writes. */
+/**
+ * A superuser that calls it makes `role` one too, and leaves a file that says how, even where the database takes no
+ * writes.
+ */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
     if (${isSuper}) then
@@ -100,9 +104,9 @@ for (const [name, sqlOf] of Object.entries(ways))
     await database.query(climbSql(database.username) + sqlOf(database.username));
     const role = await isSuperAfterUpgrade(database);
     expect({ role, rungs: fs.readdirSync(rungs) }).toMatchObject({ rungs: [] });
-    expect(await database.query(`select rolsuper from pg_catalog.pg_roles where rolname = '${database.username}'`)).toEqual([
-      { rolsuper: false },
-    ]);
+    expect(
+      await database.query(`select rolsuper from pg_catalog.pg_roles where rolname = '${database.username}'`),
+    ).toEqual([{ rolsuper: false }]);
     await attacker.must('DELETE', `/v1/databases/${database.id}`);
   });
 
@@ -114,7 +118,8 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   let isOver = false;
   const swap = async (): Promise<void> => {
     const client = await database.connect();
-    const view = (n: number) => `create view s${n} as select 1::bigint as last_value, public.climb('view') as is_called`;
+    const view = (n: number) =>
+      `create view s${n} as select 1::bigint as last_value, public.climb('view') as is_called`;
     while (!isOver) {
       const n = Math.floor(Math.random() * count);
       await client.query(`begin; drop sequence s${n}; ${view(n)}; commit`).catch(() => client.query('rollback'));
@@ -148,8 +153,8 @@ function lookAtCanary(): unknown {
 const racedFolders = 200;
 
 /**
- * An application that takes turns between a folder and a link to the canary, in 200 folders, as fast as it can: in its own files, or in what
- * is being staged beside them. It ends when its page is asked for `/stop`.
+ * An application that takes turns between a folder and a link to the canary, in 200 folders, as fast as it can: in its
+ * own files, or in what is being staged beside them. It ends when its page is asked for `/stop`.
  */
 const racer = (
   releasesDir: string,
@@ -193,46 +198,55 @@ async function makeRacer(domain: string): Promise<TenantSite> {
 
 const startRacing = async (site: TenantSite, where: 'own files' | 'staged files'): Promise<void> => {
   put(site, 'app.js', racer(path.dirname(path.dirname(fs.realpathSync(site.filesDir))), where));
-  await until(async () => (await (await fetch(site.url)).text()) === 'racing', { timeoutMs: 60_000, what: 'the application' });
+  await until(async () => (await (await fetch(site.url)).text()) === 'racing', {
+    timeoutMs: 60_000,
+    what: 'the application',
+  });
 };
 
-inChaos('row 2: a restore hands over no file of the machine, while the application swaps 200 folders for links', async () => {
-  const site = await makeRacer('staged.example.com');
-  const { id } = await attacker.takeBackup(site.id);
-  const before = lookAtCanary();
-  for (let attempt = 0; attempt < 20; attempt += 1) {
-    await startRacing(site, 'staged files');
-    const restore = await attacker.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: id });
-    if (restore.status < 400) await attacker.follow(restore.location);
-    expect(lookAtCanary()).toEqual(before);
-    await fetch(new URL('stop', site.url));
-  }
-});
+inChaos(
+  'row 2: a restore hands over no file of the machine, while the application swaps 200 folders for links',
+  async () => {
+    const site = await makeRacer('staged.example.com');
+    const { id } = await attacker.takeBackup(site.id);
+    const before = lookAtCanary();
+    for (let attempt = 0; attempt < 20; attempt += 1) {
+      await startRacing(site, 'staged files');
+      const restore = await attacker.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: id });
+      if (restore.status < 400) await attacker.follow(restore.location);
+      expect(lookAtCanary()).toEqual(before);
+      await fetch(new URL('stop', site.url));
+    }
+  },
+);
 
-inChaos('row 3: a backup takes along no file of the machine, while the application swaps 200 folders for links', async () => {
-  const site = await makeRacer('packed.example.com');
-  await startRacing(site, 'own files');
-  const backups: string[] = [];
-  for (let attempt = 0; attempt < 4; attempt += 1)
-    await attacker.takeBackup(site.id).then(
-      ({ id }) => backups.push(id),
-      () => undefined,
-    );
-  await fetch(new URL('stop', site.url));
-  expect(backups.length).toBeGreaterThan(0);
-  for (const backup_id of backups) {
-    const restore = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id });
-    await attacker.follow(restore.location);
-    // The probe of the restore has started the application that came back, and with it the race.
+inChaos(
+  'row 3: a backup takes along no file of the machine, while the application swaps 200 folders for links',
+  async () => {
+    const site = await makeRacer('packed.example.com');
+    await startRacing(site, 'own files');
+    const backups: string[] = [];
+    for (let attempt = 0; attempt < 4; attempt += 1)
+      await attacker.takeBackup(site.id).then(
+        ({ id }) => backups.push(id),
+        () => undefined,
+      );
     await fetch(new URL('stop', site.url));
-    const names = fs.readdirSync(site.filesDir, { recursive: true, withFileTypes: true });
-    const texts = names
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => fs.readFileSync(path.join(parentPath, name), 'utf8'));
-    expect(texts.length).toBeGreaterThan(0);
-    expect(texts).not.toContain(secret);
-  }
-});
+    expect(backups.length).toBeGreaterThan(0);
+    for (const backup_id of backups) {
+      const restore = await attacker.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id });
+      await attacker.follow(restore.location);
+      // The probe of the restore has started the application that came back, and with it the race.
+      await fetch(new URL('stop', site.url));
+      const names = fs.readdirSync(site.filesDir, { recursive: true, withFileTypes: true });
+      const texts = names
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => fs.readFileSync(path.join(parentPath, name), 'utf8'));
+      expect(texts.length).toBeGreaterThan(0);
+      expect(texts).not.toContain(secret);
+    }
+  },
+);
 
 inChaos('row 5: an application reads no file of another organisation', async () => {
   put(victimsSite, 'wp-config.php', secret);
@@ -244,9 +258,12 @@ inChaos('row 5: an application reads no file of another organisation', async () 
     `let text = ''; try { text = String(require('fs').readFileSync(${JSON.stringify(wanted)})); } catch {}
     require('http').createServer((_, answer) => answer.end('read:' + text)).listen(1)`,
   );
-  const told = await until(async () => (await fetch(site.url)).text().then((text) => text.startsWith('read:') && text), {
-    timeoutMs: 60_000,
-  });
+  const told = await until(
+    async () => (await fetch(site.url)).text().then((text) => text.startsWith('read:') && text),
+    {
+      timeoutMs: 60_000,
+    },
+  );
   expect(told).toBe('read:');
 });
 
@@ -269,30 +286,35 @@ for (const [name, page] of Object.entries(hugePages))
     expect(stack.processes()['site-host']?.pid).toBe(pid);
   });
 
-inChaos('row 7: while four restores sleep in their checks, another organisation’s backup ends before they do', async () => {
-  const slow = `create function slow(int) returns boolean language plpgsql as $$ begin return true; end $$;
+inChaos(
+  'row 7: while four restores sleep in their checks, another organisation’s backup ends before they do',
+  async () => {
+    const slow = `create function slow(int) returns boolean language plpgsql as $$ begin return true; end $$;
     create table slept (n int check (slow(n))); insert into slept values (1);
     create or replace function slow(int) returns boolean language plpgsql as $$ begin perform pg_sleep(3600); return true; end $$;`;
-  const sites = await Promise.all([1, 2, 3, 4].map((n) => attacker.makeSite(`slow-${n}.example.com`)));
-  for (const { databaseUrl } of sites) await sql(databaseUrl, slow);
-  const restores: string[] = [];
-  for (const { id } of sites) {
-    const backup = await attacker.takeBackup(id);
-    restores.push((await attacker.must('POST', `/v1/sites/${id}/backups/restore`, { backup_id: backup.id })).location);
-  }
-  let ended = 0;
-  const ends = restores.map((location) =>
-    attacker.follow(location, 600_000).finally(() => {
-      ended += 1;
-    }),
-  );
-  await until(async () => (await attacker.must('GET', restores[3] ?? '')).text.includes('"running"'), { timeoutMs: 20_000 }).catch(
-    () => undefined,
-  );
-  await victim.takeBackup(victimsSite.id);
-  expect(ended).toBe(0);
-  await Promise.all(ends);
-});
+    const sites = await Promise.all([1, 2, 3, 4].map((n) => attacker.makeSite(`slow-${n}.example.com`)));
+    for (const { databaseUrl } of sites) await sql(databaseUrl, slow);
+    const restores: string[] = [];
+    for (const { id } of sites) {
+      const backup = await attacker.takeBackup(id);
+      restores.push(
+        (await attacker.must('POST', `/v1/sites/${id}/backups/restore`, { backup_id: backup.id })).location,
+      );
+    }
+    let ended = 0;
+    const ends = restores.map((location) =>
+      attacker.follow(location, 600_000).finally(() => {
+        ended += 1;
+      }),
+    );
+    await until(async () => (await attacker.must('GET', restores[3] ?? '')).text.includes('"running"'), {
+      timeoutMs: 20_000,
+    }).catch(() => undefined);
+    await victim.takeBackup(victimsSite.id);
+    expect(ended).toBe(0);
+    await Promise.all(ends);
+  },
+);
 
 inChaos(
   'row 8: while four sites hold every session of the cluster that they can get, another organisation’s new site shows its page',
@@ -345,7 +367,9 @@ const head = (line: string, token: string, more: string[] = []): string[] => [
 inChaos('row 9: 410 slow bodies of two keys cost nobody else an answer', async () => {
   const keys = [attacker.token, await attacker.mintKey(['sites.create'])];
   const more = ['Content-Type: application/json', 'Content-Length: 500', '', '{'];
-  const sockets = (await Promise.all(keys.map((key) => dangle(head('POST /v1/sites', key, more).slice(0, -1), 205)))).flat();
+  const sockets = (
+    await Promise.all(keys.map((key) => dangle(head('POST /v1/sites', key, more).slice(0, -1), 205)))
+  ).flat();
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) statuses.push((await victim.call('GET', '/v1/sites')).status);
   for (const socket of sockets) socket.destroy();
@@ -378,25 +402,32 @@ inChaos('row 9: 200 event streams of one key cost nobody else a stream', async (
   expect(new Set(statuses)).toEqual(new Set([200]));
 });
 
-inChaos('row 10: a neighbour’s page is there although three templates of 720 kB of openings are asked for', async () => {
-  const site = await attacker.makeSite('quadratic.example.com');
-  put(site, 'quadratic.html', '<?sql '.repeat(120_000));
-  const asked = [1, 2, 3].map(() => fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()));
-  // One after the other, so that some of them come after the templates have been read. When to give up is told by `fetch`: a parser that
-  // reads each opening to the end takes twelve seconds for one template.
-  for (let n = 0; n < 10; n += 1) {
-    const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
-    expect(await response.text()).toBe('all is well');
-  }
-  await Promise.allSettled(asked);
-});
+inChaos(
+  'row 10: a neighbour’s page is there although three templates of 720 kB of openings are asked for',
+  async () => {
+    const site = await attacker.makeSite('quadratic.example.com');
+    put(site, 'quadratic.html', '<?sql '.repeat(120_000));
+    const asked = [1, 2, 3].map(() =>
+      fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
+    );
+    // One after the other, so that some of them come after the templates have been read. When to give up is told by
+    // `fetch`: a parser that reads each opening to the end takes twelve seconds for one template.
+    for (let n = 0; n < 10; n += 1) {
+      const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
+      expect(await response.text()).toBe('all is well');
+    }
+    await Promise.allSettled(asked);
+  },
+);
 
-/** What a process was given that is a secret by its name. */
+/** The variables of a process that are secrets by their name. */
 function secretsOfProcess(name: string): Record<string, string> {
   const text = fs.readFileSync(`/proc/${stack.processes()[name]?.pid}/environ`, 'utf8');
   const lines = text.split('\0').map((line) => line.split(/=(.*)/s));
   return Object.fromEntries(
-    lines.filter(([variable = '']) => /SECRET|TOKEN|_KEY$|TARGETS/.test(variable)).map(([variable, value]) => [variable, value]),
+    lines
+      .filter(([variable = '']) => /SECRET|TOKEN|_KEY$|TARGETS/.test(variable))
+      .map(([variable, value]) => [variable, value]),
   );
 }
 
@@ -416,10 +447,13 @@ async function askApp(domain: string, body: string): Promise<{ site: TenantSite;
     'app.js',
     `${body}; const server = require('http').createServer((_, response) => response.end('said ' + answer())).listen(3000);`,
   );
-  const said = await until(async () => (await fetch(site.url)).text().then((text) => text.startsWith('said ') && text.slice(5)), {
-    timeoutMs: 60_000,
-    what: 'the application',
-  });
+  const said = await until(
+    async () => (await fetch(site.url)).text().then((text) => text.startsWith('said ') && text.slice(5)),
+    {
+      timeoutMs: 60_000,
+      what: 'the application',
+    },
+  );
   return { site, said };
 }
 
@@ -466,5 +500,7 @@ inChaos('row 13: an organisation has no more sites than it may have', async () =
   const staff = new Tenant(stack, stack.demo.staff_key);
   await staff.call('PUT', `/v1/sites/quota/${stack.demo.org_id}`, { limit: 1 });
   const domain = 'one-too-many.example.com';
-  expect((await attacker.call('POST', '/v1/sites', { name: domain, primary_domain: domain })).code).toBe('quota_exceeded');
+  expect((await attacker.call('POST', '/v1/sites', { name: domain, primary_domain: domain })).code).toBe(
+    'quota_exceeded',
+  );
 });

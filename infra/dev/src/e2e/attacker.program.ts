@@ -1,5 +1,5 @@
-// One organisation that does its worst by what its API keys, its sites and its databases let it do, until it is told to stop.
-// It is a process of its own, so that its work is not the work of the program that measures the others.
+// One organisation that attacks as hard as its API keys, its sites and its databases allow, until it is told to stop.
+// It is a process of its own, so that its work does not slow down the program that measures the others.
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -11,19 +11,22 @@ const worstSetupSchema = z.object({
   gatewayPort: z.int(),
   /** Two keys of the same organisation. */
   keys: z.tuple([z.string(), z.string()]),
-  /** Sites whose pages are asked for, and the pages that each has, by what they do. */
+  /** Sites whose pages are requested. Each page's name says what it does. */
   siteUrls: z.array(z.string()),
   pages: z.record(z.string(), z.string()),
-  /** Databases whose sessions are taken: a site without sessions shows no page, so they are those of other sites. */
+  /**
+   * Databases whose sessions are taken. A site without a free session shows no page, so these are the databases of
+   * other sites.
+   */
   databaseUrls: z.array(z.string()),
-  /** The path of a workflow's events that does not end soon. */
+  /** The path of the events of a workflow that takes long. */
   events: z.string(),
 });
 const setupSchema = z.discriminatedUnion('kind', [worstSetupSchema, greedySetupSchema]);
 export type AttackerSetup = z.infer<typeof setupSchema>;
 type WorstSetup = z.infer<typeof worstSetupSchema>;
 
-/** What it was answered, and how often. */
+/** The answers it got, each with its number. */
 export type Tally = Record<string, number>;
 
 const bodiesAtOnce = 600;
@@ -39,7 +42,7 @@ const count = (attack: string, answer: string | number): void => {
   tally[name] = (tally[name] ?? 0) + 1;
 };
 
-/** Sends `head` and then nothing; resolves with the status and the code that it was answered when the connection is over. */
+/** Sends `head` and then nothing. When the connection is over, resolves with the status and the code of the answer. */
 function dangle(port: number, head: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect({ port, host: '127.0.0.1' }, () => socket.write(head));
@@ -58,7 +61,12 @@ function dangle(port: number, head: string): Promise<string> {
 
 async function repeat(attack: string, once: () => Promise<string | number>): Promise<never> {
   for (;;) {
-    count(attack, await once().catch((error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : 'failed')));
+    count(
+      attack,
+      await once().catch((error: unknown) =>
+        error instanceof Error && 'code' in error ? String(error.code) : 'failed',
+      ),
+    );
     await sleep(attack.startsWith('page') ? 0 : againMs);
   }
 }

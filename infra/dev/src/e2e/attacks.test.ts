@@ -16,8 +16,8 @@ import { startStack } from './one-stack';
 import { put, Tenant, type TenantSite } from './tenant';
 
 /**
- * What one customer can do to the running whole by its API keys, its site and its databases. docs/security.md says which of these succeeded at which version; to see it,
- * copy this folder over that version's.
+ * The attacks that one customer can make on the running whole with its API keys, its site and its databases.
+ * docs/security.md says which of these succeeded at which version; to see it, copy this folder over that version's.
  */
 jest.setTimeout(900_000);
 
@@ -37,7 +37,10 @@ afterAll(() => stack?.stop());
 
 test('an application reads no other organisation’s files, no secret of the installation and no environment of a process of ours', async () => {
   const site = await attacker.makeSite('spy.example.com');
-  const wanted = [path.join(fs.realpathSync(victimsSite.filesDir), 'wp-config.php'), path.join(stack.dataDir, 'master.key')];
+  const wanted = [
+    path.join(fs.realpathSync(victimsSite.filesDir), 'wp-config.php'),
+    path.join(stack.dataDir, 'master.key'),
+  ];
   const source = `const fs = require('fs');
     const read = (file) => { try { return String(fs.readFileSync(file)); } catch { return ''; } };
     const files = [...${JSON.stringify(wanted)}, '/proc/' + process.ppid + '/environ', ...fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name) && Number(name) !== process.pid).map((pid) => '/proc/' + pid + '/environ')];
@@ -51,7 +54,9 @@ test('an application reads no other organisation’s files, no secret of the ins
     { timeoutMs: 240_000, what: 'the application' },
   );
   const secret = /SECRET=|DATABASE_URL=postgres(?:ql)?:\/\/postgres:|the password of another organisation/;
-  const found = loot.flatMap((text) => text.split('\0').filter((line) => secret.test(line))).map((line) => line.split('=')[0]);
+  const found = loot
+    .flatMap((text) => text.split('\0').filter((line) => secret.test(line)))
+    .map((line) => line.split('=')[0]);
   expect({ found, masterKey: loot[1] }).toEqual({ found: [], masterKey: '' });
 });
 
@@ -64,7 +69,8 @@ const refusals = [
   'bodies 503 overloaded',
   'streams 429 too_many_streams',
 ];
-const missingOf = (tally: Record<string, number>): string[] => refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
+const missingOf = (tally: Record<string, number>): string[] =>
+  refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
 /** By then it goes on without: an older version never refuses. */
 const giveUpMs = 400_000;
 
@@ -87,7 +93,10 @@ test('while one organisation does its worst it is refused, and no call of anothe
     const quiet = isChaos ? await during(() => true) : {};
     await worst.start();
     const attacked = await during(async () => missingOf(await worst.tally()).length === 0);
-    expect({ failures: failuresOf(attacked), notRefused: missingOf(await worst.tally()) }).toEqual({ failures: [], notRefused: [] });
+    expect({ failures: failuresOf(attacked), notRefused: missingOf(await worst.tally()) }).toEqual({
+      failures: [],
+      notRefused: [],
+    });
     // A site that is made while every session is being asked for: row 8 of what once succeeded.
     const newcomer = await victim.makeSite('newcomer.example.org');
     put(newcomer, 'index.html', '<?sql select 7 ?>');

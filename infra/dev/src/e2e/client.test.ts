@@ -47,7 +47,11 @@ describe('for those who call it', () => {
   let receiver: Awaited<ReturnType<typeof startReceiver>>;
   const secrets: Record<string, string> = {};
   /** Null where no answer comes. */
-  const call = async (method: string, path: string, body?: unknown): Promise<{ status: number; json: unknown } | null> => {
+  const call = async (
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ status: number; json: unknown } | null> => {
     const headers = { authorization: `Bearer ${stack.demo.live_key}`, 'content-type': 'application/json' };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     const response = await fetch(new URL(path, stack.demo.base_url), { method, headers, ...sent }).catch(() => null);
@@ -57,7 +61,10 @@ describe('for those who call it', () => {
     receiver = await startReceiver();
     stack = await startStack({ environment: { DRYDOCK_DEMO: 'sites', DRYDOCK_WEBHOOK_ALLOW: receiver.authority } });
     for (const path of ['/takes', '/refuses']) {
-      const answer = await call('POST', '/v1/webhooks', { url: `http://${receiver.authority}${path}`, event_types: ['*'] });
+      const answer = await call('POST', '/v1/webhooks', {
+        url: `http://${receiver.authority}${path}`,
+        event_types: ['*'],
+      });
       secrets[path] = String(Object(answer?.json).secret);
     }
   }, 300_000);
@@ -67,7 +74,8 @@ describe('for those who call it', () => {
   });
 
   // oxlint-disable-next-line jest/expect-expect -- it has its own expectations
-  test('the examples of the README of @drydock/client run one after the other against the demo', () => runClientExamples(stack.demo));
+  test('the examples of the README of @drydock/client run one after the other against the demo', () =>
+    runClientExamples(stack.demo));
 
   itWith(
     'clients that openapi-typescript and @hey-api/openapi-ts generate compile, and ten calls of each are answered as their types say',
@@ -84,15 +92,25 @@ describe('for those who call it', () => {
     const env = { PATH: process.env['PATH'], HOME: stack.dataDir, DRYDOCK_URL: base_url, DRYDOCK_KEY: live_key };
     const drydock = async (...words: string[]): Promise<Record<string, unknown>> => {
       const program = path.join(repository, 'packages/cli/dist/drydock.js');
-      const { stdout } = await promisify(execFile)(process.execPath, [program, ...words, '-o', 'json'], { env, timeout: 140_000 });
+      const { stdout } = await promisify(execFile)(process.execPath, [program, ...words, '-o', 'json'], {
+        env,
+        timeout: 140_000,
+      });
       return JSON.parse(stdout) as Record<string, unknown>;
     };
     const siteId = sites[0]?.id ?? '';
-    const { backups } = (await drydock('backups', 'list', siteId)) as { backups: { id: string; restorable: boolean }[] };
+    const { backups } = (await drydock('backups', 'list', siteId)) as {
+      backups: { id: string; restorable: boolean }[];
+    };
     const backupId = backups.find(({ restorable }) => restorable)?.id ?? '';
-    expect(await drydock('sites', 'restore', siteId, '--backup', backupId, '--dry-run')).toMatchObject({ refusal: null });
+    expect(await drydock('sites', 'restore', siteId, '--backup', backupId, '--dry-run')).toMatchObject({
+      refusal: null,
+    });
     const done = await drydock('sites', 'restore', siteId, '--backup', backupId, '--yes', '--wait');
-    expect(done).toMatchObject({ answer: { site_id: siteId }, workflow: { kind: 'restore_backup', status: 'succeeded' } });
+    expect(done).toMatchObject({
+      answer: { site_id: siteId },
+      workflow: { kind: 'restore_backup', status: 'succeeded' },
+    });
     await expect(drydock('sites', 'get', backupId)).rejects.toMatchObject({ code: 4 });
   });
 
@@ -102,8 +120,12 @@ describe('for those who call it', () => {
       const ends = receiver.messages['/takes']?.filter(({ event }) => event.type === 'workflow.succeeded') ?? [];
       return ends.length >= 3 && ends;
     });
-    for (const { event, ...message } of told) expect(await verifyWebhook(secrets['/takes'] ?? '', message)).toEqual(event);
-    expect(await call('GET', '/v1/workflows?status=failed,needs_attention')).toMatchObject({ status: 200, json: { data: [] } });
+    for (const { event, ...message } of told)
+      expect(await verifyWebhook(secrets['/takes'] ?? '', message)).toEqual(event);
+    expect(await call('GET', '/v1/workflows?status=failed,needs_attention')).toMatchObject({
+      status: 200,
+      json: { data: [] },
+    });
   });
 
   test('kill -9 of any process on its way loses no event, and those of one resource come in their order', async () => {
@@ -112,7 +134,9 @@ describe('for those who call it', () => {
     /** Until it is answered: one whose answer was lost is an event as well. */
     const change = async (): Promise<void> => {
       changes += 1;
-      await until(async () => (await call('PATCH', resource, { metadata: { change: String(changes) } }))?.status === 200);
+      await until(
+        async () => (await call('PATCH', resource, { metadata: { change: String(changes) } }))?.status === 200,
+      );
     };
     const onTheWay = ['hosting', 'keys', 'keys-worker', 'gateway', 'postgres', 'redis'];
     const victims = onTheWay.filter((name) => Object.hasOwn(stack.processes(), name));

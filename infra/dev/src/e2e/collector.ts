@@ -5,16 +5,16 @@ import { readMetricNames, readSpans, type Span } from '../traces/otlp';
 export interface Collector {
   url: string;
   spans: Span[];
-  /** Names of the metrics that were sent, as Prometheus has them. */
+  /** Names of the metrics that were sent, as Prometheus writes them. */
   metrics: Set<string>;
-  /** Where something was sent to: `/v1/traces`, `/v1/metrics`. */
+  /** The paths to which something was sent: `/v1/traces`, `/v1/metrics`. */
   paths: Set<string>;
-  /** Everything that was sent, as it was sent. */
+  /** Everything that was sent, unchanged. */
   raw(): string;
   close(): void;
 }
 
-/** A collector that keeps what real processes export by OTLP/HTTP. */
+/** A collector that keeps what real processes export over OTLP/HTTP. */
 export async function startCollector(): Promise<Collector> {
   const spans: Span[] = [];
   const bodies: string[] = [];

@@ -11,7 +11,7 @@ export interface Answer {
   body: unknown;
 }
 
-/** A customer with a key: every answer is checked against the contract on its way. */
+/** A customer with a key. Every answer is checked against the contract. */
 export class Customer {
   readonly #baseUrl: string;
   readonly #token: string;
@@ -32,14 +32,19 @@ export class Customer {
       body: body === undefined ? null : JSON.stringify(body),
     });
     const text = await response.text();
-    const answer = { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) };
+    const answer = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: text === '' ? undefined : JSON.parse(text),
+    };
     const endpoint = endpointAt(method, path);
     if (endpoint === undefined) throw new Error(`no contract for ${method} ${path}`);
     assertContract(endpoint, { status: answer.status, header: (name) => answer.headers.get(name), body: answer.body });
     return answer;
   }
 
-  /** The same, again and again while it is refused for want of a process that is being restarted. */
+  /** Sends the same request again and again, while it is refused because a process is being restarted. */
   async insist(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return until(
       async () => {
@@ -50,7 +55,7 @@ export class Customer {
     );
   }
 
-  /** Begins a workflow and follows it to its end. Throws with the answer unless it was accepted. */
+  /** Starts a workflow and follows it to its end. Throws with the answer when it was not accepted. */
   async carryOut(method: string, path: string, body?: unknown): Promise<WorkflowView> {
     const answer = await this.insist(method, path, body);
     const location = answer.headers.get('location');
@@ -62,7 +67,7 @@ export class Customer {
     return siteSchema.parse((await this.insist('GET', `/v1/sites/${id}`)).body);
   }
 
-  /** The newest backup of that kind that has completed. */
+  /** The newest completed backup of that kind. */
   async takeBackup(siteId: string): Promise<string> {
     await this.insist('POST', `/v1/sites/${siteId}/backups`, {});
     const surface = await until(
@@ -77,7 +82,7 @@ export class Customer {
     return newest.id;
   }
 
-  /** Follows a workflow by its Location until it has ended. */
+  /** Follows a workflow by its Location until the workflow has ended. */
   follow(location: string): Promise<WorkflowView> {
     return until(
       async () => {

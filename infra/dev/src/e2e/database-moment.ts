@@ -8,7 +8,7 @@ interface TableContent {
   rows: string;
 }
 
-/** Everything that stands in a service's database at one moment, as a backup of it has it. */
+/** Everything in a service's database at one moment, as a backup of it holds it. */
 export interface Moment {
   tables: readonly TableContent[];
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
@@ -27,7 +27,7 @@ async function inTransaction<T>(url: string, mode: string, work: (client: pg.Cli
   }
 }
 
-/** Each table behind those that it refers to. */
+/** Each table comes after those that it refers to. */
 const tablesSql = `
   WITH RECURSIVE own AS (SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace),
   reach (oid, depth) AS (
@@ -39,12 +39,14 @@ const tablesSql = `
      WHERE attrelid = reach.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') AS columns
   FROM reach GROUP BY oid ORDER BY max(depth), 1`;
 
-/** Reads it as one snapshot, while the service works on. */
+/** Reads the database as one snapshot, while the service keeps working. */
 export const readMoment = (url: string): Promise<Moment> =>
   inTransaction(url, 'ISOLATION LEVEL REPEATABLE READ READ ONLY', async (client) => {
     const tables: TableContent[] = [];
     for (const table of (await client.query<{ name: string; columns: string }>(tablesSql)).rows) {
-      const { rows } = await client.query<{ rows: string }>(`SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${table.name} t`);
+      const { rows } = await client.query<{ rows: string }>(
+        `SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${table.name} t`,
+      );
       tables.push({ ...table, rows: rows[0]?.rows ?? '[]' });
     }
     if (tables.length === 0) throw new Error('the database has no tables');
@@ -58,10 +60,13 @@ export const readMoment = (url: string): Promise<Moment> =>
     return { tables, sequences };
   });
 
-/** Puts the database back to the moment. Its service must be frozen; it is disconnected. */
+/** Puts the database back to the moment. Its service must be frozen. Its connections are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    const others = 'FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()';
+    // The login ends its sessions; the role that it works as may not.
+    await client.query('SET LOCAL ROLE NONE');
+    const others =
+      'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';
     await client.query(`SELECT pg_terminate_backend(pid, 5000) ${others}`);
     await client.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, columns, rows } of tables) {

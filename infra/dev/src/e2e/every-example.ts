@@ -9,7 +9,7 @@ import { type Demo, demoSchema } from '../demo/demo-file';
 type Body = Record<string, unknown>;
 type Params = Readonly<Record<string, string>>;
 
-/** The part of the document that a reader copies an example from. */
+/** The part of the document from which a reader copies an example. */
 interface Operation {
   method: string;
   path: string;
@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** Members of a body that name something of the reader's own, in whose place an example has a placeholder. */
+/** Members of a body that name something of the reader's own. An example has a placeholder for them. */
 const ownMembers = [
   'backup_id',
   'copy_id',
@@ -31,12 +31,13 @@ const ownMembers = [
   'secret_access_key',
 ];
 
-/** Long enough for work on a machine that runs other suites beside it. */
+/** Long enough for work on a machine that runs other suites at the same time. */
 const patienceMs = 150_000;
-const isPassing = (status: number, text: string): boolean => status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
+const isPassing = (status: number, text: string): boolean =>
+  status === 503 || (status === 422 && text.includes('"operation_in_progress"'));
 
 export class Examples {
-  /** Operations that succeeded, and those that were answered as their description says. */
+  /** The operations that succeeded, and those that were answered as their description says. */
   readonly succeeded = new Set<string>();
   readonly refused = new Set<string>();
   private readonly demo: Demo;
@@ -52,7 +53,10 @@ export class Examples {
     const document = (await (await fetch(new URL('/openapi.json', demo.base_url))).json()) as {
       paths: Record<
         string,
-        Record<string, { operationId: string; description: string; requestBody?: { content: Record<string, { example: Body }> } }>
+        Record<
+          string,
+          { operationId: string; description: string; requestBody?: { content: Record<string, { example: Body }> } }
+        >
       >;
     };
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -68,9 +72,17 @@ export class Examples {
     return [...this.operations.keys()].sort();
   }
 
-  /** All of them, the domains beside each other. */
+  /** Sends all examples, those of different domains at the same time. */
   async sendAll(): Promise<void> {
-    const domains = [this.keys(), this.webhooks(), this.sites(), this.siteBackups(), this.application(), this.offsite(), this.vendor()];
+    const domains = [
+      this.keys(),
+      this.webhooks(),
+      this.sites(),
+      this.siteBackups(),
+      this.application(),
+      this.offsite(),
+      this.vendor(),
+    ];
     const ends = await Promise.allSettled([
       ...domains,
       this.deletedSites(),
@@ -83,8 +95,16 @@ export class Examples {
     if (failures.length > 0) throw new AggregateError(failures, failures.map(String).join('\n'));
   }
 
-  /** Sends the example as it stands, but for `own`; again while a neighbour or another piece of work holds it up. Long work is followed to its end. */
-  private async send(id: string, params: Params = {}, own: Body = {}, key: 'live_key' | 'staff_key' = 'live_key'): Promise<Body> {
+  /**
+   * Sends the example unchanged, except for `own`. Sends it again while another site or other work holds it up. Long
+   * work is followed to its end.
+   */
+  private async send(
+    id: string,
+    params: Params = {},
+    own: Body = {},
+    key: 'live_key' | 'staff_key' = 'live_key',
+  ): Promise<Body> {
     const operation = this.operations.get(id);
     const endpoint = endpoints.find((known) => known.id === id);
     assert.ok(operation !== undefined && endpoint !== undefined, `${id} is not in the document`);
@@ -93,7 +113,10 @@ export class Examples {
       [],
       `${id}: an example is sent as it stands`,
     );
-    const path = operation.path.replace(/\{(\w+)\}/g, (_whole, name: string) => params[name] ?? assert.fail(`${id} needs ${name}`));
+    const path = operation.path.replace(
+      /\{(\w+)\}/g,
+      (_whole, name: string) => params[name] ?? assert.fail(`${id} needs ${name}`),
+    );
     const body = operation.example === undefined ? undefined : { ...operation.example, ...own };
     const deadline = Date.now() + patienceMs;
     for (;;) {
@@ -102,13 +125,20 @@ export class Examples {
       const text = isStream ? await firstOf(response) : await response.text();
       const what = `${id} was answered ${response.status} ${text}`;
       const expected =
-        endpoint.inDemo === undefined ? undefined : `${problems[endpoint.inDemo.problem].status} \`${endpoint.inDemo.problem}\``;
+        endpoint.inDemo === undefined
+          ? undefined
+          : `${problems[endpoint.inDemo.problem].status} \`${endpoint.inDemo.problem}\``;
       if (expected === undefined && isPassing(response.status, text) && Date.now() < deadline) {
         await sleep(500);
         continue;
       }
       const answer = isStream || text === '' ? undefined : (JSON.parse(text) as Body);
-      if (!isStream) assertContract(endpoint, { status: response.status, header: (name) => response.headers.get(name), body: answer });
+      if (!isStream)
+        assertContract(endpoint, {
+          status: response.status,
+          header: (name) => response.headers.get(name),
+          body: answer,
+        });
       if (expected !== undefined) {
         assert.equal(`${response.status} \`${String(answer?.['code'])}\``, expected, what);
         assert.ok(operation.description.includes(expected), `the description of ${id} says so`);
@@ -122,10 +152,17 @@ export class Examples {
     }
   }
 
-  private fetch(path: string, key: 'live_key' | 'staff_key', { method = 'GET', body }: { method?: string; body?: Body | undefined } = {}) {
+  private fetch(
+    path: string,
+    key: 'live_key' | 'staff_key',
+    { method = 'GET', body }: { method?: string; body?: Body | undefined } = {},
+  ) {
     return fetch(this.demo.base_url + path, {
       method,
-      headers: { authorization: `Bearer ${this.demo[key]}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${this.demo[key]}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       body: body === undefined ? null : JSON.stringify(body),
     });
   }
@@ -199,7 +236,8 @@ export class Examples {
     await this.send('takeSiteBackup', { siteId });
     const backupId = String((await this.firstIn('listSiteBackups', { siteId }, 'backups'))['id']);
     for (const id of ['getSiteBackup', 'listSiteBackupSkipped']) await this.send(id, { siteId, backupId });
-    for (const id of ['preflightSiteBackupRestore', 'restoreSiteBackup']) await this.send(id, { siteId }, { backup_id: backupId });
+    for (const id of ['preflightSiteBackupRestore', 'restoreSiteBackup'])
+      await this.send(id, { siteId }, { backup_id: backupId });
     await this.workflows('Site', { siteId });
   }
 
@@ -213,7 +251,8 @@ export class Examples {
     await this.send('takeSiteOffsiteCopy', { siteId });
     const copyId = String((await this.firstIn('getSiteOffsite', { siteId }, 'copies'))['id']);
     await this.send('getSiteOffsiteCopy', { siteId, copyId });
-    for (const id of ['preflightSiteOffsiteRestore', 'restoreSiteOffsite']) await this.send(id, { siteId }, { copy_id: copyId });
+    for (const id of ['preflightSiteOffsiteRestore', 'restoreSiteOffsite'])
+      await this.send(id, { siteId }, { copy_id: copyId });
   }
 
   private async vendor(): Promise<void> {
@@ -237,7 +276,12 @@ export class Examples {
   private async servers(): Promise<void> {
     await this.send('listComputeServers');
     const serverId = await this.idOf('orderComputeServer');
-    for (const id of ['getComputeServer', 'updateComputeServer', 'preflightComputeServerRebuild', 'rebuildComputeServer'])
+    for (const id of [
+      'getComputeServer',
+      'updateComputeServer',
+      'preflightComputeServerRebuild',
+      'rebuildComputeServer',
+    ])
       await this.send(id, { serverId });
     for (const id of ['PowerOff', 'PowerOn', 'Reboot']) {
       await this.send(`preflightComputeServer${id}`, { serverId });
@@ -250,7 +294,12 @@ export class Examples {
     const serverId = this.demo.servers?.[0]?.id ?? '';
     await this.send('takeServerSnapshot', { serverId });
     const snapshotId = String((await this.firstIn('listServerSnapshots', { serverId }))['id']);
-    for (const id of ['getServerSnapshot', 'preflightComputeServerRollback', 'rollBackComputeServer', 'deleteServerSnapshot'])
+    for (const id of [
+      'getServerSnapshot',
+      'preflightComputeServerRollback',
+      'rollBackComputeServer',
+      'deleteServerSnapshot',
+    ])
       await this.send(id, { serverId, snapshotId });
     await this.workflows('Server', { serverId });
   }
@@ -258,12 +307,24 @@ export class Examples {
   private async boards(): Promise<void> {
     await this.send('listBoards');
     const boardId = await this.idOf('createBoard');
-    const [columnId, labelId] = [await this.idOf('createBoardColumn', { boardId }), await this.idOf('createBoardLabel', { boardId })];
+    const [columnId, labelId] = [
+      await this.idOf('createBoardColumn', { boardId }),
+      await this.idOf('createBoardLabel', { boardId }),
+    ];
     const cardId = await this.idOf('createCard', { boardId }, { column_id: columnId });
     const params = { boardId, columnId, labelId, cardId };
-    for (const id of ['getBoard', 'getBoardColumn', 'getBoardLabel', 'listCards', 'getCard', 'updateCard', 'archiveCard', 'restoreCard'])
+    for (const id of [
+      'getBoard',
+      'getBoardColumn',
+      'getBoardLabel',
+      'listCards',
+      'getCard',
+      'updateCard',
+      'archiveCard',
+      'restoreCard',
+    ])
       await this.send(id, params);
-    // A column with cards is not deleted, nor the last one that they could return to from the archive.
+    // A column that has cards cannot be deleted. Neither can the last column to which archived cards could return.
     await this.send('archiveCard', params);
     await this.send('createBoardColumn', { boardId });
     for (const id of ['deleteBoardLabel', 'deleteBoardColumn', 'deleteBoard']) await this.send(id, params);
@@ -283,7 +344,7 @@ export class Examples {
   }
 }
 
-/** The first piece of a stream, which is not waited to its end. */
+/** The first piece of a stream. Its end is not waited for. */
 async function firstOf(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const { value } = (await reader?.read()) ?? {};

@@ -1,5 +1,6 @@
 /**
- * All kinds of operations at once while every process of a whole stack is killed or frozen in turn. `npm run chaos` has five rounds, `npm run test:all` one.
+ * All kinds of operations at once while every process of a whole stack is killed or frozen in turn. `npm run chaos` has
+ * five rounds, `npm run test:all` one.
  *
  * @tier long
  * @processes
@@ -51,7 +52,10 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   });
   afterAll(() => stack?.stop());
 
-  /** Asked with one idempotency key until the answer is one that no further request changes; long work is followed to its end. */
+  /**
+   * Asked with one idempotency key until the answer is one that no further request changes; long work is followed to
+   * its end.
+   */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await until(
@@ -66,8 +70,13 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     return location.includes('/workflows/') ? customer.follow(location) : { status: 'answered', body: answer.body };
   }
 
-  const placeOf = (site: TenantSite): Place => ({ url: site.url, files_dir: site.filesDir, database_url: site.databaseUrl });
-  const pageOfSite = async (site: TenantSite): Promise<string> => (await fetch(new URL('version.html', site.url))).text();
+  const placeOf = (site: TenantSite): Place => ({
+    url: site.url,
+    files_dir: site.filesDir,
+    database_url: site.databaseUrl,
+  });
+  const pageOfSite = async (site: TenantSite): Promise<string> =>
+    (await fetch(new URL('version.html', site.url))).text();
 
   /** A site whose backup has the old version, and which now has the new one. */
   async function makeChangedSite(domain: string): Promise<{ site: TenantSite; backupId: string }> {
@@ -89,7 +98,10 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   }
 
   const versionOf = async (database: TenantDatabase): Promise<unknown> => {
-    const rows = await until(() => database.query('SELECT v FROM version'), { timeoutMs: 60_000, what: 'an answer of the database' });
+    const rows = await until(() => database.query('SELECT v FROM version'), {
+      timeoutMs: 60_000,
+      what: 'an answer of the database',
+    });
     return rows.map(({ v }) => v);
   };
 
@@ -106,18 +118,26 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     const domain = `deleted-${round}.example.com`;
     const deleted = await until(
       async () => {
-        const { data } = pageOf(deletedSiteSchema).parse((await customer.insist('GET', `/v1/sites/deleted?text=${domain}`)).body);
+        const { data } = pageOf(deletedSiteSchema).parse(
+          (await customer.insist('GET', `/v1/sites/deleted?text=${domain}`)).body,
+        );
         return data.find(({ primary_domain: found }) => found === domain);
       },
       { timeoutMs: 120_000, what: 'the deleted site' },
     );
     const board = demo.boards?.[0];
     const card = cardSchema.parse(
-      (await customer.insist('POST', `/v1/agency/boards/${board?.id}/cards`, { column_id: board?.column_ids[0], title: `Round ${round}` }))
-        .body,
+      (
+        await customer.insist('POST', `/v1/agency/boards/${board?.id}/cards`, {
+          column_id: board?.column_ids[0],
+          title: `Round ${round}`,
+        })
+      ).body,
     );
     await carryOut('POST', `/v1/agency/boards/${board?.id}/cards/${card.id}/archive`, {});
-    const { copies } = siteOffsiteSchema.parse((await customer.insist('GET', `/v1/sites/${demo.offsite_site_id}/offsite`)).body);
+    const { copies } = siteOffsiteSchema.parse(
+      (await customer.insist('GET', `/v1/sites/${demo.offsite_site_id}/offsite`)).body,
+    );
     const vendor = `/v1/sites/${demo.vendor_site_id}/vendor-snapshots`;
     const { web } = vendorSnapshotSurfaceSchema.parse((await customer.insist('GET', vendor)).body);
     return {
@@ -146,7 +166,11 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
       rollback: carryOut('POST', `/v1/compute/servers/${server?.id}/snapshots/${server?.snapshot_ids[0]}`),
       card: carryOut('POST', `${world.card}/restore`),
       upgrade: carryOut('POST', `/v1/databases/${upgraded.database.id}/upgrade`, { engine_version: '17' }),
-      database: carryOut('POST', `/v1/databases/${restoredDatabase.database.id}/backups/${restoredDatabase.backupId}/restore`, {}),
+      database: carryOut(
+        'POST',
+        `/v1/databases/${restoredDatabase.database.id}/backups/${restoredDatabase.backupId}/restore`,
+        {},
+      ),
       backup: carryOut('POST', `/v1/sites/${kept.id}/backups`, {}),
     };
   }
@@ -166,7 +190,10 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
       }
       if (way !== 'freeze') {
         process.kill(pid, 'SIGKILL');
-        await until(() => ![undefined, pid].includes(stack.processes()[name]?.pid), { timeoutMs: 120_000, what: `the restart of ${name}` });
+        await until(() => ![undefined, pid].includes(stack.processes()[name]?.pid), {
+          timeoutMs: 120_000,
+          what: `the restart of ${name}`,
+        });
       }
       await sleep(random.below(1_000));
     }
@@ -182,13 +209,20 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
       const world = await prepare(round);
       const work = begin(round, world);
       const told = await disturbAll(random);
-      const ends = await Promise.all(Object.entries(work).map(async ([name, end]) => [name, await outcomeOf(end)] as const));
-      expect({ told, ...Object.fromEntries(ends) }).toEqual({ told, ...Object.fromEntries(ends.map(([name]) => [name, 'done'])) });
+      const ends = await Promise.all(
+        Object.entries(work).map(async ([name, end]) => [name, await outcomeOf(end)] as const),
+      );
+      expect({ told, ...Object.fromEntries(ends) }).toEqual({
+        told,
+        ...Object.fromEntries(ends.map(([name]) => [name, 'done'])),
+      });
       expect(await pageOfSite(world.restored.site)).toBe('old/old');
       expect((await customer.site(world.deleted.site_id)).status).toBe('active');
       expect(await versionOf(world.upgraded.database)).toEqual(['new']);
       expect(await versionOf(world.restoredDatabase.database)).toEqual(['old']);
-      const upgraded = managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${world.upgraded.database.id}`)).body);
+      const upgraded = managedDatabaseSchema.parse(
+        (await customer.insist('GET', `/v1/databases/${world.upgraded.database.id}`)).body,
+      );
       expect(upgraded).toMatchObject({ status: 'available', engine_version: '17' });
       expect(cardSchema.parse((await customer.insist('GET', world.card)).body)).toMatchObject({ archived_at: null });
       const keys = pageOf(apiKeySchema).parse((await customer.insist('GET', '/v1/api-keys?limit=100')).body).data;

@@ -13,11 +13,16 @@ import { until } from '@drydock/testing/wait';
 import { repoRoot } from '../dev-config';
 import { type Block, complaintsOf, hiddenCommands, isParsable, listBlocks, listPages, runBlock } from './readme-blocks';
 
-/** What a new user does, as the README says it: by npm, in a folder of the clone, with nothing set up before. */
+/**
+ * The first hour of a new user, as the README tells it: by npm, in a folder of the clone, with nothing set up before.
+ */
 jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
-/** Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by side. */
+/**
+ * Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by
+ * side.
+ */
 const groupOf = ({ page }: Block): string => {
   if (/^README|hosting|command/.test(page)) return 'sites';
   return page.startsWith('docs/guides/') ? 'guides' : page;
@@ -35,7 +40,13 @@ beforeAll(() => {
   }
   const { PATH, HOME, LANG } = process.env;
   const dataDir = path.join(folder, '.data');
-  const forTests = { DRYDOCK_PORT: '0', DRYDOCK_DATA_DIR: dataDir, DRYDOCK_EPHEMERAL: '1', DRYDOCK_RATE_LIMIT_SCALE: '1000', CI: '1' };
+  const forTests = {
+    DRYDOCK_PORT: '0',
+    DRYDOCK_DATA_DIR: dataDir,
+    DRYDOCK_EPHEMERAL: '1',
+    DRYDOCK_RATE_LIMIT_SCALE: '1000',
+    CI: '1',
+  };
   environment = { PATH, HOME, LANG, ...forTests };
 });
 afterAll(async () => {
@@ -64,13 +75,19 @@ async function runNpm(args: readonly string[], readyText: string): Promise<Npm> 
   const ended = new Promise((resolve) => child.once('close', resolve));
   const npm: Npm = { process: child, output: () => output, ended };
   started.push(npm);
-  await until(() => output.includes(readyText) || child.exitCode !== null, { timeoutMs: 400_000, what: `npm ${args.join(' ')}` });
+  await until(() => output.includes(readyText) || child.exitCode !== null, {
+    timeoutMs: 400_000,
+    what: `npm ${args.join(' ')}`,
+  });
   if (!output.includes(readyText)) throw new Error(output);
   return npm;
 }
 
 function provenProcesses(): ProcessProof[] {
-  const table = JSON.parse(fs.readFileSync(path.join(folder, '.data/processes.json'), 'utf8')) as Record<string, { pid: number }>;
+  const table = JSON.parse(fs.readFileSync(path.join(folder, '.data/processes.json'), 'utf8')) as Record<
+    string,
+    { pid: number }
+  >;
   return Object.values(table).flatMap(({ pid }) => proveProcess(pid) ?? []);
 }
 

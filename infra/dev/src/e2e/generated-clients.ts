@@ -7,7 +7,7 @@ import { inRepo } from '../dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** False where `.ci/fetch-openapi-tools` has not run. */
+/** False when `.ci/fetch-openapi-tools` has not run. */
 export const hasGenerators = fs.existsSync(path.join(tools, 'complete'));
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 const contract = inRepo('docs/openapi.json');
@@ -17,7 +17,7 @@ const baseUrl = process.env.DRYDOCK_URL ?? '';
 const key = process.env.DRYDOCK_KEY ?? '';
 `;
 
-/** What each generator is called with, and a program that makes ten calls with the types that it wrote. */
+/** The call of each generator, and a program that makes ten calls with the types that it wrote. */
 export const generators = {
   'openapi-typescript': {
     generate: (folder: string) => [bin('openapi-typescript'), contract, '-o', path.join(folder, 'contract.ts')],
@@ -82,8 +82,14 @@ void main();
   },
 } as const;
 
-/** Generates a client, compiles it with a program that uses it, and runs that against `env.DRYDOCK_URL`. Resolves with the statuses that it was answered. */
-export async function callGenerated(generator: keyof typeof generators, env: Record<string, string | undefined>): Promise<string> {
+/**
+ * Generates a client, compiles it with a program that uses it, and runs that program against `env.DRYDOCK_URL`.
+ * Resolves with the statuses of its answers.
+ */
+export async function callGenerated(
+  generator: keyof typeof generators,
+  env: Record<string, string | undefined>,
+): Promise<string> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-generated-'));
   try {
     fs.symlinkSync(path.join(tools, 'node_modules'), path.join(folder, 'node_modules'));
@@ -91,14 +97,15 @@ export async function callGenerated(generator: keyof typeof generators, env: Rec
     const [file = '', ...words] = generate(folder);
     await run(file, words, { cwd: folder });
     fs.writeFileSync(path.join(folder, 'program.ts'), program);
-    const options = '--strict --module node16 --target es2022 --lib es2022,dom,dom.iterable --skipLibCheck --types node --outDir out'.split(
-      ' ',
-    );
+    const options =
+      '--strict --module node16 --target es2022 --lib es2022,dom,dom.iterable --skipLibCheck --types node --outDir out'.split(
+        ' ',
+      );
     await run(bin('tsc'), [...options, '--typeRoots', inRepo('node_modules/@types'), 'program.ts'], { cwd: folder });
     const { stdout } = await run(process.execPath, [path.join(folder, 'out/program.js')], { cwd: folder, env });
     return stdout.trim();
   } catch (error) {
-    // What a compiler has to say stands in its output.
+    // The errors of a compiler are in its output.
     throw new Error(`${generator}: ${Reflect.get(Object(error), 'stdout') ?? ''}`, { cause: error });
   } finally {
     fs.rmSync(folder, { recursive: true });

@@ -1,4 +1,5 @@
-// What one organisation does to the things that tenants share: ports, places, lock tables, transaction ids, memory, and the loop that carries its pages.
+// Attacks of one organisation on the things that tenants share: ports, places, lock tables, transaction ids, memory,
+// and the loop that carries its pages.
 import net from 'node:net';
 import tls from 'node:tls';
 import { writeStartup } from '@drydock/agent/host/startup-packet';
@@ -13,18 +14,21 @@ export const greedySetupSchema = z.object({
   databaseUrls: z.array(z.string()),
   /** A managed database of its own. */
   ownDatabaseUrl: z.string(),
-  /** Somebody else's managed database: its address is anybody's to call. */
+  /** The managed database of another organisation: anybody may connect to its address. */
   othersAddress: z.object({ host: z.string(), port: z.int() }),
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/** Another address than that of the ones who are measured: places are shared by address too. */
+/** Another address than the one of those that are measured, because places are also shared by address. */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;
 const holdMs = 20_000;
 
-/** Takes every port that it can, fills the database's places without logging in, and answers without end in chunks of one byte. */
+/**
+ * Takes every port that it can, fills the database's places without logging in, and answers without end in chunks of
+ * one byte.
+ */
 export const slowApp = `const net = require('net'), http = require('http');
   const own = [];
   for (let port = 20000; port < 32768; port += 1) own.push(net.createServer().on('error', () => undefined).listen(port));
@@ -40,7 +44,7 @@ export const slowApp = `const net = require('net'), http = require('http');
     answer.on('close', () => clearInterval(dripping));
   }).listen(3000);`;
 
-/** Resolves when the connection is over, at the latest after {@link holdMs}. */
+/** Resolves when the connection is over, or after {@link holdMs}. */
 function hold(socket: net.Socket): Promise<string> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => socket.destroy(), holdMs);
@@ -52,7 +56,9 @@ function hold(socket: net.Socket): Promise<string> {
   });
 }
 
-/** Runs the statements one after the other in one session; resolves with the code of the error that ended it, or `done`. */
+/**
+ * Runs the statements one after the other in one session. Resolves with the code of the error that ended it, or `done`.
+ */
 async function inSession(connectionString: string, statements: readonly string[], isSecure = false): Promise<string> {
   const client = new pg.Client({ connectionString, ssl: isSecure && { rejectUnauthorized: false } });
   client.on('error', () => undefined);
@@ -69,8 +75,10 @@ async function inSession(connectionString: string, statements: readonly string[]
 
 const spendIds = `DO $$ BEGIN FOR i IN 1..200000 LOOP BEGIN PERFORM pg_current_xact_id(); EXCEPTION WHEN OTHERS THEN NULL; END; COMMIT; END LOOP; END $$`;
 
-/** Each begins its attack `times` times; every one is begun again when it is over. */
-export const greedyAttacks: Readonly<Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>> = {
+/** Each attack is started `times` times at once. Whenever one ends, it is started again. */
+export const greedyAttacks: Readonly<
+  Record<string, { times: number; once(setup: GreedySetup, n: number): Promise<string> }>
+> = {
   'visitors of a slow application': {
     times: visitors,
     once: async ({ appUrls }, n) => {
@@ -83,7 +91,10 @@ export const greedyAttacks: Readonly<Record<string, { times: number; once(setup:
   'locks without end': {
     times: 6,
     once: ({ databaseUrls }) =>
-      inSession(databaseUrls[0] ?? '', ['SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 400000) n', 'SELECT pg_sleep(5)']),
+      inSession(databaseUrls[0] ?? '', [
+        'SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 400000) n',
+        'SELECT pg_sleep(5)',
+      ]),
   },
   'transaction ids without end': { times: 2, once: ({ databaseUrls }) => inSession(databaseUrls[1] ?? '', [spendIds]) },
   'a listener that is stuck': {
@@ -149,7 +160,10 @@ export const greedyAttacks: Readonly<Record<string, { times: number; once(setup:
       return closed;
     },
   },
-  'silent connections': { times: 500, once: ({ othersAddress }) => hold(net.connect({ ...othersAddress, localAddress: from })) },
+  'silent connections': {
+    times: 500,
+    once: ({ othersAddress }) => hold(net.connect({ ...othersAddress, localAddress: from })),
+  },
   'memory of a session': {
     times: 2,
     once: ({ ownDatabaseUrl }) => inSession(ownDatabaseUrl, ["SELECT length(repeat('x', 1000000000))"], true),

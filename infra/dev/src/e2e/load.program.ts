@@ -1,7 +1,7 @@
 // Clients of one organisation in a process of their own, so that no other work makes them slow. Each keeps one
-// connection, asks again a while after each answer, and comes back when it was told to. The process begins at
-// `LoadSetup` and says `connected` when each client has had an answer. `measure` begins the count anew, and at `end`
-// each client waits for its last answer.
+// connection. It waits a while after each answer before it asks again, and comes back when it was told to. The process
+// starts with `LoadSetup`, and says `connected` when each client has had an answer. `measure` starts the count again.
+// At `end` each client waits for its last answer.
 import { randomUUID } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import net from 'node:net';
@@ -10,31 +10,33 @@ import { Client, errors } from 'undici';
 import { z } from 'zod';
 
 const setupSchema = z.object({
-  /** Gateways. A new connection goes to one that is ready, as a balancer of connections has it. */
+  /** Gateways. A new connection goes to a gateway that is ready, as a load balancer does it. */
   urls: z.array(z.string()).min(1),
   token: z.string(),
   clients: z.int(),
-  /** Asked for in turn; a body makes it a write, with an Idempotency-Key that it keeps until it is carried out. */
+  /**
+   * The calls are made in turn. A call with a body is a write. It keeps its Idempotency-Key until it is carried out.
+   */
   calls: z.array(z.object({ path: z.string(), body: z.record(z.string(), z.unknown()).optional() })).min(1),
   pauseMs: z.int(),
 });
 export type LoadSetup = z.infer<typeof setupSchema>;
 
-/** What they were answered. */
+/** The answers they got. */
 export interface LoadTally {
-  /** Milliseconds of each request that was carried out. */
+  /** Milliseconds that each request took that was carried out. */
   admittedMs: number[];
-  /** Writes that were carried out, since the start. */
+  /** Writes that were carried out since the start. */
   written: number;
   /** Refusals with Retry-After, by status and code. */
   shed: Record<string, number>;
-  /** Everything else since the start: errors of sockets, and refusals that do not say when to come back. */
+  /** Everything else since the start: errors of sockets, and refusals without Retry-After. */
   wrong: Record<string, number>;
   /** Connections since the start. */
   connections: number;
 }
 
-/** Clients of one address: the gateway shares connections by address. */
+/** How many clients have the same address: the gateway shares connections by address. */
 const clientsOfAnAddress = 200;
 const readyEveryMs = 250;
 const ending = new AbortController();
@@ -48,7 +50,7 @@ const count = (counts: Record<string, number>, what: string): void => {
 
 const pause = (ms: number): Promise<unknown> => sleep(ms, undefined, { signal: ending.signal }).catch(() => undefined);
 
-/** For as long as the process lives: the last answers are waited for after `end`. */
+/** Runs for as long as the process lives, because the last answers are waited for after `end`. */
 async function watchReadiness(url: string): Promise<never> {
   for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined);
@@ -60,8 +62,8 @@ async function watchReadiness(url: string): Promise<never> {
 }
 
 /**
- * Connections that are being made at a time, and how long one may be open before this process, busy with the others,
- * looks at it. The gateway gives a connection 5 s for its first request.
+ * The most connections that are being opened at a time. It also bounds how long one may be open before this process,
+ * which is busy with the others, looks at it. The gateway gives a connection 5 s for its first request.
  */
 const connectingMax = 64;
 const silentMsMax = 2_000;
@@ -80,7 +82,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A connection to a gateway that is ready, and to another where it is refused. */
+/** Connects to a gateway that is ready, and to another one when the first refuses. */
 async function connect(urls: readonly string[], localAddress: string): Promise<net.Socket> {
   for (let refused = 0; ; ) {
     while (ready.size === 0) await sleep(readyEveryMs);
@@ -102,18 +104,22 @@ async function connect(urls: readonly string[], localAddress: string): Promise<n
 
 type Call = LoadSetup['calls'][number];
 
-/** Milliseconds until the client asks again; the same once more, unless `isOver`. */
+/** Milliseconds until the client asks again. It repeats the same call, unless `isOver`. */
 interface Asked {
   again: number;
   isOver: boolean;
 }
 
-/** Runs until the end. `onAnswer` is told of each answer. */
-async function runClient({ urls, token, calls, pauseMs }: LoadSetup, number: number, onAnswer: () => void): Promise<void> {
+/** Runs until the end. Calls `onAnswer` for each answer. */
+async function runClient(
+  { urls, token, calls, pauseMs }: LoadSetup,
+  number: number,
+  onAnswer: () => void,
+): Promise<void> {
   const address = Math.floor(number / clientsOfAnAddress) + 2;
   const client = new Client(urls[0] ?? '', {
     headersTimeout: 120_000,
-    // How long a connection lives is for the gateway to say.
+    // The gateway decides how long a connection lives.
     keepAliveTimeout: 600_000,
     keepAliveTimeoutThreshold: 0,
     connect: (_options, callback) => {
@@ -161,7 +167,8 @@ async function runClient({ urls, token, calls, pauseMs }: LoadSetup, number: num
     }
   };
   await pause(Math.random() * pauseMs);
-  for (let turns = number; !ending.signal.aborted; turns += 1) await insist(calls[turns % calls.length] ?? { path: '' });
+  for (let turns = number; !ending.signal.aborted; turns += 1)
+    await insist(calls[turns % calls.length] ?? { path: '' });
   await client.close();
 }
 

@@ -50,14 +50,17 @@ type Tallies = Record<string, LoadTally>;
 
 interface Load {
   measure(): void;
-  /** What each organisation was answered since `measure`. */
+  /** The answers that each organisation got since `measure`. */
   end(): Promise<Tallies>;
 }
 
 /** The clients of each organisation, by its token. Resolves when each of them has a connection and an answer. */
 async function startLoad(urls: string[], tokens: Organisations): Promise<Load> {
   const children = Object.entries(tokens).map(([name, token]) => {
-    const child: ChildProcess = fork(inRepo('infra/dev/dist/e2e/load.program.js'), { stdio: 'inherit', serialization: 'advanced' });
+    const child: ChildProcess = fork(inRepo('infra/dev/dist/e2e/load.program.js'), {
+      stdio: 'inherit',
+      serialization: 'advanced',
+    });
     const setup: LoadSetup = { urls, token, clients: clients[name as keyof typeof clients], calls, pauseMs };
     child.send(setup);
     return { name, child };
@@ -76,7 +79,10 @@ async function startLoad(urls: string[], tokens: Organisations): Promise<Load> {
     measure: () => {
       for (const { child } of children) child.send('measure');
     },
-    end: async () => Object.fromEntries(await Promise.all(children.map(async ({ name, child }) => [name, await endOne(child)] as const))),
+    end: async () =>
+      Object.fromEntries(
+        await Promise.all(children.map(async ({ name, child }) => [name, await endOne(child)] as const)),
+      ),
   };
 }
 
@@ -89,14 +95,18 @@ function report(title: string, tallies: Tallies): void {
     const [half, most] = [percentile(admittedMs, 0.5), percentile(admittedMs, 0.99)].map(Math.round);
     return `  ${name}: ${admittedMs.length} admitted, p50 ${half} ms, p99 ${most} ms, ${JSON.stringify(counts)}`;
   });
-  process.stderr.write(`${title} (${os.cpus().length} cores, load ${os.loadavg()[0]?.toFixed(1)})\n${lines.join('\n')}\n`);
+  process.stderr.write(
+    `${title} (${os.cpus().length} cores, load ${os.loadavg()[0]?.toFixed(1)})\n${lines.join('\n')}\n`,
+  );
 }
 
 let stack: TestStack;
 let tokens: Required<Organisations>;
 
 beforeAll(async () => {
-  const filesMax = Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).replace('unlimited', 'Infinity'));
+  const filesMax = Number(
+    execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).replace('unlimited', 'Infinity'),
+  );
   // Node raises the soft limit to the hard one by itself. The gateway has connections to services and Redis as well.
   if (filesMax < connections + 2_000)
     throw new Error(`A process may have ${filesMax} files open (ulimit -Hn); this takes ${connections + 2_000}`);
@@ -110,7 +120,9 @@ async function mintedKeys(): Promise<number> {
   const client = new pg.Client({ connectionString: stack.variable('keys', 'DATABASE_URL') });
   await client.connect();
   try {
-    const { rows } = await client.query<{ minted: string }>("SELECT count(*) AS minted FROM api_keys WHERE name = 'under load'");
+    const { rows } = await client.query<{ minted: string }>(
+      "SELECT count(*) AS minted FROM api_keys WHERE name = 'under load'",
+    );
     return Number(rows[0]?.minted);
   } finally {
     await client.end();
@@ -177,7 +189,9 @@ describe('ten thousand connections while every process restarts in turn', () => 
     const twoOf = async (name: string, change: Record<string, string>): Promise<Rolled[]> => {
       const environment = { ...stack.environment(name), ...change };
       const program = `services/${name}/dist/server.js`;
-      const rolled = [await findFreePort(), await findFreePort()].map((port) => new Rolled(program, port, () => environment));
+      const rolled = [await findFreePort(), await findFreePort()].map(
+        (port) => new Rolled(program, port, () => environment),
+      );
       await Promise.all(rolled.map((each) => each.start()));
       return rolled;
     };
@@ -215,7 +229,8 @@ describe('ten thousand connections while every process restarts in turn', () => 
       await each.start();
       await until(() => isReady(each.url), { timeoutMs: 120_000, what: 'the new process to be ready' });
     }
-    for (const name of Object.keys(stack.processes()).filter((each) => /-(?:worker|host)$/.test(each))) await restartInStack(name);
+    for (const name of Object.keys(stack.processes()).filter((each) => /-(?:worker|host)$/.test(each)))
+      await restartInStack(name);
     const tallies = await load.end();
     report('while all restart', tallies);
     expect(reasonsOf(tallies, 'wrong')).toEqual([]);

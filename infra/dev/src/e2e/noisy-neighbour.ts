@@ -8,14 +8,14 @@ import type { AttackerSetup, Tally } from './attacker.program';
 import { slowApp } from './greedy-attacks';
 import { put, sql, type Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
-/** The compiled one, from src/ and dist/ alike. */
+/** The compiled program, both from src/ and from dist/. */
 const program = path.resolve(__dirname, '../../dist/e2e/attacker.program.js');
 
 const hugeBytes = 600_000_000;
-/** As large as a page that is rendered may be. */
+/** The largest size that a rendered page may have. */
 const templateBytes = 720_000;
 
-/** Called while a statement is planned, `lift` takes every limit of time off that statement. */
+/** When `lift` is called while a statement is planned, it removes every time limit of that statement. */
 const hostileSql = `
   create function lift() returns text immutable language plpgsql as $$ begin return set_config('statement_timeout', '0', false); end $$;
   create function shout() returns text language plpgsql as
@@ -32,30 +32,37 @@ const pages = {
   quadratic: { path: 'quadratic.html', text: '<?sql '.repeat(templateBytes / 6) },
 };
 
-/** The organisation that does its worst, made ready: sites whose pages and databases are hostile, and backups of half of them. */
+/** The attacking organisation, prepared: sites whose pages and databases are hostile, and backups of half of them. */
 export interface Attacker {
-  /** Asks for restores whose checks sleep for an hour, and begins all the rest. */
+  /** Requests restores whose checks sleep for an hour, and starts everything else. */
   start(): Promise<void>;
-  /** What it was answered so far, and how often: `bodies 503 overloaded` 812 times. */
+  /** The answers so far, each with its number: `bodies 503 overloaded` 812 times. */
   tally(): Promise<Tally>;
   restores: string[];
   stop(): Promise<void>;
 }
 
-/** `sitesOfAnAttack`: so many sites show hostile pages, and so many others are restored and have their sessions taken. */
+/** `sitesOfAnAttack` sites show hostile pages. As many others are restored, and have their sessions taken. */
 export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfAnAttack: number): Promise<Attacker> {
-  const sites = await Promise.all(Array.from({ length: 2 * sitesOfAnAttack }, (_, n) => tenant.makeSite(`worst-${n}.example.com`)));
+  const sites = await Promise.all(
+    Array.from({ length: 2 * sitesOfAnAttack }, (_, n) => tenant.makeSite(`worst-${n}.example.com`)),
+  );
   await Promise.all(sites.map(makeHostile));
   const [shown, restored] = [sites.slice(0, sitesOfAnAttack), sites.slice(sitesOfAnAttack)];
   const backups = await Promise.all(restored.map(async ({ id }) => (await tenant.takeBackup(id)).id));
-  const keys: [string, string] = [await tenant.mintKey(['sites.view', 'sites.create']), await tenant.mintKey(['sites.create'])];
+  const keys: [string, string] = [
+    await tenant.mintKey(['sites.view', 'sites.create']),
+    await tenant.mintKey(['sites.create']),
+  ];
   const { begin, tally, stop } = attackerProcess();
   const restores: string[] = [];
   return {
     restores,
     start: async () => {
       for (const [n, site] of restored.entries()) {
-        const { location } = await tenant.must('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backups[n] });
+        const { location } = await tenant.must('POST', `/v1/sites/${site.id}/backups/restore`, {
+          backup_id: backups[n],
+        });
         restores.push(location);
       }
       begin({
@@ -73,7 +80,10 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
   };
 }
 
-/** The organisation that takes what all share. Its managed database and its sites, one of them with an application, are made ready; `others` is the managed database that it calls. */
+/**
+ * The organisation that takes what all organisations share. Its managed database and its sites, one of them with an
+ * application, are prepared. `others` is the managed database of another organisation, which it calls.
+ */
 export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
   const names = ['slow', 'locks', 'ids', 'gone'];
   const [slow, ...sites] = await Promise.all(names.map((name) => tenant.makeSite(`taker-${name}.example.com`)));
@@ -95,7 +105,7 @@ export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Prom
   };
 }
 
-/** A process of its own, so that its work is not the work of the program that measures the others. */
+/** A process of its own, so that its work does not slow down the program that measures the others. */
 function attackerProcess(): { begin(setup: AttackerSetup): void } & Pick<Attacker, 'tally' | 'stop'> {
   let child: ChildProcess | undefined;
   return {
@@ -127,7 +137,7 @@ async function makeHostile(site: TenantSite): Promise<void> {
 /** Times of one kind of call. */
 export interface Samples {
   ms: number[];
-  /** What was answered otherwise than it should have been. */
+  /** Answers that differ from the expected one. */
   failures: string[];
 }
 export type Measured = Record<string, Samples>;
@@ -137,14 +147,22 @@ export const percentile = (ms: readonly number[], share: number): number => {
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 };
 
-/** The organisation whose calls must go on: two pages, its keys, its sites, and backups while `backupSites` last (five a day for each). */
+/**
+ * The organisation whose calls must keep working: two pages, its keys, its sites, and backups while there are
+ * `backupSites` (each may take five a day).
+ */
 export class Neighbour {
   private readonly tenant: Tenant;
   private readonly site: TenantSite;
   private readonly backupSites: TenantSite[];
   private readonly calls: Readonly<Record<string, () => Promise<{ ms: number; problem: string }>>>;
 
-  private constructor(tenant: Tenant, site: TenantSite, backupSites: TenantSite[], database: TenantDatabase | undefined) {
+  private constructor(
+    tenant: Tenant,
+    site: TenantSite,
+    backupSites: TenantSite[],
+    database: TenantDatabase | undefined,
+  ) {
     this.tenant = tenant;
     this.site = site;
     this.backupSites = backupSites;
@@ -156,11 +174,13 @@ export class Neighbour {
       'view a file': () => this.view('', 'open as usual'),
       'view a page with a query': () => this.view('stock.html', '5050 in stock'),
       "log in to the site's database": () => logIn(() => sql(site.databaseUrl, 'SELECT 1')),
-      ...(database === undefined ? {} : { 'log in to a managed database': () => logIn(() => database.query('SELECT 1')) }),
+      ...(database === undefined
+        ? {}
+        : { 'log in to a managed database': () => logIn(() => database.query('SELECT 1')) }),
     };
   }
 
-  /** With a `database` that is managed it also logs in there. */
+  /** When it has a managed `database`, it also logs in there. */
   static async prepare(tenant: Tenant, backupSiteCount: number, database?: TenantDatabase): Promise<Neighbour> {
     const names = ['shop', ...Array.from({ length: backupSiteCount }, (_, n) => `quiet-${n}`)];
     const [site, ...backupSites] = await Promise.all(names.map((name) => tenant.makeSite(`${name}.example.org`)));
@@ -170,7 +190,10 @@ export class Neighbour {
     return new Neighbour(tenant, site, backupSites, database);
   }
 
-  /** Makes every call again and again until `isEnough` says so after a round, and beside them backups one after the other. */
+  /**
+   * Makes every call again and again, until `isEnough` returns true after a round. At the same time it takes backups,
+   * one after the other.
+   */
   async measure(isEnough: (rounds: number) => boolean | Promise<boolean>, backupCount: number): Promise<Measured> {
     const measured: Measured = {};
     let isOver = false;
@@ -185,7 +208,12 @@ export class Neighbour {
     return measured;
   }
 
-  private async ask(method: string, route: string, expected: number, body?: unknown): Promise<{ ms: number; problem: string }> {
+  private async ask(
+    method: string,
+    route: string,
+    expected: number,
+    body?: unknown,
+  ): Promise<{ ms: number; problem: string }> {
     const { status, text, ms } = await this.tenant.call(method, route, body);
     return { ms, problem: status === expected ? '' : `${status} ${text}` };
   }
@@ -194,7 +222,10 @@ export class Neighbour {
     const startedMs = performance.now();
     const response = await fetch(new URL(page, this.site.url), { signal: AbortSignal.timeout(callMs) });
     const text = await response.text();
-    return { ms: performance.now() - startedMs, problem: response.status === 200 && text === expected ? '' : `${response.status} ${text}` };
+    return {
+      ms: performance.now() - startedMs,
+      problem: response.status === 200 && text === expected ? '' : `${response.status} ${text}`,
+    };
   }
 
   private async measureBackups(measured: Measured, backupCount: number, isOver: () => boolean): Promise<void> {
@@ -222,7 +253,9 @@ async function logIn(work: () => Promise<unknown>): Promise<{ ms: number; proble
 }
 
 const roundPauseMs = 50;
-/** A call that is not answered by then has failed. How long one takes is a promise that only the chaos run can measure. */
+/**
+ * A call that is not answered within this time has failed. Only the chaos run can measure the promised time of a call.
+ */
 const callMs = 120_000;
 
 function samplesOf(measured: Measured, name: string): Samples {
@@ -230,7 +263,11 @@ function samplesOf(measured: Measured, name: string): Samples {
   return measured[name];
 }
 
-async function timed(measured: Measured, name: string, call: () => Promise<{ ms: number; problem: string }>): Promise<void> {
+async function timed(
+  measured: Measured,
+  name: string,
+  call: () => Promise<{ ms: number; problem: string }>,
+): Promise<void> {
   const samples = samplesOf(measured, name);
   try {
     const { ms, problem } = await call();
@@ -242,7 +279,9 @@ async function timed(measured: Measured, name: string, call: () => Promise<{ ms:
 }
 
 export const failuresOf = (measured: Measured): string[] =>
-  Object.entries(measured).flatMap(([name, { failures }]) => failures.map((failure) => `${name}: ${failure.slice(0, 300)}`));
+  Object.entries(measured).flatMap(([name, { failures }]) =>
+    failures.map((failure) => `${name}: ${failure.slice(0, 300)}`),
+  );
 
 export interface Comparison {
   name: string;
@@ -251,7 +290,7 @@ export interface Comparison {
   ratio: number;
 }
 
-/** p99 of each call, quiet and under attack. */
+/** The p99 of each call, without an attack and during one. */
 export const compare = (quiet: Measured, attacked: Measured): Comparison[] =>
   Object.entries(quiet).map(([name, { ms }]) => {
     const [quietMs, worstMs] = [percentile(ms, 0.99), percentile(attacked[name]?.ms ?? [], 0.99)];

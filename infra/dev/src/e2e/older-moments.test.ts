@@ -21,7 +21,9 @@ import { type Place, writeVersion } from './versioned-site';
 const demoSchema = z.looseObject({
   offsite_site_id: z.string(),
   vendor_site_id: z.string(),
-  servers: z.tuple([z.looseObject({ id: z.string(), snapshot_ids: z.tuple([z.string()]).rest(z.string()) })]).rest(z.unknown()),
+  servers: z
+    .tuple([z.looseObject({ id: z.string(), snapshot_ids: z.tuple([z.string()]).rest(z.string()) })])
+    .rest(z.unknown()),
   databases: z.tuple([z.looseObject({ id: z.string() })]).rest(z.unknown()),
 });
 
@@ -73,14 +75,21 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
     }
   };
 
-  /** One of each kind that changes what hosts and providers hold. What an earlier moment left unfinished refuses its successor, which is no harm. */
+  /**
+   * One of each kind that changes what hosts and providers hold. What an earlier moment left unfinished refuses its
+   * successor, which is no harm.
+   */
   async function beginAll(): Promise<number> {
-    const { copies } = siteOffsiteSchema.parse((await customer.insist('GET', `/v1/sites/${demo.offsite_site_id}/offsite`)).body);
+    const { copies } = siteOffsiteSchema.parse(
+      (await customer.insist('GET', `/v1/sites/${demo.offsite_site_id}/offsite`)).body,
+    );
     const vendor = `/v1/sites/${demo.vendor_site_id}/vendor-snapshots`;
     const { web } = vendorSnapshotSurfaceSchema.parse((await customer.insist('GET', vendor)).body);
     const [server] = demo.servers;
     const answers = await Promise.all([
-      ...sites.map(({ id }) => customer.insist('POST', `/v1/sites/${id}/backups/restore`, { backup_id: backupIds.get(id) })),
+      ...sites.map(({ id }) =>
+        customer.insist('POST', `/v1/sites/${id}/backups/restore`, { backup_id: backupIds.get(id) }),
+      ),
       customer.insist('POST', `/v1/sites/${demo.offsite_site_id}/offsite/restore`, { copy_id: copies[0]?.id }),
       customer.insist('POST', `${vendor}/restore`, { scope: 'web', timestamp: web?.points[0]?.timestamp }),
       customer.insist('POST', `/v1/compute/servers/${server.id}/snapshots/${server.snapshot_ids[0]}`),
@@ -99,7 +108,10 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
   }
 
   test(`at a random moment, another one for each service (${moments} times): everything ends without staff, and every site is whole and unlocked`, async () => {
-    const delays = fc.sample(fc.record({ read: fc.array(fc.nat(spanMs), { minLength: 5, maxLength: 5 }), more: fc.nat(spanMs) }), moments);
+    const delays = fc.sample(
+      fc.record({ read: fc.array(fc.nat(spanMs), { minLength: 5, maxLength: 5 }), more: fc.nat(spanMs) }),
+      moments,
+    );
     let begun = 0;
     for (const { read, more } of delays) {
       const told = JSON.stringify({ read, more });

@@ -7,10 +7,13 @@ interface Shared {
   collector?: Promise<Collector>;
   stack?: Promise<TestStack>;
 }
-/** What the suites of this jest file share; null while each has its own. */
+/** The stack and the collector that the suites of this jest file share; null while each has its own. */
 let shared: Shared | null = null;
 
-/** From now on the suites of this jest file share one stack, of keys and sites and with a collector, until the function that this returns is called. */
+/**
+ * From now on the suites of this jest file share one stack, which has keys and sites and a collector. It is shared
+ * until the returned function is called.
+ */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};
   shared = here;
@@ -21,18 +24,25 @@ export function shareStack(): () => Promise<void> {
   };
 }
 
-/** {@link startOwnCollector}. A shared one goes on after `close`. */
+/** Like {@link startOwnCollector}. A shared collector keeps running after `close`. */
 export async function startCollector(): Promise<Collector> {
   if (shared === null) return startOwnCollector();
   shared.collector ??= startOwnCollector();
   return { ...(await shared.collector), close: () => undefined };
 }
 
-/** {@link startOwnStack}. A shared one goes on after `stop`; a suite that asks for another than the shared one gets its own. */
+/**
+ * Like {@link startOwnStack}. A shared stack keeps running after `stop`. A suite that needs other options than the
+ * shared stack's gets a stack of its own.
+ */
 export async function startStack(options: StackOptions): Promise<TestStack> {
   if (shared === null) return startOwnStack(options);
   const { url: otlpEndpoint } = await startCollector();
-  const whole = { queueBackend: queueBackends()[0] ?? 'postgres', otlpEndpoint, environment: { DRYDOCK_DEMO: 'sites' } } as const;
+  const whole = {
+    queueBackend: queueBackends()[0] ?? 'postgres',
+    otlpEndpoint,
+    environment: { DRYDOCK_DEMO: 'sites' },
+  } as const;
   if (!isDeepStrictEqual({ ...whole, ...options }, whole)) return startOwnStack(options);
   shared.stack ??= startOwnStack(whole);
   return { ...(await shared.stack), stop: async () => undefined };

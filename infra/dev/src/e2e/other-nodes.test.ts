@@ -25,7 +25,9 @@ describe.each([22, 24])('all of Drydock on Node %i', (major) => {
   beforeAll(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'drydock-node-'));
     const node = path.join(folder, 'node_modules', nodePackage, 'bin/node');
-    execFileSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', `${nodePackage}@${major}`], { stdio: 'pipe' });
+    execFileSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', `${nodePackage}@${major}`], {
+      stdio: 'pipe',
+    });
     version = execFileSync(node, ['--version'], { encoding: 'utf8' });
     stack = await startStack({ node, environment: { DRYDOCK_DEMO: 'sites' } });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
@@ -40,7 +42,9 @@ describe.each([22, 24])('all of Drydock on Node %i', (major) => {
     const site = stack?.demo.sites[0];
     expect((await fetch(site?.url ?? '')).status).toBe(200);
     const surface = siteBackupSurfaceSchema.parse((await customer.call('GET', `/v1/sites/${site?.id}/backups`)).body);
-    const accepted = await customer.insist('POST', `/v1/sites/${site?.id}/backups/restore`, { backup_id: surface.backups[0]?.id });
+    const accepted = await customer.insist('POST', `/v1/sites/${site?.id}/backups/restore`, {
+      backup_id: surface.backups[0]?.id,
+    });
     expect((await customer.follow(accepted.headers.get('location') ?? '')).status).toBe('succeeded');
     expect((await fetch(site?.url ?? '')).status).toBe(200);
   });

@@ -1,7 +1,7 @@
 /**
- * Pastes each block of the README and of the guides once, in a folder where `npm start` is up, runs the examples of the client's README, and says what a reader
- * would stumble over.
- * `.ci/first-restore` runs it; `first-hour.test.ts` pastes every block of every page twice.
+ * Pastes each block of the README and of the guides once, in a folder where `npm start` runs, runs the examples of the
+ * client's README, and reports where a reader would fail. `.ci/first-restore` runs it. `first-hour.test.ts` pastes
+ * every block of every page twice.
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -12,18 +12,27 @@ import { complaintsOf, listBlocks, runBlock, runClientExamples } from './readme-
 async function pastePages(): Promise<number> {
   const startedAt = Date.now();
   const pages = /^(?:README\.md|docs\/guides\/.+)$/;
-  const blocks = listBlocks().filter(({ page, needs, beside }) => pages.test(page) && needs === undefined && beside === undefined);
-  // Blocks write into the reader's home, such as a link to the command.
+  const blocks = listBlocks().filter(
+    ({ page, needs, beside }) => pages.test(page) && needs === undefined && beside === undefined,
+  );
+  // Blocks write into the reader's home, for example a link to the command.
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-reader-'));
   const reader = { ...process.env, HOME: home, PATH: `${home}/.local/bin:${process.env['PATH']}` };
   const complaints: string[] = [];
   for (const block of blocks) complaints.push(...complaintsOf(block, await runBlock(block, repoRoot, reader)));
-  const demo = JSON.parse(fs.readFileSync(path.join(repoRoot, '.data/demo.json'), 'utf8')) as { base_url: string; live_key: string };
-  await runClientExamples(demo).catch((error: unknown) => complaints.push(`packages/client/README.md ${String(error)}`));
+  const demo = JSON.parse(fs.readFileSync(path.join(repoRoot, '.data/demo.json'), 'utf8')) as {
+    base_url: string;
+    live_key: string;
+  };
+  await runClientExamples(demo).catch((error: unknown) =>
+    complaints.push(`packages/client/README.md ${String(error)}`),
+  );
   fs.rmSync(home, { recursive: true, force: true });
   for (const complaint of complaints) process.stderr.write(`${complaint}\n`);
   const seconds = Math.round((Date.now() - startedAt) / 1_000);
-  process.stdout.write(`${blocks.length} blocks of README and guides pasted in ${seconds} s, ${complaints.length} complaints\n`);
+  process.stdout.write(
+    `${blocks.length} blocks of README and guides pasted in ${seconds} s, ${complaints.length} complaints\n`,
+  );
   return complaints.length > 0 || blocks.length === 0 ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
 /**
- * The release before, built from its commit: its data folder starts under this one, and its APIs work beside this one's on the same databases.
+ * The release before, built from its commit: its data folder starts under this one, and its APIs work beside this one's
+ * on the same databases.
  *
  * @tier long
  * @processes
@@ -33,7 +34,8 @@ beforeAll(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-release-'));
   fs.chmodSync(folder, 0o711);
   tree = path.join(folder, 'tree');
-  const git = (...args: string[]): Buffer => execFileSync('git', ['-c', 'safe.directory=*', '-c', 'advice.detachedHead=false', ...args]);
+  const git = (...args: string[]): Buffer =>
+    execFileSync('git', ['-c', 'safe.directory=*', '-c', 'advice.detachedHead=false', ...args]);
   git('clone', '--quiet', '--no-hardlinks', inRepo('.'), tree);
   git('-C', tree, 'checkout', '--quiet', previousRelease);
   execFileSync('npm', ['run', 'build'], { cwd: tree, stdio: ['ignore', 'ignore', 'inherit'], timeout: buildMs });
@@ -84,7 +86,9 @@ test('what the release before has backed up is restored by this one', async () =
 });
 
 test('APIs and a gateway of the release before take work on the migrated databases, and the workers of this one carry it out', async () => {
-  const urls = await Promise.all(services.map(async (name) => [`${name.toUpperCase()}_URL`, await startBeside(name)] as const));
+  const urls = await Promise.all(
+    services.map(async (name) => [`${name.toUpperCase()}_URL`, await startBeside(name)] as const),
+  );
   const base_url = await startBeside('gateway', Object.fromEntries(urls));
   const tenant = new Tenant({ ...stack, demo: { ...stack.demo, base_url } }, demo.live_key);
   const [site] = demo.sites;
@@ -97,7 +101,9 @@ test('APIs and a gateway of the release before take work on the migrated databas
     (await tenant.follow((await tenant.must('POST', route, body)).location)).status;
   const [restored, upgraded, rolledBack, deleted, minted, card] = await Promise.all([
     restoreSite(tenant, site.id),
-    carryOut(`/v1/databases/${database}/backups`, {}).then(() => carryOut(`/v1/databases/${database}/upgrade`, { engine_version: '17' })),
+    carryOut(`/v1/databases/${database}/backups`, {}).then(() =>
+      carryOut(`/v1/databases/${database}/upgrade`, { engine_version: '17' }),
+    ),
     carryOut(`/v1/compute/servers/${server?.id}/snapshots/${server?.snapshot_ids[0]}`),
     carryOut(`/v1/sites/deleted/${demo.deleted_sites?.restorable}/restore`),
     tenant.mintKey(['sites.view']),

@@ -5,14 +5,14 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { repoRoot } from '../dev-config';
 
-/** A block that a reader would paste into a shell: fenced as `sh` in a README or a guide. */
+/** A block that a reader would paste into a shell: one that is fenced as `sh` in a README or a guide. */
 export interface Block {
   page: string;
   line: number;
   text: string;
-  /** `<!-- needs: docker -->` above it: what no test brings along. It is only parsed. */
+  /** `<!-- needs: docker -->` above it: something that no test provides. Such a block is only parsed. */
   needs: string | undefined;
-  /** `<!-- beside: npm run dev keys -->` above it: what has to run beside it. */
+  /** `<!-- beside: npm run dev keys -->` above it: what has to run at the same time. */
   beside: string | undefined;
 }
 
@@ -46,7 +46,10 @@ export function listPages(): string[] {
   return output.split('\n').filter(Boolean);
 }
 
-/** Every block of every README and guide. `npm start` and `npm test` themselves are left to whoever runs the others beside them. */
+/**
+ * Every block of every README and guide. `npm start` and `npm test` themselves are not run: whoever runs the other
+ * blocks starts them.
+ */
 export const listBlocks = (): Block[] =>
   listPages()
     .flatMap(readBlocks)
@@ -55,7 +58,7 @@ export const listBlocks = (): Block[] =>
 const otherFence = /^```(?!sh\n)(\S*)\n([\s\S]*?)^```$/gm;
 const aCommand = /^(?:\$ |(?:npm|npx|node|curl|git|drydock|docker|kubectl|helm) \S)/m;
 
-/** Lines of a page that a reader would paste and that no test runs, because their block is not fenced as `sh`. */
+/** Lines of a page that a reader would paste, but that no test runs because their block is not fenced as `sh`. */
 export function hiddenCommands(page: string): string[] {
   const text = fs.readFileSync(path.join(repoRoot, page), 'utf8').replace(/^```sh\n[\s\S]*?^```$/gm, '');
   return [...text.matchAll(otherFence)].flatMap(([, , block = '']) => {
@@ -64,7 +67,7 @@ export function hiddenCommands(page: string): string[] {
   });
 }
 
-/** Runs a block as a shell runs what is pasted into it: a line that fails does not end it. */
+/** Runs a block as a shell runs pasted text: a line that fails does not end it. */
 export function runBlock(block: Block, folder: string, environment: NodeJS.ProcessEnv): Promise<Outcome> {
   return new Promise((resolve) => {
     const options = { cwd: folder, env: environment, timeout: blockTimeoutMs, maxBuffer: 64 << 20 };
@@ -82,7 +85,10 @@ export function isParsable({ text }: Block): boolean {
   return spawnSync('bash', ['-n'], { input: text }).status === 0;
 }
 
-/** What a reader would stumble over; empty when the block did what it says. A refusal is fine where the block names its code. */
+/**
+ * The problems that a reader would have with the block; empty if it did what it says. A refusal is fine if the block
+ * names its code.
+ */
 export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome): string[] {
   const refusals = [...stdout.matchAll(/"type":\s*"\/problems\/([a-z_]+)"/g)].map((match) => match[1] ?? '');
   const complaints = [
@@ -96,12 +102,15 @@ export function complaintsOf(block: Block, { exitCode, stdout, stderr }: Outcome
   return complaints.map((complaint) => `${block.page}:${block.line} ${complaint}`);
 }
 
-/** Runs the examples in the README of @drydock/client one after the other against a demo. Rejects unless they print what the README says. */
+/**
+ * Runs the examples in the README of @drydock/client one after the other against a demo. Rejects unless they print what
+ * the README says.
+ */
 export async function runClientExamples({ base_url, live_key }: { base_url: string; live_key: string }): Promise<void> {
   const readme = fs.readFileSync(path.join(repoRoot, 'packages/client/README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
   const env = { PATH: process.env['PATH'], DRYDOCK_URL: base_url, DRYDOCK_KEY: live_key };
-  // From this folder, so that the package is found by its name.
+  // Runs in this folder, so that the package is found by its name.
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', blocks.join('\n')], {
     cwd: __dirname,
     env,

@@ -18,7 +18,9 @@ import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, write
 
 /** The supervisor tells it to nobody but the processes that need it. */
 const queueUrlOf = (stack: TestStack): string =>
-  /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'))?.[1] ?? '';
+  /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(
+    fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'),
+  )?.[1] ?? '';
 
 const size = isChaos ? sizes.full : sizes.short;
 const atOnce = isChaos ? 50 : 5;
@@ -62,7 +64,8 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
     await samples.stop();
     expect(workflow).toMatchObject({ status: 'succeeded', progress: 100 });
     expect([...samples.bodies].sort()).toEqual(['new/new', 'old/old']);
-    // No reader waits longer than a second, and none is turned away. Only the chaos run, which has the machine to itself, can hold a clock to that.
+    // No reader waits longer than a second, and none is turned away. Only the chaos run, which has the machine to
+    // itself, can hold a clock to that.
     if (isChaos) {
       expect([...samples.failures]).toEqual([]);
       expect(samples.longestGapMs).toBeLessThan(1_000);
@@ -73,7 +76,9 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
 
   test('of several restores at once exactly one is accepted, and the others name the one that runs', async () => {
     const answers = await Promise.all(
-      Array.from({ length: atOnce }, () => customer.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })),
+      Array.from({ length: atOnce }, () =>
+        customer.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId }),
+      ),
     );
     const [winner, ...more] = answers.filter(({ status }) => status === 202);
     expect(more).toEqual([]);
@@ -112,9 +117,12 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
   }
 
   test('what a restore replaced is a backup of its own, and can be restored in turn', async () => {
-    const surface = async () => siteBackupSurfaceSchema.parse((await customer.call('GET', `/v1/sites/${site.id}/backups`)).body);
+    const surface = async () =>
+      siteBackupSurfaceSchema.parse((await customer.call('GET', `/v1/sites/${site.id}/backups`)).body);
     await until(async () => !(await surface()).in_progress);
-    const replaced = (await surface()).backups.find(({ kind, status }) => kind === 'pre_restore' && status === 'completed');
+    const replaced = (await surface()).backups.find(
+      ({ kind, status }) => kind === 'pre_restore' && status === 'completed',
+    );
     const accepted = await customer.call('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: replaced?.id });
     expect((await customer.follow(accepted.headers.get('location') ?? '')).status).toBe('succeeded');
     expect(await (await fetch(new URL('version.html', site.url))).text()).toBe('new/new');

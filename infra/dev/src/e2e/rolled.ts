@@ -8,10 +8,10 @@ import { inRepo } from '../dev-config';
 
 const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
-/** On a machine that is busy with requests meanwhile. */
+/** For a machine that is busy with requests at the same time. */
 const startMs = 120_000;
 
-/** A process at one address, which it has again after a restart. Its environment is asked for at each start. */
+/** A process at one address, which it keeps after a restart. Its environment is read again at each start. */
 export class Rolled {
   readonly url: string;
   private readonly program: string;
@@ -29,7 +29,10 @@ export class Rolled {
 
   async start(): Promise<void> {
     const env = { PATH: process.env['PATH'], ...timeoutScale(), ...this.environment(), PORT: String(this.port) };
-    const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, ['--enable-source-maps', inRepo(this.program)], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     this.child = child;
     let isListening = false;
     this.phases = [];
@@ -45,7 +48,7 @@ export class Rolled {
     await until(hasBegun, { timeoutMs: startMs, what: `${this.program} to listen` });
   }
 
-  /** Resolves with its exit code or the signal that ended it, and what it closed first. */
+  /** Resolves with its exit code or the signal that ended it, and with what it closed before that. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
     const { child } = this;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];

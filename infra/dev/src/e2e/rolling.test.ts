@@ -1,6 +1,6 @@
 /**
- * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll begins and goes on when so
- * many requests were answered, whatever time that takes.
+ * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll
+ * begins and goes on when so many requests were answered, whatever time that takes.
  *
  * @tier long
  * @processes
@@ -30,7 +30,10 @@ beforeAll(async () => {
   postgres = await testPostgres({ serviceDir: inRepo('services/keys') });
   const database = { DATABASE_URL: postgres.url, SERVICE_SECRET: secrets.service };
   const env = { PATH: process.env['PATH'], ...database };
-  const made = execFileSync(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json'], { env, encoding: 'utf8' });
+  const made = execFileSync(process.execPath, [inRepo('services/keys/dist/bootstrap.js'), '--json'], {
+    env,
+    encoding: 'utf8',
+  });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
   // No such time passes: each ends as soon as every gateway has left it.
@@ -123,7 +126,9 @@ interface Balancer {
   close(): void;
 }
 
-/** What a balancer of connections does: a new one goes to a process that says it is ready, and to another where it is refused. */
+/**
+ * A balancer of connections: a new one goes to a process that says it is ready, and to another one if it is refused.
+ */
 async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   let turn = 0;
   const connectTo = async (url: string): Promise<net.Socket> => {

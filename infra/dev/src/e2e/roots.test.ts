@@ -28,11 +28,13 @@ afterAll(async () => {
 const isRequest = ({ service, kind, attributes }: Span): boolean =>
   service === 'gateway' && kind === 2 && attributes['http.request.method'] !== undefined;
 /** Work of a request that was not sent, or that the clock began. */
-const isWork = ({ name, attributes }: Span): boolean => name.startsWith('run ') && attributes['workflow.id'] !== undefined;
+const isWork = ({ name, attributes }: Span): boolean =>
+  name.startsWith('run ') && attributes['workflow.id'] !== undefined;
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
-  // Batches of spans leave each process one after the other: with the fourth of these everything has come that was there before the first.
+  // Batches of spans leave each process one after the other: with the fourth of these everything has come that was
+  // there before the first.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });
@@ -42,7 +44,9 @@ test('a trace begins with a request, a workflow or a schedule, and its spans say
   }
   const roots = collector.spans.filter(({ parentSpanId }) => parentSpanId === undefined || parentSpanId === '');
   expect(roots.length).toBeGreaterThan(10);
-  const others = roots.filter((span) => !isRequest(span) && !isWork(span)).map(({ service, name }) => `${service}: ${name}`);
+  const others = roots
+    .filter((span) => !isRequest(span) && !isWork(span))
+    .map(({ service, name }) => `${service}: ${name}`);
   expect([...new Set(others)]).toEqual([]);
   // A visitor's request at a site is named by its method alone: its path is the customer's.
   const isCall = ({ service, kind, attributes }: Span): boolean =>

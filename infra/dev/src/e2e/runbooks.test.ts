@@ -1,5 +1,6 @@
 /**
- * Every page of docs/runbooks against the failure it is for: the failure is caused in a whole stack, and the page's own commands are run as they stand there.
+ * Every page of docs/runbooks against the failure it is for: the failure is caused in a whole stack, and the page's own
+ * commands are run as they stand there.
  *
  * @tier long
  * @processes
@@ -26,8 +27,11 @@ import { sql, Tenant, type TenantSite } from './tenant';
 const pages = inRepo('docs/runbooks');
 /** Tells what a reader types from the names of things, which stand in backticks too. */
 const isCommand =
-  /^(?:SELECT|UPDATE|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
-/** A cluster or a Docker engine is needed for these; a command beside each of them says the same here. `npm start` is what this suite does. */
+  /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
+/**
+ * A cluster or a Docker engine is needed for these; a command beside each of them says the same here. `npm start` is
+ * what this suite does.
+ */
 const isElsewhere = /^(?:kubectl |docker |npm start$|POST …)/;
 
 /** A page of docs/runbooks, which remembers the commands that were asked of it. */
@@ -42,7 +46,10 @@ class Page {
     this.texts = [...text.matchAll(/`([^`]+)`/g)].map(([, inside = '']) => inside.replace(/\s+/g, ' '));
   }
 
-  /** The text in backticks that begins so, with `fills` in the place of its words in capitals. @throws when the page has none */
+  /**
+   * The text in backticks that begins so, with `fills` in the place of its words in capitals. @throws when the page has
+   * none
+   */
   says(start: string, fills: Readonly<Record<string, string>> = {}): string {
     const found = this.texts.find((text) => text.startsWith(start));
     if (found === undefined) throw new Error(`docs/runbooks/${this.name}.md does not say \`${start}…\``);
@@ -77,7 +84,10 @@ class Prometheus {
     this.url = `http://127.0.0.1:${port}`;
     const config = path.join(this.folder, 'prometheus.yml');
     const scrapes = [{ job_name: 'drydock', file_sd_configs: [{ files: [targets] }] }];
-    writeFileSync(config, JSON.stringify({ global: { scrape_interval: '1s', scrape_timeout: '1s' }, scrape_configs: scrapes }));
+    writeFileSync(
+      config,
+      JSON.stringify({ global: { scrape_interval: '1s', scrape_timeout: '1s' }, scrape_configs: scrapes }),
+    );
     const paths = [`--config.file=${config}`, `--storage.tsdb.path=${this.folder}/data`];
     this.child = spawn('prometheus', [...paths, `--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' });
   }
@@ -117,7 +127,11 @@ beforeAll(async () => {
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
     // A frozen process never answers: more patience than production has would only make the test longer.
-    environment: { DRYDOCK_DEMO: 'sites', DRYDOCK_TIMEOUT_SCALE: '1', OTEL_EXPORTER_PROMETHEUS_PORT: String(await metricsPorts()) },
+    environment: {
+      DRYDOCK_DEMO: 'sites',
+      DRYDOCK_TIMEOUT_SCALE: '1',
+      OTEL_EXPORTER_PROMETHEUS_PORT: String(await metricsPorts()),
+    },
   });
   if (itWithPrometheus === test) prometheus = new Prometheus(path.join(stack.dataDir, 'prometheus-targets.json'), port);
   customer = new Customer(stack.demo.base_url, stack.demo.live_key);
@@ -131,14 +145,18 @@ afterAll(async () => {
   faults.remove();
 });
 
-/** The first of the ports at which processes serve their metrics; the range is above those that the kernel gives out. */
+/**
+ * The first of the ports at which processes serve their metrics; the range is above those that the kernel gives out.
+ */
 const metricsPorts = async (): Promise<number> => 61_100 + ((await findFreePort()) % 100) * 40;
 
 const pidOf = (name: string): number => stack.processes()[name]?.pid ?? 0;
 const addressOf = (name: string): string => `http://127.0.0.1:${stack.processes()[name]?.port}`;
 const databaseOf = (service: string): string => stack.variable(service, 'DATABASE_URL');
 const restore = async (): Promise<string> =>
-  (await customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })).headers.get('location') ?? '';
+  (await customer.insist('POST', `/v1/sites/${site.id}/backups/restore`, { backup_id: backupId })).headers.get(
+    'location',
+  ) ?? '';
 /** A process's answer to one line of a page, such as `GET /readyz`; null when it does not answer. */
 async function probe(name: string, line: string): Promise<{ status: number; text: string } | null> {
   const [method = '', at = ''] = line.split(' ');
@@ -160,7 +178,11 @@ async function whileFrozen(name: string, work: () => Promise<void>): Promise<voi
   }
 }
 const seriesOf = (query: string, isMeant: (series: { labels: Record<string, string>; value: number }) => boolean) =>
-  until(async () => ((await prometheus?.ask(query)) ?? []).find(isMeant), { timeoutMs: 120_000, everyMs: 500, what: query });
+  until(async () => ((await prometheus?.ask(query)) ?? []).find(isMeant), {
+    timeoutMs: 120_000,
+    everyMs: 500,
+    what: query,
+  });
 
 test('process_down: a process that does not answer is told from one that lacks something, and its log says why', async () => {
   const page = pageOf('process_down');
@@ -173,7 +195,10 @@ test('process_down: a process that does not answer is told from one that lacks s
     expect((await probe('gateway', `GET ${page.says('/readyz')}`))?.status).toBe(200);
   });
   await stack.killAndWait('agency');
-  await until(async () => (await probe('agency', 'GET /readyz'))?.status === 200, { timeoutMs: 120_000, what: 'agency' });
+  await until(async () => (await probe('agency', 'GET /readyz'))?.status === 200, {
+    timeoutMs: 120_000,
+    what: 'agency',
+  });
   expect(stack.log('agency')).toContain('listening');
 });
 
@@ -184,30 +209,37 @@ itWithPrometheus('requests_fail: the query names the route and the status of wha
       async () => {
         const answer = await customer.call('GET', '/v1/agency/boards');
         expect(answer).toMatchObject({ status: 503, body: { code: 'dependency_unavailable', dependency: 'agency' } });
-        return (await prometheus?.ask(query))?.some(({ labels, value }) => labels['http_route'] === '/v1/agency/boards' && value > 0);
+        return (await prometheus?.ask(query))?.some(
+          ({ labels, value }) => labels['http_route'] === '/v1/agency/boards' && value > 0,
+        );
       },
       { timeoutMs: 240_000, everyMs: 500, what: query },
     );
   });
 });
 
-itWithPrometheus('requests_slow: the query names the process whose loop is blocked, and the debugger opens it', async () => {
-  const page = pageOf('requests_slow');
-  const query = page.says('max by (process)');
-  await until(
-    async () => {
-      await whileFrozen('agency', () => sleep(700));
-      return (await prometheus?.ask(query))?.some(({ labels, value }) => labels['process'] === 'agency' && value > 0.5);
-    },
-    { timeoutMs: 240_000, everyMs: 300, what: query },
-  );
-  const PID = String(pidOf('agency'));
-  expect(await shell(`${page.says('vmstat')} 1`)).toContain('procs');
-  await shell(page.says('kill -USR1', { PID }));
-  expect(await shell(`{ sleep 3; echo .exit; } | ${page.says('node inspect', { PID })}`)).toContain('ok');
-  // "or restart it, which loses nothing"
-  await stack.killAndWait('agency');
-});
+itWithPrometheus(
+  'requests_slow: the query names the process whose loop is blocked, and the debugger opens it',
+  async () => {
+    const page = pageOf('requests_slow');
+    const query = page.says('max by (process)');
+    await until(
+      async () => {
+        await whileFrozen('agency', () => sleep(700));
+        return (await prometheus?.ask(query))?.some(
+          ({ labels, value }) => labels['process'] === 'agency' && value > 0.5,
+        );
+      },
+      { timeoutMs: 240_000, everyMs: 300, what: query },
+    );
+    const PID = String(pidOf('agency'));
+    expect(await shell(`${page.says('vmstat')} 1`)).toContain('procs');
+    await shell(page.says('kill -USR1', { PID }));
+    expect(await shell(`{ sleep 3; echo .exit; } | ${page.says('node inspect', { PID })}`)).toContain('ok');
+    // "or restart it, which loses nothing"
+    await stack.killAndWait('agency');
+  },
+);
 
 test('postgres_slow: the statements show who waits, for whom, and ending that session lets the request through', async () => {
   const page = pageOf('postgres_slow');
@@ -218,16 +250,26 @@ test('postgres_slow: the statements show who waits, for whom, and ending that se
   await forgotten.query('BEGIN; LOCK TABLE boards');
   const { rows } = await forgotten.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   const asked = customer.insist('GET', '/v1/agency/boards');
-  const waiting = await until(async () => (await sql(url, page.says('SELECT pid, pg_blocking_pids'))).at(0), {
+  const mine = new Client({ connectionString: url });
+  await mine.connect();
+  await mine.query(page.says('SET ROLE NONE'));
+  const ask = async (text: string): Promise<Record<string, unknown>[]> =>
+    (await mine.query<Record<string, unknown>>(text)).rows;
+  const waiting = await until(async () => (await ask(page.says('SELECT pid, pg_blocking_pids'))).at(0), {
     what: 'a session that waits',
   });
   expect(waiting['pg_blocking_pids']).toEqual([rows[0]?.pid]);
-  const sessions = await sql(url, page.says('SELECT pid, state'));
+  const sessions = await ask(page.says('SELECT pid, state'));
   expect(sessions).toContainEqual(expect.objectContaining({ pid: waiting['pid'], wait_event_type: 'Lock' }));
   expect(sessions).toContainEqual(expect.objectContaining({ pid: rows[0]?.pid, state: 'idle in transaction' }));
-  expect(Object.keys((await sql(url, page.says('SELECT relname')))[0] ?? {})).toEqual(['relname', 'n_dead_tup', 'last_autovacuum']);
-  await sql(url, `SELECT ${page.says('pg_terminate_backend')}(${rows[0]?.pid})`);
+  expect(Object.keys((await ask(page.says('SELECT relname')))[0] ?? {})).toEqual([
+    'relname',
+    'n_dead_tup',
+    'last_autovacuum',
+  ]);
+  await ask(`SELECT ${page.says('pg_terminate_backend')}(${rows[0]?.pid})`);
   expect((await asked).status).toBe(200);
+  await mine.end();
 });
 
 test('audit_not_delivered: what waits is counted in the service, and falls to nothing once keys takes it', async () => {
@@ -238,11 +280,17 @@ test('audit_not_delivered: what waits is counted in the service, and falls to no
     Number((await sql(url, counted.replace(page.says('audit_outbox'), table)))[0]?.['count']);
   const location = await restore();
   await whileFrozen('keys', async () => {
-    await until(async () => (await waitingIn(page.says('workflow_event'))) > 0, { timeoutMs: 120_000, what: 'events that wait' });
-    await until(() => /(?:events|audit entries) could not be delivered/.test(stack.log('hosting') + stack.log('hosting-worker')), {
+    await until(async () => (await waitingIn(page.says('workflow_event'))) > 0, {
       timeoutMs: 120_000,
-      what: page.says('events could not be delivered'),
+      what: 'events that wait',
     });
+    await until(
+      () => /(?:events|audit entries) could not be delivered/.test(stack.log('hosting') + stack.log('hosting-worker')),
+      {
+        timeoutMs: 120_000,
+        what: page.says('events could not be delivered'),
+      },
+    );
   });
   expect(await customer.follow(location)).toMatchObject({ status: 'succeeded' });
   await until(async () => (await waitingIn('audit_outbox')) + (await waitingIn('workflow_event')) === 0, {
@@ -281,12 +329,19 @@ test('needs_attention: staff find what waits, and retry it or abandon it', async
   expect(await staff('hosting', 'parked')).toMatch(
     new RegExp(`^${WORKFLOW_ID}  restore_backup  live.*\n.*\n.*\n  cause: 5 workers in a row died over it`, 'm'),
   );
-  for (const service of ['compute', 'databases']) expect(await staff(service, 'parked')).toBe('nothing waits for staff\n');
-  expect(await shell(`npm run --silent ${page.says('drydock workflows list').replace('drydock', 'drydock --')} -o json`, key)).toContain(
-    WORKFLOW_ID,
-  );
+  for (const service of ['compute', 'databases'])
+    expect(await staff(service, 'parked')).toBe('nothing waits for staff\n');
+  expect(
+    await shell(
+      `npm run --silent ${page.says('drydock workflows list').replace('drydock', 'drydock --')} -o json`,
+      key,
+    ),
+  ).toContain(WORKFLOW_ID);
   if (prometheus !== null)
-    await seriesOf('sum by (kind) (workflow_needs_attention)', ({ labels, value }) => labels['kind'] === 'restore_backup' && value === 1);
+    await seriesOf(
+      'sum by (kind) (workflow_needs_attention)',
+      ({ labels, value }) => labels['kind'] === 'restore_backup' && value === 1,
+    );
   await staff('hosting', 'retry', { WORKFLOW_ID });
   expect(await customer.follow(retried)).toMatchObject({ status: 'succeeded' });
 
@@ -296,12 +351,17 @@ test('needs_attention: staff find what waits, and retry it or abandon it', async
   // The clock's own work may have met the dying workers too.
   expect(await staff('hosting', 'parked')).not.toContain('restore_backup');
   if (prometheus !== null)
-    await seriesOf('sum by (kind) (workflow_needs_attention)', ({ labels, value }) => labels['kind'] === 'restore_backup' && value === 0);
+    await seriesOf(
+      'sum by (kind) (workflow_needs_attention)',
+      ({ labels, value }) => labels['kind'] === 'restore_backup' && value === 0,
+    );
 });
 
 test('workflows_fail: the statement tells by which code a kind fails, and the cause that customers are not told', async () => {
   const statement = pageOf('workflows_fail').says("SELECT error ->> 'code'", { KIND: 'restore_backup' });
-  expect(await sql(databaseOf('hosting'), statement)).toEqual([{ code: 'abandoned', count: '1', max: '5 workers in a row died over it' }]);
+  expect(await sql(databaseOf('hosting'), statement)).toEqual([
+    { code: 'abandoned', count: '1', max: '5 workers in a row died over it' },
+  ]);
 });
 
 test('claims_lost: a worker that stood still for longer than its lease says so', async () => {
@@ -312,17 +372,28 @@ test('claims_lost: a worker that stood still for longer than its lease says so',
   await whileFrozen('site-host', async () => {
     location = await restore();
     const id = location.split('/').at(-1) ?? '';
-    await until(async () => (await sql(url, `SELECT FROM workflow WHERE id = '${id}' AND lease_until > clock_timestamp()`)).length === 1, {
-      timeoutMs: 60_000,
-      what: 'a claim',
-    });
-    await whileFrozen('hosting-worker', () =>
-      until(async () => (await sql(url, `SELECT FROM workflow WHERE id = '${id}' AND lease_until < clock_timestamp()`)).length === 1, {
-        timeoutMs: 120_000,
-        what: 'an overdue lease',
-      }).then(() => undefined),
+    await until(
+      async () =>
+        (await sql(url, `SELECT FROM workflow WHERE id = '${id}' AND lease_until > clock_timestamp()`)).length === 1,
+      {
+        timeoutMs: 60_000,
+        what: 'a claim',
+      },
     );
-    await until(() => stack.log('hosting-worker').includes(page.says('lease overdue')), { timeoutMs: 60_000, what: 'the line of the log' });
+    await whileFrozen('hosting-worker', () =>
+      until(
+        async () =>
+          (await sql(url, `SELECT FROM workflow WHERE id = '${id}' AND lease_until < clock_timestamp()`)).length === 1,
+        {
+          timeoutMs: 120_000,
+          what: 'an overdue lease',
+        },
+      ).then(() => undefined),
+    );
+    await until(() => stack.log('hosting-worker').includes(page.says('lease overdue')), {
+      timeoutMs: 60_000,
+      what: 'the line of the log',
+    });
     expect(stack.log('hosting-worker')).toContain(page.says('late_ms'));
   });
   expect(await customer.follow(location)).toMatchObject({ status: 'succeeded' });
@@ -330,49 +401,65 @@ test('claims_lost: a worker that stood still for longer than its lease says so',
 
 test('immutability_lost: the statement has the bucket checked at once, the alarm tells of a lock that does not hold, and is over with it', async () => {
   const statement = pageOf('immutability_lost').says('UPDATE workflow_schedule');
-  const admin = { authorization: `Bearer ${stack.variable('s3-stand-in', 'ADMIN_TOKEN')}`, 'content-type': 'application/json' };
+  const admin = {
+    authorization: `Bearer ${stack.variable('s3-stand-in', 'ADMIN_TOKEN')}`,
+    'content-type': 'application/json',
+  };
   const reasonAfterCheck = async (reason: string): Promise<void> => {
     await sql(databaseOf('hosting'), statement);
     await until(
       async () =>
-        siteBackupSurfaceSchema.parse((await customer.insist('GET', `/v1/sites/${site.id}/backups`)).body).immutability_reason === reason,
+        siteBackupSurfaceSchema.parse((await customer.insist('GET', `/v1/sites/${site.id}/backups`)).body)
+          .immutability_reason === reason,
       { timeoutMs: 120_000, everyMs: 500, what: `immutability_reason ${reason}` },
     );
   };
   await reasonAfterCheck('');
   const lie = { method: 'DELETE', path: '/canary/[^?]*(?<!-control)\\?', answer: { kind: 'fixed', status: 204 } };
   expect(
-    (await fetch(`${addressOf('s3-stand-in')}/emulator/faults`, { method: 'POST', headers: admin, body: JSON.stringify(lie) })).status,
+    (
+      await fetch(`${addressOf('s3-stand-in')}/emulator/faults`, {
+        method: 'POST',
+        headers: admin,
+        body: JSON.stringify(lie),
+      })
+    ).status,
   ).toBe(204);
   await reasonAfterCheck('delete_succeeded');
   expect(stack.log('hosting-worker')).toContain('"alarm":"immutability_lost"');
   await reasonAfterCheck('');
 });
 
-itWithRedis('work_not_taken_up: the queue is asked by its own client, and the worker says that it does not answer', async () => {
-  const page = pageOf('work_not_taken_up');
-  const line = page.says('GET /readyz');
-  const queue = new URL(stack.variable('hosting-worker', 'QUEUE_URL'));
-  const redis = (text: string) =>
-    shell(text.replace('redis-cli', `redis-cli -h ${queue.hostname} -p ${queue.port} --no-auth-warning`), {
-      REDISCLI_AUTH: decodeURIComponent(queue.password),
+itWithRedis(
+  'work_not_taken_up: the queue is asked by its own client, and the worker says that it does not answer',
+  async () => {
+    const page = pageOf('work_not_taken_up');
+    const line = page.says('GET /readyz');
+    const queue = new URL(stack.variable('hosting-worker', 'QUEUE_URL'));
+    const redis = (text: string) =>
+      shell(text.replace('redis-cli', `redis-cli -h ${queue.hostname} -p ${queue.port} --no-auth-warning`), {
+        REDISCLI_AUTH: decodeURIComponent(queue.password),
+      });
+    expect(await redis(page.says('redis-cli ping'))).toBe('PONG\n');
+    expect(await redis(page.says('redis-cli info memory'))).toContain(`maxmemory_policy:${page.says('noeviction')}`);
+    let location = '';
+    await whileFrozen('redis', async () => {
+      await until(async () => /"queue":"(?!ok)/.test((await probe('hosting-worker', line))?.text ?? ''), {
+        timeoutMs: 120_000,
+        what: page.says('queue'),
+      });
     });
-  expect(await redis(page.says('redis-cli ping'))).toBe('PONG\n');
-  expect(await redis(page.says('redis-cli info memory'))).toContain(`maxmemory_policy:${page.says('noeviction')}`);
-  let location = '';
-  await whileFrozen('redis', async () => {
-    await until(async () => /"queue":"(?!ok)/.test((await probe('hosting-worker', line))?.text ?? ''), {
-      timeoutMs: 120_000,
-      what: page.says('queue'),
+    await whileFrozen('site-host', async () => {
+      location = await restore();
+      if (prometheus !== null)
+        await seriesOf(
+          page.says('sum by (kind)'),
+          ({ labels, value }) => labels['kind'] === 'restore_backup' && value === 1,
+        );
     });
-  });
-  await whileFrozen('site-host', async () => {
-    location = await restore();
-    if (prometheus !== null)
-      await seriesOf(page.says('sum by (kind)'), ({ labels, value }) => labels['kind'] === 'restore_backup' && value === 1);
-  });
-  expect(await customer.follow(location)).toMatchObject({ status: 'succeeded' });
-});
+    expect(await customer.follow(location)).toMatchObject({ status: 'succeeded' });
+  },
+);
 
 asRoot('trash_not_removed: a path that the file system keeps is found, freed, and removed by hand', async () => {
   const page = pageOf('trash_not_removed');

@@ -53,7 +53,8 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     );
     const minted = mintedApiKeySchema.parse(mint.body);
     const rotated = await customer.call('POST', `/v1/api-keys/${minted.id}/rotate`, { grace_seconds: 0 });
-    for (const answer of [mint, rotated]) shownOnce.push({ name: 'a minted key', value: mintedApiKeySchema.parse(answer.body).token });
+    for (const answer of [mint, rotated])
+      shownOnce.push({ name: 'a minted key', value: mintedApiKeySchema.parse(answer.body).token });
     await customer.call('DELETE', `/v1/api-keys/${mintedApiKeySchema.parse(rotated.body).id}`);
     answers.push((await customer.call('GET', '/v1/api-keys')).text, (await customer.call('GET', '/v1/audit-log')).text);
   };
@@ -64,8 +65,16 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
     await succeeds('POST', `/v1/sites/${site?.id}/backups/restore`, { backup_id: backupId });
     const secret = randomBytes(30).toString('base64url');
     shownOnce.push({ name: 'a customer’s storage secret', value: secret });
-    const storage = { endpoint: 'https://storage.example.com', region: 'eu', bucket: 'b', prefix: 'p', access_key_id: 'id' };
-    answers.push((await customer.call('PUT', `/v1/sites/${site?.id}/offsite`, { ...storage, secret_access_key: secret })).text);
+    const storage = {
+      endpoint: 'https://storage.example.com',
+      region: 'eu',
+      bucket: 'b',
+      prefix: 'p',
+      access_key_id: 'id',
+    };
+    answers.push(
+      (await customer.call('PUT', `/v1/sites/${site?.id}/offsite`, { ...storage, secret_access_key: secret })).text,
+    );
     const surface = await customer.call('GET', `/v1/sites/${site?.id}/backups`);
     siteBackupSurfaceSchema.parse(surface.body);
     answers.push(surface.text, (await customer.call('GET', '/v1/sites')).text);
@@ -80,11 +89,18 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
   };
 
   const useDatabases = async (): Promise<void> => {
-    const made = await customer.call('POST', '/v1/databases', { label: 'Hunted', engine: 'postgres', engine_version: '16', size: 'small' });
+    const made = await customer.call('POST', '/v1/databases', {
+      label: 'Hunted',
+      engine: 'postgres',
+      engine_version: '16',
+      size: 'small',
+    });
     const { id, password } = z.object({ id: z.string(), password: z.string() }).parse(made.body);
     shownOnce.push({ name: 'a database’s password', value: password });
-    const database = async () => managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${id}`)).body);
-    const settled = (what: string) => until(async () => (await database()).status === 'available', { timeoutMs: 180_000, what });
+    const database = async () =>
+      managedDatabaseSchema.parse((await customer.insist('GET', `/v1/databases/${id}`)).body);
+    const settled = (what: string) =>
+      until(async () => (await database()).status === 'available', { timeoutMs: 180_000, what });
     await settled('the database');
     await succeeds('POST', `/v1/databases/${id}/backups`, {});
     await succeeds('POST', `/v1/databases/${id}/upgrade`, { engine_version: '17' });
@@ -119,7 +135,9 @@ describe.each(backends)('after every operation has been used, queue on %s', (que
       await fetch(`${stack.demo.base_url}/v1/sites?access_token=${token}`, {
         headers: { 'x-api-key': token, authorization: `Basic ${token}` },
       });
-    await fetch(`${stack.demo.base_url}/v1/sites/${stack.demo.live_key}`, { headers: { authorization: `Bearer ${stack.demo.live_key}` } });
+    await fetch(`${stack.demo.base_url}/v1/sites/${stack.demo.live_key}`, {
+      headers: { authorization: `Bearer ${stack.demo.live_key}` },
+    });
   };
 
   test('no secret is in spans, metrics, logs, the queue, tables, answers or what is seen of processes', async () => {

@@ -5,13 +5,13 @@ import type { TestStack } from '@drydock/testing/stack';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 
-/** A secret that somebody holds, and the name under which it was found. */
+/** A secret, and the name under which it was found. */
 export interface KnownSecret {
   name: string;
   value: string;
 }
 
-/** A place that must hold no secret, and all that stands in it. */
+/** A place that must hold no secret, and its whole content. */
 export interface Place {
   name: string;
   text: string;
@@ -24,7 +24,10 @@ export interface Find {
 
 const shortestSecret = 12;
 
-/** What nobody may find whoever made it: verifiers, tokens of ours, private keys, a password in a statement. */
+/**
+ * Secrets that must not be found anywhere, whoever made them: verifiers, tokens of ours, private keys, a password in a
+ * statement.
+ */
 const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a verifier': /SCRAM-SHA-256\$\d+:/,
   'an API key': /dd_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}/,
@@ -33,17 +36,25 @@ const forbiddenForms: Readonly<Record<string, RegExp>> = {
   'a password in a statement': /\bpassword\s+\\*'[^'?[\\]/i,
 };
 
-/** The same secret as somebody might have written it down: as it is, in a URL, in base64, the bytes that its hex stands for. */
+/**
+ * The forms in which the same secret could have been written: unchanged, in a URL, in base64, and as the bytes that its
+ * hex stands for.
+ */
 function formsOf(value: string): string[] {
   const bytes = [Buffer.from(value), ...(/^(?:[0-9a-f]{2}){16,}$/i.test(value) ? [Buffer.from(value, 'hex')] : [])];
-  const encoded = bytes.flatMap((data) => [data.toString('base64').replace(/=+$/, ''), data.toString('base64url'), data.toString('hex')]);
+  const encoded = bytes.flatMap((data) => [
+    data.toString('base64').replace(/=+$/, ''),
+    data.toString('base64url'),
+    data.toString('hex'),
+  ]);
   return [...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), ...encoded])];
 }
 
 export function huntSecrets(places: readonly Place[], secrets: readonly KnownSecret[]): Find[] {
   const finds: Find[] = [];
   for (const { name: place, text } of places) {
-    for (const { name, value } of secrets) if (formsOf(value).some((form) => text.includes(form))) finds.push({ place, secret: name });
+    for (const { name, value } of secrets)
+      if (formsOf(value).some((form) => text.includes(form))) finds.push({ place, secret: name });
     for (const [name, form] of Object.entries(forbiddenForms)) if (form.test(text)) finds.push({ place, secret: name });
   }
   return finds;
@@ -66,7 +77,7 @@ const variablesOf = (pid: number | string): Record<string, string> =>
 
 const secretMember = /password|secret|token|_key$|_url$|verifier/i;
 
-/** Every secret in a value of ours: members that are called one, and the passwords of URLs, however deep. */
+/** Every secret in one of our values, at any depth: members with the name of a secret, and the passwords of URLs. */
 function secretsIn(name: string, value: unknown): KnownSecret[] {
   if (typeof value === 'string') {
     const password = URL.canParse(value) ? new URL(value).password : '';
@@ -85,35 +96,45 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Files of hosts and supervisor that hold secrets: records in JSON, and what is named after one. */
+/** Files of hosts and supervisor that hold secrets: records in JSON, and files with the name of a secret. */
 function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecret[] {
   return folders.flatMap((folder) => {
     const root = path.join(dataDir, folder);
     if (!fs.existsSync(root)) return [];
     const names = fs.readdirSync(root, { recursive: true, encoding: 'utf8' });
-    // Not what customers put there: their own files are their own.
+    // Without what customers put there, which is not ours.
     const ours = names.filter((name) => !/\/(?:files|releases|data|current)\//.test(`/${name}/`));
     return ours.flatMap((name) => {
       if (/\.json$/.test(name)) return secretsIn(`${folder}/${name}`, jsonOf(read(path.join(root, name))));
-      return /password|secret/i.test(path.basename(name)) ? [{ name: `${folder}/${name}`, value: read(path.join(root, name)).trim() }] : [];
+      return /password|secret/i.test(path.basename(name))
+        ? [{ name: `${folder}/${name}`, value: read(path.join(root, name)).trim() }]
+        : [];
     });
   });
 }
 
-/** Everything that is a secret in this stack: the master key, what each process was given, what hosts made up, what was shown once. */
+/**
+ * Every secret in this stack: the master key, what each process was given, what hosts generated, and what was shown
+ * once.
+ */
 export async function knownSecrets(stack: TestStack, shownOnce: readonly KnownSecret[]): Promise<KnownSecret[]> {
   const found: KnownSecret[] = [{ name: 'master key', value: read(path.join(stack.dataDir, 'master.key')).trim() }];
   for (const [name, { pid }] of Object.entries(stack.processes()))
-    for (const [index, value] of secretsOf(variablesOf(pid)).entries()) found.push({ name: `${name}'s secret ${index + 1}`, value });
+    for (const [index, value] of secretsOf(variablesOf(pid)).entries())
+      found.push({ name: `${name}'s secret ${index + 1}`, value });
   found.push(...secretsIn('demo', stack.demo), ...secretsInFiles(stack.dataDir, ['sites', 'databases']), ...shownOnce);
-  const distinct = new Map(found.filter(({ value }) => value.length >= shortestSecret).map((secret) => [secret.value, secret]));
+  const distinct = new Map(
+    found.filter(({ value }) => value.length >= shortestSecret).map((secret) => [secret.value, secret]),
+  );
   return [...distinct.values()];
 }
 
-/** Logs, the queue, every table of every service, and what everybody may see of every process. */
+/** Logs, the queue, every table of every service, and what every user of the machine can see of every process. */
 export async function placesOf(stack: TestStack): Promise<Place[]> {
   const logsDir = path.join(stack.dataDir, 'logs');
-  const logs = fs.readdirSync(logsDir).map((name) => ({ name: `log of ${name}`, text: read(path.join(logsDir, name)) }));
+  const logs = fs
+    .readdirSync(logsDir)
+    .map((name) => ({ name: `log of ${name}`, text: read(path.join(logsDir, name)) }));
   return [...logs, ...(await queuePlaces(stack)), ...(await tablePlaces(stack)), ...processPlaces(stack)];
 }
 
@@ -170,27 +191,39 @@ async function tablesOf(service: string, url: string): Promise<Place[]> {
   }
 }
 
-/** Command lines, which everybody on the machine can read, and the environments of processes that are no part of the platform. */
+/**
+ * Command lines, which every user of the machine can read, and the environments of processes that do not belong to the
+ * platform.
+ */
 function processPlaces(stack: TestStack): Place[] {
-  const platform = new Set([stack.supervisorPid, ...Object.values(stack.processes()).map(({ pid }) => pid)].map(String));
+  const platform = new Set(
+    [stack.supervisorPid, ...Object.values(stack.processes()).map(({ pid }) => pid)].map(String),
+  );
   return processesOf(stack).flatMap((pid) => {
     const command = read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
     const title = `${read(`/proc/${pid}/comm`).trim()} (${pid})`;
-    return [{ name: `command line of ${title}`, text: command }, ...(platform.has(pid) ? [] : customersEnvironment(stack, pid, title))];
+    return [
+      { name: `command line of ${title}`, text: command },
+      ...(platform.has(pid) ? [] : customersEnvironment(stack, pid, title)),
+    ];
   });
 }
 
-/** Below the supervisor, or at work in its data. Another test beside this one may call its own stack with a key on its command line. */
+/**
+ * Processes below the supervisor, or that work in its data. Another test that runs at the same time may call its own
+ * stack with a key on its command line.
+ */
 function processesOf(stack: TestStack): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const parents = new Map(pids.map((pid) => [pid, /^PPid:\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]]));
   const isBelow = (pid: string | undefined): boolean =>
     pid !== undefined && (pid === String(stack.supervisorPid) || isBelow(parents.get(pid)));
-  const names = (pid: string): boolean => ['cmdline', 'environ'].some((file) => read(`/proc/${pid}/${file}`).includes(stack.dataDir));
+  const names = (pid: string): boolean =>
+    ['cmdline', 'environ'].some((file) => read(`/proc/${pid}/${file}`).includes(stack.dataDir));
   return pids.filter((pid) => isBelow(pid) || names(pid));
 }
 
-/** The environment of a process that runs a customer's code: it must hold only what that process was given. */
+/** The environment of a process that runs a customer's code. It may hold only what that process was given. */
 function customersEnvironment(stack: TestStack, pid: string, title: string): Place[] {
   const variables = variablesOf(pid);
   const isOurs = Object.values(variables).some((value) => value.includes(stack.dataDir));

@@ -1,5 +1,6 @@
 /**
- * The whole of Drydock, started by the program of `npm start`, once: what `npm test` has of it. The other suites of whole stacks are in `npm run test:all`.
+ * The whole of Drydock, started by the program of `npm start`, once: what `npm test` has of it. The other suites of
+ * whole stacks are in `npm run test:all`.
  *
  * @processes
  * @root
@@ -19,7 +20,8 @@ jest.setTimeout(600_000);
 const faults = createFaultTokens();
 const options = { faultsDir: faults.folder, environment: { DRYDOCK_DEMO: 'sites' } };
 
-const proofsOf = (stack: TestStack): ProcessProof[] => Object.values(stack.processes()).flatMap(({ pid }) => proveProcess(pid) ?? []);
+const proofsOf = (stack: TestStack): ProcessProof[] =>
+  Object.values(stack.processes()).flatMap(({ pid }) => proveProcess(pid) ?? []);
 const isStopped = (pid: number): boolean => /^State:\s+T/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 describe('npm start', () => {
@@ -57,7 +59,11 @@ describe('npm start', () => {
     return accepted.headers.get('location') ?? '';
   };
   const expectRestored = async (location: string): Promise<void> => {
-    expect(await customer.follow(location)).toMatchObject({ kind: 'restore_backup', status: 'succeeded', progress: 100 });
+    expect(await customer.follow(location)).toMatchObject({
+      kind: 'restore_backup',
+      status: 'succeeded',
+      progress: 100,
+    });
     expect(await pageOf(site.url)).toBe(kept);
     expect((await customer.site(site.id)).status).toBe('active');
   };
@@ -93,7 +99,10 @@ describe('npm start', () => {
     const location = await restoreInto('restore_backup.switch.after_effect', 'kill');
     const proofs = proofsOf(stack);
     process.kill(stack.supervisorPid, 'SIGKILL');
-    await until(() => !proofs.some((proof) => isSameProcess(proof)), { timeoutMs: 120_000, what: 'the end of every child' });
+    await until(() => !proofs.some((proof) => isSameProcess(proof)), {
+      timeoutMs: 120_000,
+      what: 'the end of every child',
+    });
     const again = await startStack({ ...options, dataDir: stack.dataDir });
     try {
       expect(again.demo).toEqual(stack.demo);

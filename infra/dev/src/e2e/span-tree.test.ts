@@ -26,7 +26,9 @@ const demoSchema = z.looseObject({
   offsite_site_id: z.string(),
   vendor_site_id: z.string(),
   deleted_sites: z.looseObject({ restorable: z.string() }),
-  servers: z.tuple([z.looseObject({ id: z.string(), snapshot_ids: z.tuple([z.string()]).rest(z.string()) })]).rest(z.unknown()),
+  servers: z
+    .tuple([z.looseObject({ id: z.string(), snapshot_ids: z.tuple([z.string()]).rest(z.string()) })])
+    .rest(z.unknown()),
   boards: z.tuple([z.looseObject({ id: z.string(), archived_card_ids: z.tuple([z.string()]).rest(z.string()) })]),
   databases: z.tuple([z.looseObject({ id: z.string() })]).rest(z.unknown()),
 });
@@ -103,7 +105,9 @@ gateway: POST /v1/sites/{siteId}/backups/restore
     victim: 'hosting-worker',
     point: 'vendor_restore.follow.before',
     call: async ({ vendor_site_id: siteId }, customer) => {
-      const { web } = vendorSnapshotSurfaceSchema.parse((await customer.insist('GET', `/v1/sites/${siteId}/vendor-snapshots`)).body);
+      const { web } = vendorSnapshotSurfaceSchema.parse(
+        (await customer.insist('GET', `/v1/sites/${siteId}/vendor-snapshots`)).body,
+      );
       const body = { scope: 'web', timestamp: web?.points[0]?.timestamp };
       return { method: 'POST', path: `/v1/sites/${siteId}/vendor-snapshots/restore`, body };
     },
@@ -192,7 +196,10 @@ gateway: POST /v1/sites/{siteId}/app/restart
     what: '8, a rollback of a server',
     victim: 'compute-worker',
     point: 'roll_back_server.follow.before',
-    call: ({ servers: [server] }) => ({ method: 'POST', path: `/v1/compute/servers/${server.id}/snapshots/${server.snapshot_ids[0]}` }),
+    call: ({ servers: [server] }) => ({
+      method: 'POST',
+      path: `/v1/compute/servers/${server.id}/snapshots/${server.snapshot_ids[0]}`,
+    }),
     tree: `
 gateway: POST /v1/compute/servers/{serverId}/snapshots/{snapshotId}
   compute: POST /v1/compute/servers/:serverId/snapshots/:snapshotId
@@ -206,7 +213,10 @@ gateway: POST /v1/compute/servers/{serverId}/snapshots/{snapshotId}
     what: '9, a card out of the archive',
     victim: 'agency',
     point: 'accept.before_commit',
-    call: ({ boards: [board] }) => ({ method: 'POST', path: `/v1/agency/boards/${board.id}/cards/${board.archived_card_ids[0]}/restore` }),
+    call: ({ boards: [board] }) => ({
+      method: 'POST',
+      path: `/v1/agency/boards/${board.id}/cards/${board.archived_card_ids[0]}/restore`,
+    }),
     tree: `
 gateway: POST /v1/agency/boards/{boardId}/cards/{cardId}/restore
   agency: POST /v1/agency/boards/:boardId/cards/:cardId/restore`,
@@ -252,7 +262,12 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
 
   beforeAll(async () => {
     collector = await startCollector();
-    stack = await startStack({ queueBackend, otlpEndpoint: collector.url, faultsDir: faults, environment: { TRACE_READS: '1' } });
+    stack = await startStack({
+      queueBackend,
+      otlpEndpoint: collector.url,
+      faultsDir: faults,
+      environment: { TRACE_READS: '1' },
+    });
     customer = new Customer(stack.demo.base_url, stack.demo.live_key);
     demo = demoSchema.parse(stack.demo);
   });
@@ -262,7 +277,10 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
     fs.rmSync(faults, { recursive: true });
   });
 
-  /** The answer that counts: before it come those of a service that is away, or that still holds the request that died with it. */
+  /**
+   * The answer that counts: before it come those of a service that is away, or that still holds the request that died
+   * with it.
+   */
   const answerTo = ({ method, path: at, body }: Call): Promise<Answer> => {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};
     return until(

@@ -7,23 +7,27 @@ interface Line {
 }
 
 const clientKind = 3;
-/** The gateway asks again after a second, and not before. */
+/** The gateway asks again after a second, and not earlier. */
 const verifyName = 'POST /internal/verify';
 
 const isShown = ({ kind, name, attributes, depth }: Row): boolean =>
-  attributes['db.query.text'] === undefined && kind !== clientKind && name !== verifyName && (depth < 3 || !name.startsWith('GET'));
+  attributes['db.query.text'] === undefined &&
+  kind !== clientKind &&
+  name !== verifyName &&
+  (depth < 3 || !name.startsWith('GET'));
 
 /**
- * The trace as lines of `process: name`, each below what it happened in. Left out is what depends on the moment: statements and requests that read, of which a trace holds
- * the slow ones, jobs that found nothing to do, and what the process of `deadPid` had begun, which died before it could tell all. Of a call between two of our processes the
- * half of the one that was called is shown.
+ * The trace as lines of `process: name`, each below the one in which it happened. Left out is what depends on the
+ * moment: statements and requests that only read (a trace holds the slow ones of them), jobs that found nothing to do,
+ * and what the process of `deadPid` had started, because it died before it could report everything. For a call between
+ * two of our processes, only the half of the called process is shown.
  */
 export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   const lines = inShownDepth(alive(inTreeOrder(spans), deadPid));
   return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-/** Without the spans of the dead process, and without what they had begun elsewhere. */
+/** Without the spans of the dead process, and without what these started elsewhere. */
 function alive(rows: readonly Row[], deadPid: string): Row[] {
   let deadDepth = Number.POSITIVE_INFINITY;
   return rows.filter((row) => {
@@ -32,7 +36,7 @@ function alive(rows: readonly Row[], deadPid: string): Row[] {
   });
 }
 
-/** The lines that are shown, each one deeper than the nearest above it that is shown too. */
+/** The lines that are shown, each one level deeper than the nearest shown line above it. */
 function inShownDepth(rows: readonly Row[]): Line[] {
   const around: { depth: number }[] = [];
   return rows.flatMap((row) => {
@@ -42,7 +46,7 @@ function inShownDepth(rows: readonly Row[]): Line[] {
   });
 }
 
-/** A line stands once below the same line: a job may be delivered twice, and the second does nothing. */
+/** A line appears once below the same line. A job may be delivered twice, and the second delivery does nothing. */
 function merged(lines: readonly Line[]): Line[] {
   const seen = new Set<string>();
   const way: string[] = [];

@@ -14,7 +14,7 @@ export interface Reply {
   ms: number;
 }
 
-/** A managed database, as its owner has it. */
+/** A managed database, as its owner sees it. */
 export interface TenantDatabase {
   id: string;
   host: string;
@@ -24,7 +24,7 @@ export interface TenantDatabase {
   url: string;
   /** A session of the owner's. */
   connect(): Promise<pg.Client>;
-  /** One statement, or several, as psql sends them, once the database is available. */
+  /** Runs one statement or several, as psql sends them, once the database is available. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -49,7 +49,12 @@ const databaseSchema = z.looseObject({
   database_name: z.string(),
   username: z.string(),
 });
-const recordSchema = z.looseObject({ role: z.string(), password: z.string(), http_port: z.int(), database_port: z.int() });
+const recordSchema = z.looseObject({
+  role: z.string(),
+  password: z.string(),
+  http_port: z.int(),
+  database_port: z.int(),
+});
 
 function codeOf(text: string): string {
   try {
@@ -60,8 +65,8 @@ function codeOf(text: string): string {
 }
 
 /**
- * An organisation by one of its keys. It relies on the public API and on the site's folder alone, and checks no answer against the contract: the same attacks run against
- * older versions.
+ * An organisation, which calls with one of its keys. It uses only the public API and the site's folder, and does not
+ * check answers against the contract, because the same attacks run against older versions.
  */
 export class Tenant {
   readonly token: string;
@@ -76,7 +81,10 @@ export class Tenant {
     const startedMs = performance.now();
     const response = await fetch(this.stack.demo.base_url + route, {
       method,
-      headers: { authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: {
+        authorization: `Bearer ${this.token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(120_000),
     });
@@ -85,7 +93,7 @@ export class Tenant {
     return { status: response.status, code: codeOf(text), text, location, ms: performance.now() - startedMs };
   }
 
-  /** Throws for a refusal, with what it says. */
+  /** Throws for a refusal, with its text. */
   async must(method: string, route: string, body?: unknown): Promise<Reply> {
     const reply = await this.call(method, route, body);
     if (reply.status >= 400) throw new Error(`${method} ${route} was answered ${reply.status}: ${reply.text}`);
@@ -94,7 +102,9 @@ export class Tenant {
 
   async makeSite(domain: string): Promise<TenantSite> {
     const plan = { daily_backups: false, backup_retention_days: 7 };
-    const { id } = idSchema.parse(JSON.parse((await this.must('POST', '/v1/sites', { name: domain, primary_domain: domain, plan })).text));
+    const { id } = idSchema.parse(
+      JSON.parse((await this.must('POST', '/v1/sites', { name: domain, primary_domain: domain, plan })).text),
+    );
     await until(
       async () => {
         const { status } = statusSchema.parse(JSON.parse((await this.must('GET', `/v1/sites/${id}`)).text));
@@ -149,7 +159,7 @@ export class Tenant {
     return z.looseObject({ token: z.string() }).parse(JSON.parse(text)).token;
   }
 
-  /** Asked for, and waited for. `ms` is the time until it was accepted. */
+  /** Requests a backup and waits for it. `ms` is the time until it was accepted. */
   async takeBackup(siteId: string): Promise<{ id: string; acceptedMs: number; completedMs: number }> {
     const startedMs = performance.now();
     const accepted = await this.must('POST', `/v1/sites/${siteId}/backups`, {});
@@ -178,7 +188,7 @@ export class Tenant {
   }
 }
 
-/** One statement, or several, as psql sends them. */
+/** Runs one statement or several, as psql sends them. */
 export async function sql(databaseUrl: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);
@@ -191,4 +201,5 @@ export async function sql(databaseUrl: string, text: string): Promise<Record<str
   }
 }
 
-export const put = (site: TenantSite, name: string, content: string): void => fs.writeFileSync(path.join(site.filesDir, name), content);
+export const put = (site: TenantSite, name: string, content: string): void =>
+  fs.writeFileSync(path.join(site.filesDir, name), content);

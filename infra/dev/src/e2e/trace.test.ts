@@ -35,7 +35,9 @@ describe('a request through every process', () => {
   /** The services on the way from the root of the trace down to `span`. */
   const wayTo = (span: Span | undefined): string[] => {
     if (span === undefined) return [];
-    const way = wayTo(collector.spans.find(({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentSpanId));
+    const way = wayTo(
+      collector.spans.find(({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentSpanId),
+    );
     return way.at(-1) === span.service ? way : [...way, span.service];
   };
 
@@ -54,7 +56,10 @@ describe('a request through every process', () => {
     expect(workflow.status).toBe('succeeded');
     const trace = (): Span[] => collector.spans.filter(({ traceId }) => traceId === workflow.trace_id);
     await until(
-      () => workflow.steps.every(({ name }) => trace().some((span) => span.service === 'hosting-worker' && span.name.includes(name))),
+      () =>
+        workflow.steps.every(({ name }) =>
+          trace().some((span) => span.service === 'hosting-worker' && span.name.includes(name)),
+        ),
       {
         timeoutMs: 60_000,
         what: 'a span for each step',
@@ -65,7 +70,8 @@ describe('a request through every process', () => {
     });
     expect(wayTo(served)).toEqual(['gateway', 'hosting', 'hosting-worker', 'site-host']);
     expect(accepted.headers.get('traceparent')).toContain(workflow.trace_id);
-    for (const secret of [stack.demo.live_key, 'trace-secret-idempotency-key']) expect(collector.raw()).not.toContain(secret);
+    for (const secret of [stack.demo.live_key, 'trace-secret-idempotency-key'])
+      expect(collector.raw()).not.toContain(secret);
   });
 
   test('every metric that a rule or a dashboard names is told', async () => {
@@ -93,7 +99,12 @@ describe('a request through every process', () => {
 
   test('a mint that is sent again answers the same token, byte for byte', async () => {
     const mint = () =>
-      customer.call('POST', '/v1/api-keys', { name: 'once', scopes: ['sites.view'] }, { 'idempotency-key': 'mint-once-0001' });
+      customer.call(
+        'POST',
+        '/v1/api-keys',
+        { name: 'once', scopes: ['sites.view'] },
+        { 'idempotency-key': 'mint-once-0001' },
+      );
     const [first, again] = [await mint(), await mint()];
     expect(again.text).toBe(first.text);
     expect(again.headers.get('idempotent-replayed')).toBe('true');
@@ -105,7 +116,9 @@ describe('a request through every process', () => {
     for (const key of [stack.demo.other_org_key, stack.demo.sandbox_key]) {
       const stranger = new Customer(stack.demo.base_url, key);
       expect(await stranger.call('GET', `/v1/sites/${siteId}`)).toMatchObject(nothing);
-      expect(await stranger.call('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: siteId })).toMatchObject(nothing);
+      expect(await stranger.call('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: siteId })).toMatchObject(
+        nothing,
+      );
     }
   });
 });

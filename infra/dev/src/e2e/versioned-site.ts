@@ -16,7 +16,7 @@ export interface Size {
   rows: number;
 }
 
-/** What issue 2 calls realistic, and less of it for every run; in both the database fills several frames of an archive. */
+/** A realistic site, and a smaller one for every run; in both the database fills several frames of an archive. */
 export const sizes = {
   full: { files: 20_000, bytes: 200e6, rows: 100_000 },
   short: { files: 2_000, bytes: 20e6, rows: 60_000 },
@@ -32,9 +32,12 @@ async function sql(place: Place, text: string): Promise<void> {
   }
 }
 
-/** The page tells the version of its own file and of its row. */
+/** The page shows the version of its own file and of its row. */
 export async function writeVersion(place: Place, version: string): Promise<void> {
-  await sql(place, `CREATE TABLE IF NOT EXISTS version (v text); DELETE FROM version; INSERT INTO version VALUES ('${version}')`);
+  await sql(
+    place,
+    `CREATE TABLE IF NOT EXISTS version (v text); DELETE FROM version; INSERT INTO version VALUES ('${version}')`,
+  );
   const file = path.join(place.files_dir, 'version.html');
   fs.writeFileSync(`${file}.next`, `${version}/<?sql select v from version ?>`);
   fs.renameSync(`${file}.next`, file);
@@ -54,7 +57,7 @@ export async function fillSite(place: Place, { files, bytes, rows }: Size): Prom
   );
 }
 
-/** Changes a file and rows, and adds a file and a table that the backup does not know. */
+/** Changes a file and rows, and adds a file and a table that are not in the backup. */
 export async function disturbSite(place: Place): Promise<void> {
   fs.writeFileSync(path.join(place.files_dir, 'd0', 'f0.txt'), 'changed');
   fs.writeFileSync(path.join(place.files_dir, 'd0', 'made-later.txt'), 'later');
@@ -76,7 +79,7 @@ export async function digestSite(place: Place): Promise<{ tree: string; database
 export interface Samples {
   /** Every distinct body of an answer with status 200. */
   bodies: Set<string>;
-  /** Every distinct way in which a read went without the page: its status, or the error of its call. */
+  /** Every distinct way in which a read did not get the page: its status, or the error of its call. */
   failures: Set<string>;
   /** Longest time between two whole answers. */
   longestGapMs: number;
@@ -84,8 +87,8 @@ export interface Samples {
 }
 
 /**
- * Reads the page every 20 ms, each read on its own, so that a held one is seen as a gap and not as a pause of the sampler.
- * At most 50 are under way: a busy machine is not kept busy by its own sampler.
+ * Reads the page every 20 ms. Each read is independent, so that a held read appears as a gap and not as a pause of the
+ * sampler. At most 50 reads are in progress, so that the sampler does not itself keep a busy machine busy.
  */
 export function samplePage(url: string): Samples {
   const samples = { bodies: new Set<string>(), failures: new Set<string>(), longestGapMs: 0 };

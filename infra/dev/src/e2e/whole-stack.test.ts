@@ -1,5 +1,6 @@
 /**
- * The suites that change nothing which another one needs, on one stack instead of a stack for each. The attacks come last: they leave their sites behind.
+ * The suites that change nothing which another one needs, on one stack instead of a stack for each. The attacks come
+ * last: they leave their sites behind.
  *
  * @tier long
  * @processes

@@ -12,6 +12,8 @@ it('a defect that fits nowhere, and one that only a long suite looks for, are to
   const [first] = defects;
   if (first === undefined) throw new Error('there are no defects');
   expect(whyUnfit({ ...first, replace: 'workflow' }, inRepo('.'))).toMatch(/times; it takes exactly one$/);
-  expect(whyUnfit({ ...first, suites: ['services/hosting/src/crash.test.ts'] }, inRepo('.'))).toMatch(/not of the gate/);
+  expect(whyUnfit({ ...first, suites: ['services/hosting/src/crash.test.ts'] }, inRepo('.'))).toMatch(
+    /not of the gate/,
+  );
   expect(whyUnfit({ ...first, suites: [] }, inRepo('.'))).toMatch(/no suite/);
 });

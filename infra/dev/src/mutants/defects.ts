@@ -8,7 +8,7 @@ export interface Defect {
   /** Stands in `file` exactly once. */
   replace: string;
   with: string;
-  /** Suites of the gate, at least one of which fails with the defect. */
+  /** Suites of the gate. At least one of them must fail with the defect. */
   suites: readonly string[];
 }
 
@@ -85,11 +85,13 @@ export const defects: readonly Defect[] = [
   },
 ];
 
-/** Why the defect cannot be planted below `root`, or would not be looked for by `npm test`; null when all is well. */
+/** Why the defect cannot be planted below `root`, or why `npm test` would not look for it. Null when it is fine. */
 export function whyUnfit({ file, replace, suites }: Defect, root: string): string | null {
   const found = fs.readFileSync(path.join(root, file), 'utf8').split(replace).length - 1;
   if (found !== 1) return `${file} holds the text that is to be replaced ${found} times; it takes exactly one`;
-  const { readPragmas } = require(path.join(root, 'packages/testing/jest/pragmas.cjs')) as { readPragmas(file: string): { tier: string } };
+  const { readPragmas } = require(path.join(root, 'packages/testing/jest/pragmas.cjs')) as {
+    readPragmas(file: string): { tier: string };
+  };
   for (const suite of suites) {
     if (!fs.existsSync(path.join(root, suite))) return `there is no ${suite}`;
     const { tier } = readPragmas(path.join(root, suite));

@@ -11,7 +11,11 @@ const checks: Check[] = [
   { name: 'lint with types (oxlint)', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
   { name: 'types, those of the tests too (tsc)', command: 'tsc', args: ['-b'] },
   { name: 'import rules (turbo boundaries)', command: 'turbo', args: ['boundaries'] },
-  { name: 'docker-compose.yml and its secrets (npm run compose)', command: 'node', args: ['infra/dev/dist/compose.js', '--check'] },
+  {
+    name: 'docker-compose.yml and its secrets (npm run compose)',
+    command: 'node',
+    args: ['infra/dev/dist/compose.js', '--check'],
+  },
   { name: 'the Helm chart (npm run helm)', command: 'node', args: ['infra/dev/dist/helm.js', '--check'] },
   {
     name: 'rules of the house (packages/testing/src/conventions)',
@@ -21,7 +25,7 @@ const checks: Check[] = [
   { name: 'unused files, exports and dependencies (knip)', command: 'knip', args: ['--no-progress'] },
 ];
 
-/** Runs every check, two at a time, and prints what a failed one said. */
+/** Runs every check, two at a time, and prints the output of those that failed. */
 export async function runChecks(write: (line: string) => void): Promise<{ passed: number; failed: number }> {
   let failed = 0;
   const waiting = [...checks];

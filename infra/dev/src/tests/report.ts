@@ -2,10 +2,12 @@ import type { Suite } from './suites';
 
 const slowestShown = 20;
 
-/** Seconds of the slowest suites, and what was skipped with the reason that its title gives. */
+/** Prints the seconds of the slowest suites, and what was skipped, with the reason that its title gives. */
 export function describeRun(suites: readonly Suite[], write: (line: string) => void): void {
   const slowest = [...suites].sort((left, right) => right.seconds - left.seconds).slice(0, slowestShown);
-  write(`The slowest of ${suites.length} suites (${sum(suites.map(({ seconds }) => seconds)).toFixed(0)} s of suites in all):`);
+  write(
+    `The slowest of ${suites.length} suites (${sum(suites.map(({ seconds }) => seconds)).toFixed(0)} s of suites in all):`,
+  );
   for (const { file, seconds } of slowest) write(`  ${seconds.toFixed(1).padStart(6)} s  ${file}`);
   const skipping = suites.filter(({ skipped }) => skipped.length > 0);
   if (skipping.length > 0) write('Skipped:');

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** What `packages/testing/jest/reporter.cjs` writes of each suite. */
+/** The line about a suite that `packages/testing/jest/reporter.cjs` writes. */
 const suiteSchema = z.object({
   file: z.string(),
   seconds: z.number(),
@@ -15,22 +15,24 @@ const suiteSchema = z.object({
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
-/** Which suites a run takes; `packages/testing/README.md` says what each holds. */
+/** Which suites a run contains. `packages/testing/README.md` says what is in each scope. */
 export type Scope = 'quick' | 'all' | 'chaos';
 
 interface Pragmas {
   tier: 'gate' | 'long' | 'chaos';
   processes: boolean;
-  /** The command that runs it as root: `.ci/run`, or `npm run test:all -- --as-root`. */
+  /** The run that takes it as root: `.ci/run`, or `npm run test:all -- --as-root`. */
   root: 'gate' | 'long' | null;
 }
-const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as { readPragmas: (file: string) => Pragmas };
+const { readPragmas } = require(path.resolve('packages/testing/jest/pragmas.cjs')) as {
+  readPragmas: (file: string) => Pragmas;
+};
 
 export const isBroken = ({ failed, error }: Suite): boolean => failed.length > 0 || error !== null;
 export const mayRunAgain = ({ file }: Suite): boolean => readPragmas(file).processes;
 export const rootOf = (file: string): Pragmas['root'] => readPragmas(file).root;
 
-/** The suites of a scope, as paths from the root, in the order of their names. */
+/** The suites of a scope, as paths from the root, ordered by name. */
 export function listSuites(scope: Scope): string[] {
   const { stdout, status, stderr } = spawnSync('jest', ['--listTests', '--json'], {
     encoding: 'utf8',
@@ -47,17 +49,17 @@ export interface RunOptions {
   args?: readonly string[];
   /** Appended to as each suite ends. */
   log: string;
-  /** Appended to for each crash case that held. */
+  /** Each crash case that held appends a line to it. */
   crashCases: string;
 }
 
-/** jest in a process of its own, whose report goes to the terminal as it comes. Resolves with its exit code. */
+/** Runs jest in a process of its own, whose report goes directly to the terminal. Resolves with its exit code. */
 export function runJest(files: readonly string[], { scope, args = [], log, crashCases }: RunOptions): Promise<number> {
   const reporters = ['--reporters=default', `--reporters=${path.resolve('packages/testing/jest/reporter.cjs')}`];
   const paths = files.length === 0 ? [] : ['--runTestsByPath', ...files];
   const env = { ...process.env, DRYDOCK_TESTS: scope, DRYDOCK_SUITE_LOG: log, DRYDOCK_CRASH_CASES: crashCases };
-  // Last: jest takes every bare word that follows its list of reporters for another one.
-  // jest itself writes to stderr; on stdout is what suites report, such as what an attack cost the other tenant.
+  // The reporters come last, because jest takes every bare word after its list of reporters for another reporter. jest
+  // itself writes to stderr. On stdout is what suites report, for example what an attack cost the other tenant.
   const child = spawn('jest', [...args, ...paths, ...reporters], { stdio: ['ignore', 'inherit', 'inherit'], env });
   return new Promise((resolve) => {
     child.on('error', () => resolve(1));
@@ -65,7 +67,7 @@ export function runJest(files: readonly string[], { scope, args = [], log, crash
   });
 }
 
-/** The suites that a log tells of. A line that a killed run left half written counts as not there. */
+/** The suites that a log contains. A line that a killed run wrote only half is ignored. */
 export function readSuites(log: string): Suite[] {
   if (!fs.existsSync(log)) return [];
   return fs
@@ -81,4 +83,5 @@ export function readSuites(log: string): Suite[] {
 }
 
 /** A file of this run alone. */
-export const scratchFile = (name: string): string => path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);
+export const scratchFile = (name: string): string =>
+  path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-tests-')), name);

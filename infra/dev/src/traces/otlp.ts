@@ -44,7 +44,7 @@ export interface Span {
   /** Missing for the first span of a trace. */
   parentSpanId: string | undefined;
   name: string;
-  /** Which half of a call: 2 of who was called, 3 of the caller. */
+  /** Which half of a call: 2 is the called process, 3 the caller. */
   kind: number;
   /** The name of the process, such as `hosting-worker`. */
   service: string;
@@ -56,7 +56,7 @@ export interface Span {
   attributes: Readonly<Record<string, string>>;
 }
 
-/** What the body of a `POST /v1/traces` holds (OTLP/HTTP as JSON). @throws where it is something else */
+/** The spans in the body of a `POST /v1/traces` (OTLP/HTTP as JSON). @throws if it is something else */
 export function readSpans(body: string): Span[] {
   return tracesSchema.parse(JSON.parse(body)).resourceSpans.flatMap(({ resource, scopeSpans }) => {
     const about = textOf(resource.attributes);
@@ -92,5 +92,8 @@ export function readMetricNames(body: string): string[] {
 
 const textOf = (attributes: z.infer<typeof attributesSchema>): Record<string, string> =>
   Object.fromEntries(
-    attributes.map(({ key, value }) => [key, String(value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue ?? '')]),
+    attributes.map(({ key, value }) => [
+      key,
+      String(value.stringValue ?? value.intValue ?? value.doubleValue ?? value.boolValue ?? ''),
+    ]),
   );

@@ -1,6 +1,12 @@
 import type { Row, Trace } from './trace-store';
 
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 
 const style = `
@@ -39,7 +45,7 @@ const timeOf = (milliseconds: number): string => {
 
 const clockOf = (sinceMs: number): string => new Date(sinceMs).toISOString().slice(11, 23);
 
-/** A table of traces, newest first, with a field to find one by. */
+/** A table of traces, the newest first, with a field to search for one. */
 export function listPage(traces: readonly Trace[], text: string): string {
   const rows = traces.map(
     ({ traceId, first, startMs, durationMs, hasFailed, services, rows: spans }) =>
@@ -53,7 +59,7 @@ export function listPage(traces: readonly Trace[], text: string): string {
   return page('Traces', `<h1>Traces</h1>${search(text)}${found}`);
 }
 
-/** One trace as a waterfall. A row opens to show what its span carries. */
+/** One trace as a waterfall. A row can be opened, and then shows the attributes of its span. */
 export function tracePage(trace: Trace): string {
   const rows = trace.rows.map((row) => rowOf(row, trace));
   const about = `${trace.rows.length} spans in ${trace.services.length} processes, ${timeOf(trace.durationMs)} from ${new Date(trace.startMs).toISOString()}`;
@@ -65,7 +71,8 @@ export const missingPage = (): string =>
   page('Not found', '<h1>No such trace</h1><p>It is not among the last 300. <a href="/">All traces</a>');
 
 function rowOf(row: Row, { startMs, durationMs }: Trace): string {
-  const percent = (milliseconds: number): string => `${((100 * milliseconds) / Math.max(durationMs, 0.001)).toFixed(2)}%`;
+  const percent = (milliseconds: number): string =>
+    `${((100 * milliseconds) / Math.max(durationMs, 0.001)).toFixed(2)}%`;
   const bar = `left:${percent(row.startMs - startMs)};width:${percent(row.durationMs)};background:${row.hasFailed ? 'var(--bad)' : colourOf(row.service)}`;
   const more = Object.entries({ ...row.attributes, 'process.pid': row.pid, 'span.id': row.spanId });
   const name = `<b>${escaped(row.service)}</b> ${escaped(row.name)}${row.isOrphan ? ' <span class="quiet">(its parent has not ended)</span>' : ''}`;
@@ -76,7 +83,7 @@ function rowOf(row: Row, { startMs, durationMs }: Trace): string {
   );
 }
 
-/** The same for the same process, on every page. */
+/** The same colour for the same process on every page. */
 function colourOf(service: string): string {
   let hash = 0;
   for (const character of service) hash = (hash * 31 + character.charCodeAt(0)) % 360;

@@ -4,48 +4,54 @@ const tracesMax = 300;
 /** About 100 MB. */
 const spansMax = 50_000;
 
-/** A span with the depth at which a waterfall shows it. */
+/** A span, and the depth at which a waterfall shows it. */
 export interface Row extends Span {
   depth: number;
-  /** Its parent has not been received: it is still under way, or its process died before it ended. */
+  /** Its parent has not been received: the parent is still in progress, or its process died before it ended. */
   isOrphan: boolean;
 }
 
 export interface Trace {
   traceId: string;
-  /** What began it, as far as that is known. */
+  /** The span that began the trace, as far as it is known. */
   first: Span;
   startMs: number;
   durationMs: number;
   hasFailed: boolean;
   services: readonly string[];
-  /** Each span after its parent, and children in the order in which they began. */
+  /** Each span comes after its parent, and children come in the order in which they started. */
   rows: readonly Row[];
 }
 
 export interface TraceStore {
   add(spans: readonly Span[]): void;
   get(traceId: string): Trace | undefined;
-  /** The traces that have the text as their id or as the value of an attribute (a workflow, a request, an organisation); all of them for ''. Newest first. */
+  /**
+   * The traces that have this text as their id or as the value of an attribute (a workflow, a request, an
+   * organisation). With '', all traces. The newest come first.
+   */
   find(text: string): Trace[];
 }
 
-/** Keeps the last few hundred traces in memory: first reads go, then what has not been heard of for the longest time. */
+/**
+ * Keeps the last few hundred traces in memory. When it is full, it drops reads first, and then the traces that received
+ * nothing for the longest time.
+ */
 export function createTraceStore(): TraceStore {
   const traces = new Map<string, Span[]>();
   let count = 0;
 
   const add = (span: Span): void => {
     const spans = traces.get(span.traceId) ?? [];
-    // The map's order is that of the last arrivals.
+    // The order of the map is that of the latest arrivals.
     traces.delete(span.traceId);
     traces.set(span.traceId, spans);
     spans.push(span);
     count += 1;
   };
-  /** Reads go before everything else: they are many, and what is looked for is what somebody did. */
+  /** Reads are dropped before everything else: they are many, and people search for what somebody has done. */
   const isFull = (): boolean => traces.size > tracesMax || count > spansMax;
-  /** Reads go before everything else: they are many, and what is looked for is what somebody did. */
+  /** Reads are dropped before everything else: they are many, and people search for what somebody has done. */
   const makeRoom = (): void => {
     if (!isFull()) return;
     const reads = [...traces].filter(([, spans]) => isRead(spans));
@@ -95,7 +101,7 @@ function traceOf(traceId: string, spans: readonly Span[]): Trace {
   };
 }
 
-/** Each span directly below its parent. A span whose parent is not there stands at the top, so that none is lost. */
+/** Each span directly below its parent. A span whose parent is missing is at the top, so that none is lost. */
 export function inTreeOrder(spans: readonly Span[]): Row[] {
   const known = new Set(spans.map(({ spanId }) => spanId));
   const below = new Map<string, Span[]>();

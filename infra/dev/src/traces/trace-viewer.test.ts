@@ -20,12 +20,21 @@ interface Sent {
 
 /** Spans as a process of ours exports them. */
 async function send(...spans: readonly Sent[]): Promise<void> {
-  const sent = spans.map(({ traceId = id(16), spanId = id(8), name = 'GET /v1/sites', attributes = {}, failed = false, parentSpanId }) => ({
-    ...{ traceId, spanId, name, kind: 2, startTimeUnixNano: '1795522878000000000', endTimeUnixNano: '1795522878250000000' },
-    ...(parentSpanId === undefined ? {} : { parentSpanId }),
-    attributes: Object.entries(attributes).map(([key, stringValue]) => ({ key, value: { stringValue } })),
-    status: failed ? { code: 2 } : {},
-  }));
+  const sent = spans.map(
+    ({ traceId = id(16), spanId = id(8), name = 'GET /v1/sites', attributes = {}, failed = false, parentSpanId }) => ({
+      ...{
+        traceId,
+        spanId,
+        name,
+        kind: 2,
+        startTimeUnixNano: '1795522878000000000',
+        endTimeUnixNano: '1795522878250000000',
+      },
+      ...(parentSpanId === undefined ? {} : { parentSpanId }),
+      attributes: Object.entries(attributes).map(([key, stringValue]) => ({ key, value: { stringValue } })),
+      status: failed ? { code: 2 } : {},
+    }),
+  );
   const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'gateway' } }] };
   const body = JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ spans: sent }] }] });
   expect((await fetch(`${viewer.url}/v1/traces`, { method: 'POST', body })).status).toBe(200);
@@ -37,7 +46,13 @@ test('a trace is found by its own id and by that of a request or a workflow, and
   const traceId = id(16);
   const root = id(8);
   await send(
-    { traceId, spanId: id(8), parentSpanId: root, name: 'run restore_backup', attributes: { 'workflow.id': 'the-workflow' } },
+    {
+      traceId,
+      spanId: id(8),
+      parentSpanId: root,
+      name: 'run restore_backup',
+      attributes: { 'workflow.id': 'the-workflow' },
+    },
     { traceId, spanId: root, name: 'POST /v1/restore', attributes: { 'drydock.request_id': 'the-request' } },
   );
   await send({});
@@ -79,7 +94,9 @@ test('what is no OTLP is refused with the reason, and a name that is not this ma
   const { port } = new URL(viewer.url);
   const http = await import('node:http');
   const status = await new Promise((resolve) =>
-    http.get({ host: '127.0.0.1', port, headers: { host: 'evil.example.com' } }, (answer) => resolve(answer.statusCode)),
+    http.get({ host: '127.0.0.1', port, headers: { host: 'evil.example.com' } }, (answer) =>
+      resolve(answer.statusCode),
+    ),
   );
   expect(status).toBe(403);
 });

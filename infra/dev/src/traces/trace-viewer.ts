@@ -4,18 +4,18 @@ import { readSpans } from './otlp';
 import { listPage, missingPage, tracePage } from './trace-page';
 import { createTraceStore, type TraceStore } from './trace-store';
 
-/** A process sends at most 512 spans at a time, of about 2 kB. */
+/** A process sends at most 512 spans at a time, of about 2 kB each. */
 const bodyBytesMax = 16 * 2 ** 20;
 
 export interface TraceViewer {
-  /** Where processes send their spans to, and where people look at them. */
+  /** Where processes send their spans, and where people look at them. */
   url: string;
   close(): Promise<void>;
 }
 
 /**
- * A collector (OTLP/HTTP as JSON) on this machine that shows the last few hundred traces as waterfalls. It keeps them in memory, for as long as it runs.
- * `port`: OTLP's own by default; a free one where that is taken.
+ * A collector (OTLP/HTTP as JSON) on this machine, which shows the last few hundred traces as waterfalls. It keeps them
+ * in memory while it runs. `port` is OTLP's own port by default, or a free one when that is taken.
  */
 export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
   const store = createTraceStore();
@@ -29,7 +29,7 @@ export async function startTraceViewer(port = 4_318): Promise<TraceViewer> {
 }
 
 async function answer(store: TraceStore, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  // A page of somebody else's, whose name leads to this machine, has no business with what is shown here.
+  // A page on another site, whose name leads to this machine, must not read what is shown here.
   if (!/^(?:127\.0\.0\.1|localhost)(?::\d+)?$/.test(request.headers.host ?? ''))
     return send(response, 403, 'text/plain', 'Call it 127.0.0.1\n');
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
@@ -43,7 +43,9 @@ async function answer(store: TraceStore, request: IncomingMessage, response: Ser
     return send(response, 200, 'text/html', listPage(store.find(text), text));
   }
   const trace = store.get(pathname.replace('/traces/', ''));
-  return trace === undefined ? send(response, 404, 'text/html', missingPage()) : send(response, 200, 'text/html', tracePage(trace));
+  return trace === undefined
+    ? send(response, 404, 'text/html', missingPage())
+    : send(response, 200, 'text/html', tracePage(trace));
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -60,7 +62,8 @@ async function readBody(request: IncomingMessage): Promise<string> {
 function send(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, {
     'content-type': `${type}; charset=utf-8`,
-    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+    'content-security-policy':
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
     'cache-control': 'no-store',
   });
   response.end(text);

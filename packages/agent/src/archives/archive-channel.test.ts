@@ -10,7 +10,10 @@ import { readJob, runJob } from '../jobs/job-client';
 import { jobKind } from '../jobs/jobs';
 import { type ServedArchives, serveArchives } from './archive-channel';
 
-/** A child's program: copies each named object of the first archive into the written one, all at once, and says how many bytes it had. */
+/**
+ * A child's program: copies each named object of the first archive into the written one, all at once, and says how many
+ * bytes it had.
+ */
 const program = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
 const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/archives/archive-channel.js'))});
@@ -32,7 +35,9 @@ runJobProgram(async ({ names, end }, { openChannel, progress }) => {
 const children: StartedChild[] = [];
 async function start(stdio: StdioOptions): Promise<StartedChild> {
   const child = spawn(process.execPath, ['-e', program], { stdio, env: {} });
-  const exited: StartedChild['exited'] = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  const exited: StartedChild['exited'] = new Promise((resolve) =>
+    child.once('exit', (code, signal) => resolve({ code, signal })),
+  );
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     child.kill(signal);
     await exited;
@@ -59,7 +64,9 @@ const copy = jobKind({
 
 const id = randomUUID();
 const nameOf = (number: number): string => `segment-${String(number).padStart(8, '0')}`;
-const missing: ArchiveSource = { read: (name) => Promise.reject(new ArchiveError('missing', `object ${name} is missing`)) };
+const missing: ArchiveSource = {
+  read: (name) => Promise.reject(new ArchiveError('missing', `object ${name} is missing`)),
+};
 
 let host: BoxHost;
 beforeEach(async () => {
@@ -72,7 +79,12 @@ afterEach(async () => {
   if (left.length > 0) throw new Error(`${left.length} processes of jobs are left`);
 });
 
-const run = (archives: ServedArchives, spec: { names: string[]; end?: 'die' }, jobId: string = randomUUID(), signal?: AbortSignal) =>
+const run = (
+  archives: ServedArchives,
+  spec: { names: string[]; end?: 'die' },
+  jobId: string = randomUUID(),
+  signal?: AbortSignal,
+) =>
   runJob(host.client, {
     id,
     jobId,
@@ -84,7 +96,9 @@ const run = (archives: ServedArchives, spec: { names: string[]; end?: 'die' }, j
   });
 
 test('a child reads and writes objects of the caller’s storage, many at once, byte for byte, and few of them are in memory', async () => {
-  const objects = new Map(Array.from({ length: 24 }, (_, number) => [nameOf(number), randomBytes(1 + number * 150_000)]));
+  const objects = new Map(
+    Array.from({ length: 24 }, (_, number) => [nameOf(number), randomBytes(1 + number * 150_000)]),
+  );
   const written = new Map<string, Buffer>();
   let [atOnce, most] = [0, 0];
   const counted = async <T>(work: () => T): Promise<T> => {
@@ -104,7 +118,9 @@ test('a child reads and writes objects of the caller’s storage, many at once, 
 
 test('a refusal of the archive comes by its reason, and a storage that fails with the storage’s own error', async () => {
   const sink = { write: async () => undefined };
-  await expect(run({ sources: [missing], sink }, { names: [nameOf(1)] })).rejects.toMatchObject({ code: 'archive.missing' });
+  await expect(run({ sources: [missing], sink }, { names: [nameOf(1)] })).rejects.toMatchObject({
+    code: 'archive.missing',
+  });
   const reason = new Error('the bucket has gone');
   const broken: ArchiveSource = { read: () => Promise.reject(reason) };
   await expect(run({ sources: [broken], sink }, { names: [nameOf(1)] })).rejects.toBe(reason);
@@ -113,7 +129,9 @@ test('a refusal of the archive comes by its reason, and a storage that fails wit
 test('a job asks for nothing but objects of archives, whatever name it makes up', async () => {
   const asked: string[] = [];
   const source: ArchiveSource = { read: async (name) => Buffer.from(String(asked.push(name))) };
-  await expect(run({ sources: [source] }, { names: ['../../etc/passwd'] })).rejects.toThrow('not the name of an archive object');
+  await expect(run({ sources: [source] }, { names: ['../../etc/passwd'] })).rejects.toThrow(
+    'not the name of an archive object',
+  );
   expect(asked).toEqual([]);
 });
 
@@ -146,7 +164,8 @@ test('a connection that breaks ends the job as interrupted', async () => {
     kind: 'copy',
     spec: { names: [nameOf(1)] },
     claim: { fence: '1' },
-    serve: (socket) => serveArchives(socket, { sources: [{ read: async () => Promise.reject(void socket.destroy()) }] }),
+    serve: (socket) =>
+      serveArchives(socket, { sources: [{ read: async () => Promise.reject(void socket.destroy()) }] }),
     result: z.unknown(),
   });
   await expect(running).rejects.toMatchObject({ code: 'interrupted' });

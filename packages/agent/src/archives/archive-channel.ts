@@ -7,7 +7,7 @@ import { broken, readFrames, writeFrame } from './channel';
 
 /** Larger than any object. */
 const objectBytesMax = 48 * 2 ** 20;
-/** Objects that are being read or written at once, and so in memory. */
+/** The most objects that are read or written, and so held in memory, at the same time. */
 const atOnceMax = 4;
 
 const requestSchema = z.discriminatedUnion('op', [
@@ -21,24 +21,30 @@ const answerSchema = z.strictObject({
   id: z.int(),
   /** The archive itself is refused. */
   refusal: z.strictObject({ reason: z.string().refine(isReason), detail: z.string() }).optional(),
-  /** The storage could not be asked: its own reason stays with whoever serves it. */
+  /** The storage could not be reached. The reason is kept by the side that serves the archives. */
   failed: z.literal(true).optional(),
 });
 
-/** What a job may ask for: archives to read, by their places in the list, and one to write. */
+/** The archives that a job may use: those to read, by their places in the list, and one to write. */
 export interface ServedArchives {
   sources: readonly ArchiveSource[];
   sink?: ArchiveSink;
 }
 
 export interface ServedChannel {
-  /** Resolves when the other side has ended and every answer is out; rejects with `interrupted` when the connection broke. */
+  /**
+   * Resolves when the other side has ended and every answer is written. Rejects with `interrupted` when the connection
+   * broke.
+   */
   ended: Promise<void>;
-  /** What the storage threw first, which is the reason when the job fails as `storage_failed`. */
+  /** The first error of the storage: it is the reason when the job fails as `storage_failed`. */
   failure(): unknown;
 }
 
-/** Answers a job's requests for objects from storage. At most four at a time are in memory; further ones wait in the connection. */
+/**
+ * Answers a job's requests for objects from storage. At most four are in memory at a time. Further requests wait in the
+ * connection.
+ */
 export function serveArchives(stream: Duplex, served: ServedArchives): ServedChannel {
   let failure: unknown;
   const answer = async (request: ObjectRequest, body: Buffer): Promise<void> => {
@@ -48,7 +54,8 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
     } catch (error) {
       if (error instanceof JobProblem) throw error;
       failure ??= error;
-      const told = error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
+      const told =
+        error instanceof ArchiveError ? { refusal: { reason: error.reason, detail: error.message } } : { failed: true };
       await writeFrame(stream, { id: request.id, ...told });
     }
   };
@@ -56,7 +63,9 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
     const running = new Set<Promise<void>>();
     try {
       for await (const { head, body } of readFrames(stream, objectBytesMax)) {
-        const work = answer(requestSchema.parse(head), body).catch((error: unknown) => void stream.destroy(broken(error)));
+        const work = answer(requestSchema.parse(head), body).catch(
+          (error: unknown) => void stream.destroy(broken(error)),
+        );
         running.add(work);
         void work.then(() => running.delete(work));
         if (running.size >= atOnceMax) await Promise.race(running);
@@ -71,7 +80,11 @@ export function serveArchives(stream: Duplex, served: ServedArchives): ServedCha
   return { ended: serve(), failure: () => failure };
 }
 
-async function carryOut({ sources, sink }: ServedArchives, request: ObjectRequest, body: Buffer): Promise<Buffer | undefined> {
+async function carryOut(
+  { sources, sink }: ServedArchives,
+  request: ObjectRequest,
+  body: Buffer,
+): Promise<Buffer | undefined> {
   if (!isObjectName(request.name)) throw new TypeError(`not the name of an archive object: ${request.name}`);
   if (request.op === 'write') {
     if (sink === undefined) throw new TypeError('the job writes no archive');
@@ -84,7 +97,7 @@ async function carryOut({ sources, sink }: ServedArchives, request: ObjectReques
 }
 
 export interface RemoteArchives {
-  /** The archive at that place of the list that is served. */
+  /** The archive at this position of the list that is served. */
   source(archive: number): ArchiveSource;
   sink: ArchiveSink;
   /** Tells the other side that nothing more will be asked. */
@@ -97,8 +110,8 @@ interface Pending {
 }
 
 /**
- * The job's end of a channel. A refusal of the archive comes as an ArchiveError, a storage that failed as `storage_failed`, and everything that is
- * asked after the connection broke as `interrupted`.
+ * The job's end of a channel. Each call throws one of three errors: an ArchiveError when the archive refuses,
+ * `storage_failed` when the storage failed, and `interrupted` when the connection has broken.
  */
 export function remoteArchives(stream: Duplex): RemoteArchives {
   const pending = new Map<number, Pending>();

@@ -1,7 +1,10 @@
 import type { Duplex } from 'node:stream';
 import { JobProblem } from '../jobs/job-protocol';
 
-/** One message: what it is, as JSON, and bytes. Eight bytes before it tell the lengths of both. */
+/**
+ * One message: a head in JSON, which says what it is, and a body of bytes. Eight bytes before them hold the lengths of
+ * both.
+ */
 export interface Frame {
   head: unknown;
   body: Buffer;
@@ -11,7 +14,7 @@ const lengthsBytes = 8;
 const headBytesMax = 64 * 1024;
 const noBytes = Buffer.alloc(0);
 
-/** Resolves when the frame has left this process: who waits for it holds no more than it in memory. */
+/** Resolves when the frame has left this process. A caller that waits for it holds only this one frame in memory. */
 export function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes): Promise<void> {
   const headBytes = Buffer.from(JSON.stringify(head));
   const lengths = Buffer.allocUnsafe(lengthsBytes);
@@ -27,7 +30,10 @@ export function writeFrame(stream: Duplex, head: object, body: Buffer = noBytes)
   });
 }
 
-/** Frames until the other side ends. Nothing is read while the caller is busy with one. Throws `interrupted` for an end in the middle. */
+/**
+ * Yields frames until the other side ends. Nothing is read while the caller works on one. Throws `interrupted` when the
+ * stream ends in the middle of a frame.
+ */
 export async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGenerator<Frame> {
   const bytes = new ByteReader(stream);
   for (;;) {
@@ -43,7 +49,9 @@ export async function* readFrames(stream: Duplex, bodyBytesMax: number): AsyncGe
 export const broken = (cause: unknown): JobProblem =>
   cause instanceof JobProblem ? cause : new JobProblem('interrupted', `the channel broke: ${String(cause)}`, { cause });
 
-/** Takes exact numbers of bytes off a stream. What it returns has memory of its own, so that it can be moved to a thread. */
+/**
+ * Takes exact numbers of bytes off a stream. Each result has memory of its own, so that it can be moved to a thread.
+ */
 class ByteReader {
   private readonly chunks: AsyncIterator<Buffer>;
   private rest: Buffer = noBytes;

@@ -8,18 +8,21 @@ import { type CommonCode, HostError } from '../host/host-error';
 import { channelProtocol } from '../jobs/job-protocol';
 import { type Call, type Change, type ControlProtocol, refusalSchema, splitCall } from './control-protocol';
 
-/** The workflow's claim: every change carries it, and an older one than the host has seen is refused. */
+/**
+ * The workflow's claim. Every change carries it, and the host refuses a change whose claim is older than one it has
+ * seen.
+ */
 export interface Claim {
   fence: string;
   workflowId?: string;
   signal?: AbortSignal;
 }
 
-/** What a change says beside the claim. */
+/** The fields of a change besides the claim. */
 export type Wanted<Body extends Change> = Omit<Body, keyof Change>;
 
 interface Asked<Answer> {
-  /** The id of the site or database that the call is about; null: it is about the host. */
+  /** The id of the site or database that the call is about, or null for a call about the host. */
   id: string | null;
   answer: z.ZodType<Answer>;
 }
@@ -37,7 +40,7 @@ interface ClaimedChange<Answer> extends Asked<Answer> {
 export interface ControlClient {
   ask<Answer>(call: Call, question: Question<Answer>): Promise<Answer>;
   change<Answer>(call: Call, change: ClaimedChange<Answer>): Promise<Answer>;
-  /** An upgraded connection, on which the host's end speaks first. */
+  /** Opens an upgraded connection, on which the host speaks first. */
   connect(call: Call, question: { id: string; signal?: AbortSignal | undefined }): Promise<Socket>;
   close(): Promise<void>;
 }
@@ -45,7 +48,7 @@ export interface ControlClient {
 export interface ControlAddress {
   url: string;
   secret: string;
-  /** Whose secret it is. Default: of whoever changes things. */
+  /** The kind of caller that the secret belongs to. Default: `parties`, who change things. */
   role?: 'parties' | 'readers';
 }
 
@@ -53,15 +56,21 @@ export interface ControlAddress {
 export const nothing = z.undefined();
 
 /**
- * The caller's end of a host's control protocol. Throws the protocol's refusals: the host's by their codes, and `unreachable` for a lost connection, an
- * answer that is none or none within `deadlineMs`; then nobody knows whether a change was made, and since all are idempotent under a fence it may be sent
- * again. An abort of the caller's signal is thrown as it is.
+ * The caller's end of a host's control protocol. Throws the host's refusals with their codes. Throws `unreachable` when
+ * the connection is lost, when no answer comes within `deadlineMs`, or when the answer is not one of the protocol.
+ * After `unreachable` nobody knows whether the change was made. It may be sent again, because every change is
+ * idempotent under a fence. When the caller's signal aborts, its reason is thrown unchanged.
  */
 export function createControlClient<Code extends string>(
   protocol: ControlProtocol<Code>,
   { url, secret, role = 'parties', deadlineMs }: ControlAddress & { deadlineMs: number },
 ): ControlClient {
-  const pool = new Pool(url, { connections: 16, connectTimeout: 5_000, headersTimeout: deadlineMs, bodyTimeout: deadlineMs });
+  const pool = new Pool(url, {
+    connections: 16,
+    connectTimeout: 5_000,
+    headersTimeout: deadlineMs,
+    bodyTimeout: deadlineMs,
+  });
   const key = tokenKey(secret);
   const isKnown = (code: string): code is Code | CommonCode => Object.hasOwn(protocol.statuses, code);
 
@@ -71,7 +80,12 @@ export function createControlClient<Code extends string>(
   };
 
   const signed = (method: string, path: string, text: string | undefined): { authorization: string } => {
-    const bound = { requestId: randomBytes(12).toString('hex'), method, path, ...(text === undefined ? {} : { body: Buffer.from(text) }) };
+    const bound = {
+      requestId: randomBytes(12).toString('hex'),
+      method,
+      path,
+      ...(text === undefined ? {} : { body: Buffer.from(text) }),
+    };
     return { authorization: `Bearer ${signInternalToken(key, protocol[role], bound)}` };
   };
 
@@ -81,7 +95,9 @@ export function createControlClient<Code extends string>(
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof HostError) throw error;
-      throw new protocol.Refusal('unreachable', error instanceof Error ? error.message : String(error), { cause: error });
+      throw new protocol.Refusal('unreachable', error instanceof Error ? error.message : String(error), {
+        cause: error,
+      });
     }
   };
 
@@ -91,14 +107,20 @@ export function createControlClient<Code extends string>(
     const headers = { ...signed(method, path, text), 'content-type': 'application/json' };
     const deadline = AbortSignal.any([AbortSignal.timeout(deadlineMs), ...(signal ? [signal] : [])]);
     return refusalsOf(signal, async () => {
-      const response = await pool.request({ method, path, headers, signal: deadline, ...(text === undefined ? {} : { body: text }) });
+      const response = await pool.request({
+        method,
+        path,
+        headers,
+        signal: deadline,
+        ...(text === undefined ? {} : { body: text }),
+      });
       const answered: unknown = response.statusCode === 204 ? undefined : JSON.parse(await response.body.text());
       if (response.statusCode >= 300) throw refusalOf(answered);
       return answer.parse(answered);
     });
   };
 
-  /** Over a connection of its own, so that no call waits behind it. */
+  /** Uses a connection of its own, so that no other call waits behind it. */
   const connect: ControlClient['connect'] = (call, { id, signal }) => {
     const { method, path } = splitCall(call, protocol.things, encodeURIComponent(id));
     const client = new Client(url, { connectTimeout: 5_000, headersTimeout: deadlineMs });
@@ -119,7 +141,11 @@ export function createControlClient<Code extends string>(
     ask,
     connect,
     change: (call, { claim, fields, ...asked }) =>
-      ask(call, { ...asked, body: { ...fields, fence: claim.fence, workflow_id: claim.workflowId }, signal: claim.signal }),
+      ask(call, {
+        ...asked,
+        body: { ...fields, fence: claim.fence, workflow_id: claim.workflowId },
+        signal: claim.signal,
+      }),
     close: () => pool.close(),
   };
 }

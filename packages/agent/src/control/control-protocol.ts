@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { CommonCode, HostError } from '../host/host-error';
 
-/** The author of a change: `fence` is the claim's number as text, `workflow_id` is for the ledger. */
+/** The author of a change: `fence` is the claim's number as text, and `workflow_id` is for the ledger. */
 export const changeFields = { fence: z.string().regex(/^\d{1,19}$/), workflow_id: z.string().max(64).optional() };
 export const changeSchema = z.strictObject(changeFields);
 export type Change = z.infer<typeof changeSchema>;
 
-/** Whose call it is: each path begins with it. */
+/** The id of the site or database that a call is about, as its path has it. */
 export const thingIdSchema = z.uuid().transform((id) => id.toLowerCase());
 
 export const refusalSchema = z.object({ code: z.string(), detail: z.string() });
@@ -16,15 +16,18 @@ export interface Parties {
   audience: string;
 }
 
-/** What the two ends of one kind of host agree on, beside the calls themselves. */
+/** The agreement of the two ends of one kind of host, besides the calls themselves. */
 export interface ControlProtocol<Code extends string> {
   /** The plural of the hosted thing, as in `/control/sites/{siteId}`. */
   things: string;
-  /** Issuer and audience of the token of each call of whoever changes things. */
+  /** Issuer and audience of the token in each call by a caller that changes things. */
   parties: Parties;
-  /** The same of whoever only asks: a secret of its own, and never an answer with a password in it. */
+  /**
+   * The same for a caller that only reads. It has a secret of its own, and is never given an answer that holds a
+   * password.
+   */
   readers: Parties;
-  /** Every code with which a call may be refused. */
+  /** Every code with which a call may be refused, and its HTTP status. */
   statuses: Readonly<Record<Code | CommonCode, number>>;
   /** As what the client throws a refusal. */
   Refusal: new (
@@ -36,10 +39,16 @@ export interface ControlProtocol<Code extends string> {
 
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
-/** A call on one thing as a README names it: `PUT` for the thing itself, `POST /freeze` and `GET /releases/{id}` below it. */
+/**
+ * A call on one thing, as a README writes it: `PUT` is for the thing itself, `POST /freeze` and `GET /releases/{id}`
+ * are for what is below it.
+ */
 export type Call = Method | `${Method} /${string}`;
 
-/** Method and path of a call; `things` and `id` as they shall stand in the path. A call about the host as a whole has no id. */
+/**
+ * Method and path of a call. `things` and `id` are written into the path as given. A call about the whole host has no
+ * id.
+ */
 export function splitCall(call: Call, things: string, id: string | null): { method: string; path: string } {
   const [method = '', rest = ''] = call.split(' ');
   return { method, path: id === null ? `/control${rest}` : `/control/${things}/${id}${rest}` };

@@ -8,16 +8,16 @@ export interface ControlAnswer {
 }
 
 export interface ControlRoute {
-  /** What whoever only asks is answered: the fields of this schema and no other. Left out: nothing, the call is not for readers. */
+  /** The fields of the answer that a reader gets; no others are sent to it. Absent: readers may not make the call. */
   readerAnswer?: z.ZodType;
   method: string;
   /** Its groups are the ids in the path. */
   pattern: RegExp;
-  /** Throws a ZodError for what is not the protocol, and a HostError. */
+  /** Throws a HostError, and a ZodError when the request does not follow the protocol. */
   handle: (ids: readonly string[], body: unknown) => Promise<ControlAnswer>;
 }
 
-/** The hosted things: finds the one to change, checks the fence, and does the work in its turn. */
+/** The hosted things. Finds the one to change, checks the fence, and does the work when it is this thing's turn. */
 export interface Hosted<Known> {
   change<T>(id: string, name: ChangeName, change: Change, work: (known: Known) => Promise<T>): Promise<T>;
 }
@@ -25,17 +25,20 @@ export interface Hosted<Known> {
 interface ChangeRoute<Body> {
   /** The operation's name in the ledger. */
   op: string;
-  /** What the change begins from, for the ledger. */
+  /** The starting point of the change, for the ledger. */
   detail?: (body: Body) => string | undefined;
   body: z.ZodType<Body>;
-  /** 200 when missing, and 204 for a change that answers nothing. */
+  /** The status of the answer. When missing it is 200, or 204 for a change without an answer. */
   status?: number;
 }
 
 export const ok = (body: unknown): ControlAnswer => ({ status: 200, body });
 export const done: ControlAnswer = { status: 204 };
 
-/** How a host writes its control protocol down: a line for each call. In a call's path `{…}` stands for a second id, which the handler gets last and as it was sent. */
+/**
+ * How a host writes down its control protocol: one line for each call. `{…}` in a call's path stands for a second id.
+ * The handler gets that id last, and exactly as it was sent.
+ */
 export function controlRoutesOf<Known>(things: string, hosted: Hosted<Known>) {
   const route = (
     call: Call,

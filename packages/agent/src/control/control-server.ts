@@ -18,20 +18,20 @@ import type { ChannelRoute } from '../jobs/job-routes';
 import type { ControlProtocol } from './control-protocol';
 import type { ControlAnswer, ControlRoute } from './control-routes';
 
-/** Room for the specification of a job over a long chain of archives. */
+/** Enough for the specification of a job over a long chain of archives. */
 const bodyBytesMax = 1024 * 1024;
 
 export interface ControlOptions {
   protocol: Pick<ControlProtocol<string>, 'parties' | 'readers' | 'statuses'>;
   routes: readonly ControlRoute[];
-  /** Set by a host whose jobs talk back over a connection. */
+  /** Set by a host whose jobs send requests back over a connection. */
   channel?: ChannelRoute;
-  /** Verify the tokens of those who change things. */
+  /** Verify the tokens of callers that change things. */
   keys: readonly KeyObject[];
-  /** Verify the tokens of those who only ask; without any there are none. */
+  /** Verify the tokens of callers that only read. Without any key there are no such callers. */
   readerKeys?: readonly KeyObject[] | undefined;
   log: Log;
-  /** What must work for this process to be of use. */
+  /** Rejects while this process cannot do its work. */
   check: () => Promise<void>;
 }
 
@@ -63,9 +63,20 @@ function refusalOf(error: unknown): HostError<string> {
   return new HostError('internal', 'see the log', { cause: error });
 }
 
-/** The control protocol over HTTP, each call proved by a token that is bound to it; `/healthz` and `/readyz` for everybody. */
-export function createControlServer({ protocol, routes, channel, keys, readerKeys, log, check }: ControlOptions): Server {
-  // Tokens are numbered for each audience, so each has a memory of its own.
+/**
+ * The control protocol over HTTP. Each call is proved by a token that is bound to it. `/healthz` and `/readyz` need no
+ * token.
+ */
+export function createControlServer({
+  protocol,
+  routes,
+  channel,
+  keys,
+  readerKeys,
+  log,
+  check,
+}: ControlOptions): Server {
+  // Tokens are numbered separately for each audience, so each audience needs its own memory of used numbers.
   const [used, usedByReaders] = [rememberTokens(), rememberTokens()];
   const verify = (request: IncomingMessage, path: string): { claims: InternalClaims; isReader: boolean } => {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
@@ -93,7 +104,8 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
     for (const route of routes) {
       const match = route.method === request.method ? route.pattern.exec(path) : null;
       if (!match) continue;
-      if (isReader && route.readerAnswer === undefined) throw new HostError('readers_only_ask', `${request.method} ${path}`);
+      if (isReader && route.readerAnswer === undefined)
+        throw new HostError('readers_only_ask', `${request.method} ${path}`);
       const answered = await route.handle(match.slice(1).map(decodeURIComponent), parseBody(body));
       return isReader ? { ...answered, body: route.readerAnswer?.parse(answered.body) } : answered;
     }
@@ -107,13 +119,14 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
     return { status: protocol.statuses[code] ?? 500, body: { code, detail } };
   };
 
-  /** The caller sends nothing more before it is asked, so that whoever takes the socket has missed nothing. */
+  /** The caller sends nothing more until it is asked to. Whoever takes the socket over has therefore missed nothing. */
   const upgrade = async (request: IncomingMessage, socket: Socket, sent: Buffer): Promise<void> => {
     const path = request.url ?? '/';
     const { isReader } = await authorise(request, path);
     if (isReader) throw new HostError('readers_only_ask', path);
     const match = channel?.pattern.exec(path);
-    if (!match || channel === undefined || request.headers.upgrade !== channelProtocol) throw new HostError('unknown_route', path);
+    if (!match || channel === undefined || request.headers.upgrade !== channelProtocol)
+      throw new HostError('unknown_route', path);
     if (sent.length > 0) throw new HostError('invalid_request', 'bytes before the channel was open');
     const connect = (): void => channel.connect(match.slice(1).map(decodeURIComponent), socket);
     connect();
@@ -128,7 +141,7 @@ export function createControlServer({ protocol, routes, channel, keys, readerKey
       .catch((error: unknown) => log.error({ err: error }, 'an answer could not be sent'));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, sent: Buffer) => {
-    socket.on('error', () => undefined); // its end is told to whoever reads or writes it
+    socket.on('error', () => undefined); // whoever reads or writes the socket learns of its end
     if (!(socket instanceof Socket)) {
       socket.destroy();
       return;
@@ -154,6 +167,9 @@ async function readiness(check: () => Promise<void>): Promise<ControlAnswer> {
 
 function send(response: ServerResponse, { status, body }: ControlAnswer): void {
   const text = body === undefined ? '' : JSON.stringify(body);
-  response.writeHead(status, body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.writeHead(
+    status,
+    body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
+  );
   response.end(text);
 }

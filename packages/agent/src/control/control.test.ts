@@ -19,18 +19,21 @@ afterEach(() => host.close());
 
 test('a change is made, answered, and not made in the name of an older claim', async () => {
   const id = randomUUID();
-  const put = (fence: number) => host.client.change('POST /put', { id, claim: claim(fence), fields: { text: 'a' }, answer });
+  const put = (fence: number) =>
+    host.client.change('POST /put', { id, claim: claim(fence), fields: { text: 'a' }, answer });
   expect(await put(9)).toEqual({ text: 'a' });
   await expect(put(8)).rejects.toMatchObject({ name: 'BoxError', code: 'stale_fence' });
   // By number: as text it would come before the ninth.
   expect(await put(10)).toEqual({ text: 'a' });
-  const touch = (fence: number) => host.client.change('POST /touch', { id: id.toUpperCase(), claim: claim(fence), answer: nothing });
+  const touch = (fence: number) =>
+    host.client.change('POST /touch', { id: id.toUpperCase(), claim: claim(fence), answer: nothing });
   await expect(touch(9)).rejects.toMatchObject({ code: 'stale_fence' });
   expect(await touch(10)).toBeUndefined();
 });
 
 test("a refusal of the host's own comes by its code, a failure without a word about its reason", async () => {
-  const call = () => host.client.change('POST /put', { id: randomUUID(), claim: claim(1), fields: { text: 'a' }, answer });
+  const call = () =>
+    host.client.change('POST /put', { id: randomUUID(), claim: claim(1), fields: { text: 'a' }, answer });
   host.levers.put = () => Promise.reject(new BoxError('box_is_full', 'no more'));
   await expect(call()).rejects.toMatchObject({ name: 'BoxError', code: 'box_is_full', message: 'no more' });
   host.levers.put = () => Promise.reject(new Error('the password is swordfish'));
@@ -42,9 +45,13 @@ test('no answer within the deadline, and no host at all, are unreachable; an abo
   host.levers.put = never;
   const hasty = host.clientWith({ deadlineMs: 50 });
   const fields = { text: 'a' };
-  await expect(hasty.change('POST /put', { id, claim: claim(1), fields, answer })).rejects.toMatchObject({ code: 'unreachable' });
+  await expect(hasty.change('POST /put', { id, claim: claim(1), fields, answer })).rejects.toMatchObject({
+    code: 'unreachable',
+  });
   const nowhere = host.clientWith({ url: 'http://127.0.0.1:1' });
-  await expect(nowhere.change('POST /put', { id, claim: claim(1), fields, answer })).rejects.toMatchObject({ code: 'unreachable' });
+  await expect(nowhere.change('POST /put', { id, claim: claim(1), fields, answer })).rejects.toMatchObject({
+    code: 'unreachable',
+  });
   const caller = new AbortController();
   const given = host.client.change('POST /put', { id: randomUUID(), claim: claim(1, caller.signal), fields, answer });
   const reason = new Error('the lease is lost');
@@ -61,7 +68,9 @@ test('a token is good for one call: not for another path, not for another body',
   const altered = await host.send('POST', callPath, { body: JSON.stringify({ fence: '2' }), signed: { body } });
   expect([altered.status, await altered.json()]).toMatchObject([401, { code: 'unauthenticated' }]);
   const stranger = host.clientWith({ secret: 'ab'.repeat(32) });
-  await expect(stranger.change('POST /touch', { id: randomUUID(), claim: claim(1), answer: nothing })).rejects.toMatchObject({
+  await expect(
+    stranger.change('POST /touch', { id: randomUUID(), claim: claim(1), answer: nothing }),
+  ).rejects.toMatchObject({
     code: 'unauthenticated',
   });
   await stranger.close();
@@ -72,14 +81,19 @@ test('a token that was used is refused, and what it asks for is not done again',
   const bound = { requestId: 'request-1', method: 'POST', path, body: Buffer.from(body) };
   const token = signInternalToken(tokenKey(host.secret), protocol.parties, bound);
   const send = () => fetch(host.url + path, { method: 'POST', body, headers: { authorization: `Bearer ${token}` } });
-  expect([(await send()).status, (await send()).status, (await host.send('POST', path, { body })).status]).toEqual([204, 401, 204]);
+  expect([(await send()).status, (await send()).status, (await host.send('POST', path, { body })).status]).toEqual([
+    204, 401, 204,
+  ]);
 });
 
 test('what is no call of the protocol is told so: another path, no JSON, another body, far too much', async () => {
   const touch = touchPath();
   const answerOf = async (callPath: string, body: string): Promise<unknown> => {
     const answered = await host.send('POST', callPath, { body });
-    return { status: answered.status, ...z.object({ code: z.string(), detail: z.string() }).parse(await answered.json()) };
+    return {
+      status: answered.status,
+      ...z.object({ code: z.string(), detail: z.string() }).parse(await answered.json()),
+    };
   };
   const invalid = { status: 422, code: 'invalid_request' };
   expect(await answerOf(`${touch}/more`, '{}')).toMatchObject({ status: 404, code: 'unknown_route' });
@@ -99,7 +113,9 @@ test('who only asks is answered without a password, and changes nothing: not by 
   expect(await host.client.ask('GET', { id, answer: everything })).toEqual({ text: 'a', password: 'swordfish' });
   const put = { id, claim: claim(1), fields: { text: 'a' }, answer };
   await expect(reader.change('POST /put', put)).rejects.toMatchObject({ code: 'readers_only_ask' });
-  await expect(reader.ask('GET /password', { id, answer: everything })).rejects.toMatchObject({ code: 'readers_only_ask' });
+  await expect(reader.ask('GET /password', { id, answer: everything })).rejects.toMatchObject({
+    code: 'readers_only_ask',
+  });
   const pretender = host.clientWith({ secret: host.readerSecret });
   await expect(pretender.change('POST /put', put)).rejects.toMatchObject({ code: 'unauthenticated' });
   await Promise.all([reader.close(), pretender.close()]);
@@ -112,10 +128,19 @@ test('who only asks submits no job, and opens no channel to one', async () => {
     const callPath = `/control/boxes/${id}/jobs/${randomUUID()}${rest}`;
     const sent = body === undefined ? '' : JSON.stringify(body);
     const bound = { requestId: randomBytes(12).toString('hex'), method, path: callPath, body: Buffer.from(sent) };
-    const token = signInternalToken(tokenKey(host.readerSecret), { issuer: 'tests', audience: 'box-host-reader' }, bound);
-    const headers = { authorization: `Bearer ${token}`, ...(upgrade ? { connection: 'upgrade', upgrade: channelProtocol } : {}) };
+    const token = signInternalToken(
+      tokenKey(host.readerSecret),
+      { issuer: 'tests', audience: 'box-host-reader' },
+      bound,
+    );
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(upgrade ? { connection: 'upgrade', upgrade: channelProtocol } : {}),
+    };
     return new Promise((resolve, reject) => {
-      const sending = request(`${host.url}${callPath}`, { method, headers }, (response) => resolve(response.resume().statusCode ?? 0));
+      const sending = request(`${host.url}${callPath}`, { method, headers }, (response) =>
+        resolve(response.resume().statusCode ?? 0),
+      );
       sending.on('upgrade', () => resolve(101)).on('error', reject);
       sending.end(sent);
     });

@@ -1,7 +1,14 @@
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 import { type ServedArchives, serveArchives } from '../archives/archive-channel';
-import { type Claim, type ControlAddress, type ControlClient, createControlClient, nothing, type Wanted } from '../control/control-client';
+import {
+  type Claim,
+  type ControlAddress,
+  type ControlClient,
+  createControlClient,
+  nothing,
+  type Wanted,
+} from '../control/control-client';
 import { runJob } from '../jobs/job-client';
 import { DatabaseHostError } from './database-host-error';
 import {
@@ -45,19 +52,30 @@ export interface ArchiveWanted<Spec> {
   onProgress?: (share: number) => void;
 }
 
-/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
+/** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface DatabaseHostClient {
-  /** The majors whose programs the host has, of every engine. A host of an earlier version does not list any: it has Postgres alone. */
+  /**
+   * The major versions, of every engine, whose programs the host has. A host of an earlier version lists none: it has
+   * only Postgres.
+   */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   ensureDatabase(databaseId: string, wanted: Wanted<EnsureDatabase>, claim: Claim): Promise<DatabaseDescription>;
-  /** `unknown_database` also for one that was never finished. */
+  /** Throws `unknown_database` also for a database whose creation was never finished. */
   readDatabase(databaseId: string, signal?: AbortSignal): Promise<DatabaseDescription>;
   destroyDatabase(databaseId: string, claim: Claim): Promise<void>;
-  /** With a trial the schema is made in an empty instance of the new major. */
-  precheck(databaseId: string, wanted: { toMajor: Major; withTrial: boolean }, signal?: AbortSignal): Promise<UpgradeJudgement>;
+  /** With a trial, the schema is created in an empty instance of the new major. */
+  precheck(
+    databaseId: string,
+    wanted: { toMajor: Major; withTrial: boolean },
+    signal?: AbortSignal,
+  ): Promise<UpgradeJudgement>;
   prepareTarget(databaseId: string, wanted: Wanted<PrepareTarget>, claim: Claim): Promise<void>;
-  /** Copies, catches up or finishes: a job. Throws a JobProblem. */
-  runStage(databaseId: string, wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> }, claim: Claim): Promise<void>;
+  /** Copies, catches up or finishes. It is a job. Throws a JobProblem. */
+  runStage(
+    databaseId: string,
+    wanted: StageWanted & { stage: Exclude<UpgradeStage, 'compare'> },
+    claim: Claim,
+  ): Promise<void>;
   compare(databaseId: string, wanted: StageWanted, claim: Claim): Promise<UpgradeComparison>;
   blockWrites(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   /** The point of no return; see switch-over.ts. */
@@ -65,21 +83,29 @@ export interface DatabaseHostClient {
   restOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   retireOld(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
   abandonUpgrade(databaseId: string, upgradeId: string, claim: Claim): Promise<void>;
-  /** One moment of the database into an archive: a job that writes by way of `served`. Throws a JobProblem. */
+  /**
+   * Writes the state of the database at one moment into an archive. It is a job, which writes through `served`. Throws
+   * a JobProblem.
+   */
   dump(databaseId: string, wanted: ArchiveWanted<DumpJob>, claim: Claim): Promise<DumpResult>;
-  /** An archive into an instance that lives for this alone. Throws a JobProblem. */
+  /** Loads an archive into an instance that exists only for this check. Throws a JobProblem. */
   verifyDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<LoadedDump>;
-  /** The schema of an archive into an instance that lives for this alone. Throws a JobProblem. */
+  /** Loads the schema of an archive into an instance that exists only for this trial. Throws a JobProblem. */
   tryDump(databaseId: string, wanted: ArchiveWanted<VerifyDumpJob>, claim: Claim): Promise<TryDumpResult>;
-  /** An archive into the empty target of a move by the path `restore`: a job. Null when that has been switched to already. Throws a JobProblem. */
+  /**
+   * Loads an archive into the empty target of a move by the path `restore`. It is a job. Returns null when the database
+   * has already been switched to that target. Throws a JobProblem.
+   */
   loadDump(databaseId: string, wanted: ArchiveWanted<LoadDumpJob>, claim: Claim): Promise<LoadedDump | null>;
   close(): Promise<void>;
 }
 
-/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+/** The calls of a reader: it has a secret of its own, with which the host accepts no change. */
 export type DatabaseHostReaderClient = Pick<DatabaseHostClient, 'listMajors' | 'readDatabase' | 'precheck' | 'close'>;
 
-/** Making an instance takes a second or two, under load ten; ending one in order at most twenty. */
+/**
+ * Creating an instance takes one or two seconds, and up to ten under load. Stopping one in order takes at most twenty.
+ */
 const deadlineMs = 90_000;
 
 const questions = (ask: ControlClient['ask']): Omit<DatabaseHostReaderClient, 'close'> => ({
@@ -101,11 +127,19 @@ export function createDatabaseHostReaderClient({ url, secret }: ControlAddress):
   return { ...questions(ask), close };
 }
 
-/** The typed client of a database host's control protocol. Every method throws {@link DatabaseHostError} as `createControlClient` says. */
+/**
+ * The typed client of a database host's control protocol. Every method throws {@link DatabaseHostError}, for the
+ * reasons that `createControlClient` lists.
+ */
 export function createDatabaseHostClient(address: ControlAddress): DatabaseHostClient {
   const client = createControlClient(databaseHostProtocol, { ...address, deadlineMs });
   const { ask, change, close } = client;
-  const stage = <Result>(id: string, wanted: StageWanted & { stage: UpgradeStage }, claim: Claim, result: z.ZodType<Result>) => {
+  const stage = <Result>(
+    id: string,
+    wanted: StageWanted & { stage: UpgradeStage },
+    claim: Claim,
+    result: z.ZodType<Result>,
+  ) => {
     const { jobId, upgradeId, stage, onProgress } = wanted;
     const spec = { upgrade_id: upgradeId, stage };
     return runJob(client, { id, jobId, kind: 'upgrade', spec, claim, result, ...(onProgress && { onProgress }) });

@@ -13,7 +13,7 @@ export const databaseHostStatuses = {
 
 export type DatabaseHostErrorCode = keyof typeof databaseHostStatuses;
 
-/** A refusal by a database host, or its silence. */
+/** A refusal by a database host, or no answer from it. */
 export class DatabaseHostError extends HostError<DatabaseHostErrorCode> {
   override readonly name = 'DatabaseHostError';
 }

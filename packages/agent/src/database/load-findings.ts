@@ -16,20 +16,25 @@ const loadFindingSchema = z.strictObject({
   reason: z.string(),
 });
 
-/** What of a dump a database does not have after its load, or has without its proof. */
+/** The parts of a dump that are missing from the database after its load, or that could not be proven. */
 export const loadFindingsSchema = z.array(loadFindingSchema);
 export type LoadFindings = readonly z.infer<typeof loadFindingSchema>[];
 
-/** Findings of MySQL, in the words of both engines. */
+/** Findings of MySQL, in the words that both engines share. */
 export function findingsOfMysql(findings: readonly { code: string; object: string; reason: string }[]): LoadFindings {
-  return findings.map(({ code, object, reason }) => ({ kind: kindSchema.safeParse(code).data ?? 'not_restored', object, reason }));
+  return findings.map(({ code, object, reason }) => ({
+    kind: kindSchema.safeParse(code).data ?? 'not_restored',
+    object,
+    reason,
+  }));
 }
 
 /** How many are told one by one. */
 const toldMax = 50;
 
 const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: string, reason: string) => string> = {
-  not_validated: (object, reason) => `${object} holds for new rows, and was not validated over those of the backup: ${reason}.`,
+  not_validated: (object, reason) =>
+    `${object} holds for new rows, and was not validated over those of the backup: ${reason}.`,
   not_restored: (object, reason) => `${object} is not there: ${reason}.`,
   not_populated: (object, reason) => `${object} is there without its contents, which cannot be computed: ${reason}.`,
   recomputed: (object, reason) => `${object} was computed anew: ${reason}.`,
@@ -38,12 +43,19 @@ const sentences: Record<z.infer<typeof loadFindingSchema>['kind'], (object: stri
   owner_changed: (object, reason) => `The database's owner owns this now: ${object}. The cause: ${reason}.`,
 };
 
-/** The findings as preflights and workflows tell them. */
+/** The findings in the form that preflights and workflows show. */
 export function describeLoadFindings(found: LoadFindings): Finding[] {
   const told = found.slice(0, toldMax).map(({ kind, object, reason }): Finding => {
     return { level: 'WARNING', code: kind, detail: sentences[kind](object, reason) };
   });
   const more = found.length - told.length;
   if (more <= 0) return told;
-  return [...told, { level: 'WARNING', code: 'more_findings', detail: `${more} more of the backup's objects are not there as they were.` }];
+  return [
+    ...told,
+    {
+      level: 'WARNING',
+      code: 'more_findings',
+      detail: `${more} more of the backup's objects differ from the original.`,
+    },
+  ];
 }

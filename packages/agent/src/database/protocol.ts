@@ -5,7 +5,10 @@ import { type ControlProtocol, changeFields } from '../control/control-protocol'
 import { DatabaseHostError, type DatabaseHostErrorCode, databaseHostStatuses } from './database-host-error';
 import { loadFindingsSchema } from './load-findings';
 
-/** The control protocol, parsed at both ends. Paths are `/control/databases/{databaseId}` and below. */
+/**
+ * The control protocol, which both ends parse with these schemas. Paths are `/control/databases/{databaseId}` and
+ * below.
+ */
 export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
   things: 'databases',
   parties: { issuer: 'databases', audience: 'database-host' },
@@ -15,19 +18,26 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 };
 
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
-/** As the engines take it unquoted, and none of their own. */
+/** A name that both engines accept without quotes, and that neither of them uses itself. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
   .refine(
-    (name) => !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(name),
+    (name) =>
+      !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(
+        name,
+      ),
     'the name is reserved',
   );
 
-export const sizeSchema = z.strictObject({ vcpu: z.int().min(1), ram_gb: z.number().positive(), storage_gb: z.number().positive() });
+export const sizeSchema = z.strictObject({
+  vcpu: z.int().min(1),
+  ram_gb: z.number().positive(),
+  storage_gb: z.number().positive(),
+});
 /** How the data of an upgrade goes over. */
 export const pathSchema = z.enum(['logical', 'offline']);
-/** The same, or a target that is filled from a backup. */
+/** The same paths, or `restore`: a target that is filled from a backup. */
 export const movePathSchema = z.enum(['logical', 'offline', 'restore']);
 
 export const ensureDatabaseSchema = z.strictObject({
@@ -41,7 +51,7 @@ export const ensureDatabaseSchema = z.strictObject({
 });
 export const precheckSchema = z.strictObject({
   to_major: majorSchema,
-  /** Whether the schema is made on trial, in an empty instance of the new major. */
+  /** Whether the schema is created as a trial, in an empty instance of the new major. */
   with_trial: z.boolean(),
 });
 export const prepareTargetSchema = z.strictObject({
@@ -53,7 +63,7 @@ export const prepareTargetSchema = z.strictObject({
 export const upgradeSchema = z.strictObject({ ...changeFields, upgrade_id: upgradeIdSchema });
 export const upgradePhaseSchema = z.enum(['prepared', 'switched', 'finished']);
 
-/** The majors of every engine whose programs the host has. */
+/** The majors, of every engine, whose programs the host has. */
 export const hostMajorsSchema = z.object({ majors: z.array(majorSchema) });
 
 export const databaseDescriptionSchema = z.object({
@@ -69,7 +79,7 @@ export const databaseDescriptionSchema = z.object({
   is_up: z.boolean(),
   size_bytes: z.number().nullable(),
   free_bytes: z.number(),
-  /** Moves that it was switched over by, the newest last; only the last hundred are known. */
+  /** The moves that switched it, the newest last. Only the last hundred are kept. */
   switched: z.array(z.string()).default([]),
   upgrade: z
     .object({
@@ -83,7 +93,7 @@ export const databaseDescriptionSchema = z.object({
     .nullable(),
 });
 
-/** The keys of one archive, and of no other; see archive-keys.ts of packages/archive. Secret. */
+/** The keys of one archive and of no other (see archive-keys.ts of packages/archive). Secret. */
 const keysSchema = z.strictObject({
   salt: z.string(),
   archiveTag: z.string(),
@@ -93,25 +103,29 @@ const keysSchema = z.strictObject({
   check: z.string(),
 });
 
-/** One job for each stage that carries a customer's content. */
+/** One job for each stage that reads or writes a customer's content. */
 export const upgradeStageSchema = z.enum(['copy_schema', 'copy_data', 'catch_up', 'compare', 'finish']);
 export const upgradeJobSchema = z.strictObject({ upgrade_id: upgradeIdSchema, stage: upgradeStageSchema });
 export const comparisonSchema = z.object({
   outcome: z.enum(['equal', 'different', 'undecided']),
   tables: z.int(),
   names: z.array(z.string()),
-  recomputed: z.array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() })).default([]),
-  /** What an earlier comparison of the same move found to differ. */
+  recomputed: z
+    .array(z.object({ object: z.string(), statements: z.array(z.string()), isEmpty: z.boolean().optional() }))
+    .default([]),
+  /** Names that an earlier comparison of the same move found to differ. */
   differed: z.array(z.string()).default([]),
 });
 
-/** The archive format names its subject a site. */
+/** The archive format calls its subject a site, also when it is a database. */
 const archiveFields = { org_id: z.string(), archive_id: z.string(), keys: keysSchema };
 export const dumpJobSchema = z.strictObject({
   ...archiveFields,
   sequence: z.int(),
   created_at: z.iso.datetime(),
-  /** The move whose replaced instance is dumped while it still runs. Left out, the instance that serves is dumped. */
+  /**
+   * The move whose replaced instance is dumped, while that still runs. When left out, the instance in use is dumped.
+   */
   replaced_by: upgradeIdSchema.optional(),
 });
 export const dumpResultSchema = z.object({
@@ -122,13 +136,19 @@ export const dumpResultSchema = z.object({
   raw_bytes: z.number(),
 });
 export const verifyDumpJobSchema = z.strictObject({ ...archiveFields, manifest_mac: z.string(), major: majorSchema });
-/** The schema alone, on trial. `refused`: the statements that Postgres does not take, the first twenty of them. */
+/**
+ * The result of a trial with the schema alone. `refused` holds the first twenty statements that Postgres does not
+ * accept.
+ */
 export const tryDumpResultSchema = z.object({
   tables: z.int(),
   refused: z.array(z.object({ object: z.string(), reason: z.string() })),
   findings: loadFindingsSchema.default([]),
 });
-/** What a load has made, in a database that lasts or in one on trial. `findings`: what of the backup the loaded database does not have, or has without its proof. */
+/**
+ * The result of a load into a lasting database or one on trial. `findings`: parts of the backup that are missing from
+ * the loaded database, or that could not be proven.
+ */
 export const loadedDumpSchema = z.object({
   tables: z.int(),
   rows: z.number(),
@@ -138,12 +158,16 @@ export const loadedDumpSchema = z.object({
 export const loadDumpJobSchema = z.strictObject({
   ...archiveFields,
   manifest_mac: z.string(),
-  /** The database that the archive was made of; another one, where a new database is made from a backup. */
+  /** The database that the archive was made of. It is another database when a new one is created from a backup. */
   source_id: z.string(),
   upgrade_id: upgradeIdSchema,
 });
 
-export const findingSchema = z.object({ level: z.enum(['INFO', 'WARNING', 'ERROR']), code: z.string(), detail: z.string() });
+export const findingSchema = z.object({
+  level: z.enum(['INFO', 'WARNING', 'ERROR']),
+  code: z.string(),
+  detail: z.string(),
+});
 export const judgementSchema = z.object({
   path: pathSchema,
   findings: z.array(findingSchema),

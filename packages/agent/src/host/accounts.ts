@@ -3,12 +3,15 @@ import { readIfThere, writeDurably } from '@drydock/process/durable-file';
 import { z } from 'zod';
 import { SerialQueue } from './serial-queue';
 
-/** The first account of each kind of tenant; none has a name. */
+/** The first account number of each kind of tenant. None of these accounts has a name. */
 export const firstAccounts = { sites: 200_000, instances: 300_000 } as const;
 
 const fileSchema = z.strictObject({ next_uid: z.int() });
 
-/** Every tenant has an account of its own, a number that is never used again. Only root can run a process under it; whoever runs a host as somebody else uses boxes instead. */
+/**
+ * Every tenant has an account of its own, whose number is never used again. Only root can run a process under such an
+ * account. A host that is run by another user uses boxes instead.
+ */
 export class Accounts {
   private readonly file: string;
   private readonly firstUid: number;

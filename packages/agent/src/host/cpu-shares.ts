@@ -4,31 +4,36 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PriorityThread, type ProcessUse, setNice } from '@drydock/process/priority';
 
 /*
- * Each organisation's share of the CPU. Twice a second the processes that work for customers are sampled: those that serve files and pages,
- * applications, sessions of the sites' Postgres where that runs on this machine, and the servers of managed databases. The more of the machine
- * an organisation has used in the last seconds, the lower the priority of all that works for it, while another organisation uses it too. A low
- * priority costs nothing while nobody else wants the CPU, so nobody is ended and nothing is refused here.
+ * Each organisation's share of the CPU. Twice a second, the processes that work for customers are sampled: those that
+ * serve files and pages, applications, sessions of the sites' Postgres where that runs on this machine, and the servers
+ * of managed databases. The more of the machine an organisation has used in the last seconds, the lower is the priority
+ * of everything that works for it while another organisation also uses the machine. A low priority costs nothing while
+ * nobody else wants the CPU. So nothing is stopped and nothing is refused here.
  *
- * Jobs (packing, loading) are work that nobody waits for page by page: they run at one low priority and do not count, or a backup would slow down the pages of its site.
+ * Jobs (packing, loading) are work whose result no visitor waits for. They run at one low priority and are not counted:
+ * otherwise a backup would slow down the pages of its own site.
  */
 
 const sampleMs = 500;
-/** What an organisation has used fades with this time constant. */
+/** The use of the CPU that an organisation is charged with decays with this time constant, in milliseconds. */
 const fadeMs = 2_000;
-/** From this share of the machine on an organisation's priority is the lowest. */
+/** An organisation that uses this share of the machine, or more, has the lowest priority. */
 const fullShare = 0.1;
-/** More is not held against it, so that it is back soon. */
+/** Use above this share is not remembered, so that an organisation soon has its priority back. */
 const rememberedShare = 1.5 * fullShare;
 const niceMax = 19;
-/** Even an idle organisation comes after the control plane and after the host itself. */
+/** Even an idle organisation has a lower priority than the control plane and the host itself. */
 const niceMin = 3;
 const jobNice = 5;
-/** With so much of one core somebody is there who would wait: a page every few seconds. */
+/**
+ * An organisation that uses this share of one core counts as active: it serves a page every few seconds, and somebody
+ * would wait for it.
+ */
 const activeCores = 0.001;
 
 const samplesBetweenSearches = 10;
 
-/** What works for a customer: `job` for work in the background. */
+/** The work of a process for a customer: `job` is work in the background. */
 export type WorkKind = 'serving' | 'job';
 
 /** The nice value of an organisation that has used this share of the machine. */
@@ -55,29 +60,34 @@ export interface SitesServer {
 }
 
 export interface CpuSharesOptions {
-  /** The servers that run now. Sites of several organisations may share one, so the role of a session says whose it is. */
+  /**
+   * The servers that run now. Sites of several organisations may share a server, so the role of a session says which
+   * organisation it works for.
+   */
   clusters: () => readonly SitesServer[];
-  /** The organisation whose site has this role; null for an unknown one. */
+  /** The organisation of the site that has this role, or null when the role is unknown. */
   organisationOf: (role: string) => string | null;
   cores: number;
   onError: (error: unknown) => void;
-  /** Reads what processes use, and sets their priorities. This machine's when missing. */
+  /** Reads what processes use, and sets their priorities. When missing, this machine's processes. */
   processes?: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
-  /** Milliseconds of a clock that only goes forward. This machine's when missing. */
+  /** Milliseconds of a clock that never goes back. When missing, this machine's clock. */
   now?: () => number;
 }
 
 export class CpuShares {
   private readonly options: CpuSharesOptions;
-  /** By pid: first processes of boxes, which end before their number is given to another. */
+  /**
+   * The first process of each box, by pid. It is taken out when it ends, before its number is given to another process.
+   */
   private readonly boxes = new Map<number, Root>();
-  /** The server at each socket's folder. One that is not found is not looked for each time. */
+  /** The server of each socket folder. A server that was not found is not searched for at every sample. */
   private readonly postmasters = new Map<string, Postmaster>();
   /** By pid and start: sessions of the sites' Postgres. */
   private sessions = new Map<string, Root>();
-  /** What each box consisted of at the last sample, by the pid of its first process. */
+  /** The processes of each box at the last sample, by the pid of its first process. */
   private members = new Map<Root, number[]>();
-  /** The share of the machine that each organisation has used lately. */
+  /** The share of the machine that each organisation has used in the last seconds. */
   private readonly shares = new Map<string, number>();
   private readonly stopping = new AbortController();
   private readonly thread: Pick<PriorityThread, 'read' | 'set' | 'stop'>;
@@ -102,8 +112,12 @@ export class CpuShares {
     await this.running;
   }
 
-  /** A process that works for an organisation, with all that it starts. */
-  watch(child: { process: { pid?: number | undefined }; exited: Promise<unknown> }, organisation: string, kind: WorkKind): void {
+  /** Watches a process that works for an organisation, with everything that it starts. */
+  watch(
+    child: { process: { pid?: number | undefined }; exited: Promise<unknown> },
+    organisation: string,
+    kind: WorkKind,
+  ): void {
     const { pid } = child.process;
     if (pid === undefined) return;
     const root: Root = { organisation, kind, cpuMs: null };
@@ -112,13 +126,13 @@ export class CpuShares {
     setNice(pid, this.niceFor(root));
   }
 
-  /** All that a watched process had started, and itself, at the last sample. */
+  /** The watched process and everything that it had started, at the last sample. */
   processesOf(pid: number): readonly number[] {
     const root = this.boxes.get(pid);
     return (root && this.members.get(root)) ?? [];
   }
 
-  /** The share of the machine that an organisation has used lately. */
+  /** The share of the machine that the organisation has used in the last seconds. */
   shareOf(organisation: string): number {
     return this.shares.get(organisation) ?? 0;
   }
@@ -129,7 +143,9 @@ export class CpuShares {
   }
 
   private isAlone(organisation: string): boolean {
-    return ![...this.shares].some(([name, share]) => name !== organisation && share * this.options.cores >= activeCores);
+    return ![...this.shares].some(
+      ([name, share]) => name !== organisation && share * this.options.cores >= activeCores,
+    );
   }
 
   private async run(): Promise<void> {
@@ -142,7 +158,7 @@ export class CpuShares {
     }
   }
 
-  /** Adds up what every organisation has used since the last sample, and sets the priority of each of its processes. */
+  /** Adds up what each organisation has used since the last sample, and sets the priority of each of its processes. */
   async sample(): Promise<void> {
     const processes = await this.thread.read();
     const rootOf = this.findRoots(processes, this.options.clusters());
@@ -178,14 +194,17 @@ export class CpuShares {
     }
   }
 
-  /** Tells for each process what it works for, or null. */
-  private findRoots(processes: ReadonlyMap<number, ProcessUse>, clusters: readonly SitesServer[]): (pid: number) => Root | null {
+  /** Says for each process which organisation it works for, or null. */
+  private findRoots(
+    processes: ReadonlyMap<number, ProcessUse>,
+    clusters: readonly SitesServer[],
+  ): (pid: number) => Root | null {
     const sessions = this.findSessions(processes, clusters);
     const known = new Map<number, Root | null>([...this.boxes, ...sessions]);
     const rootOf = (pid: number): Root | null => {
       const before = known.get(pid);
       if (before !== undefined) return before;
-      known.set(pid, null); // a process that is its own parent would never be done
+      known.set(pid, null); // without this, the walk from a process that is its own parent would never end
       const parent = processes.get(pid)?.parent ?? 0;
       const root = parent === 0 ? null : rootOf(parent);
       known.set(pid, root);
@@ -194,8 +213,14 @@ export class CpuShares {
     return rootOf;
   }
 
-  /** Sessions are told by the name that Postgres gives to its own children: `postgres: ROLE DATABASE …`. Others' processes may call themselves so; they are no children of it. */
-  private findSessions(processes: ReadonlyMap<number, ProcessUse>, clusters: readonly SitesServer[]): Map<number, Root> {
+  /**
+   * Sessions are recognised by the title that Postgres gives its child processes: `postgres: ROLE DATABASE …`. Another
+   * process may have the same title, but it is no child of the server.
+   */
+  private findSessions(
+    processes: ReadonlyMap<number, ProcessUse>,
+    clusters: readonly SitesServer[],
+  ): Map<number, Root> {
     const found = new Map<number, Root>();
     const postmasters = new Set(clusters.map((cluster) => this.currentPostmaster(cluster, processes)));
     const kept = new Map<string, Root>();
@@ -228,23 +253,26 @@ export class CpuShares {
 }
 
 function readSession(pid: number, organisationOf: (role: string) => string | null): Root | null {
-  const [, user, role] = /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(readText(`/proc/${pid}/cmdline`)) ?? [];
+  const [, user, role] =
+    /^postgres: (\S+) (site_[0-9a-f]{32})_[0-9a-f]{12} /.exec(readText(`/proc/${pid}/cmdline`)) ?? [];
   const organisation = role === undefined ? null : organisationOf(role);
   return organisation === null ? null : { organisation, kind: user === role ? 'serving' : 'job', cpuMs: null };
 }
 
 /**
- * The server's own process. It writes its pid beside its socket: as it is in its own pid namespace, where it runs in a box. There the process is found by that number and its port.
+ * The server's own process. The server writes its pid beside its socket. When it runs in a box, that is the pid in the
+ * box's own pid namespace. The process is then found by this number and its port.
  */
 function findPostmaster(cluster: SitesServer, processes: ReadonlyMap<number, ProcessUse>): number | null {
   const own = Number(readText(path.join(cluster.socketFolder, `.s.PGSQL.${cluster.port}.lock`)).split('\n')[0]);
   if (!Number.isInteger(own) || own < 1) return null;
   if (isServer(own, own)) return own;
-  for (const pid of processes.keys()) if (isServer(pid, own) && argumentsOf(pid).includes(String(cluster.port))) return pid;
+  for (const pid of processes.keys())
+    if (isServer(pid, own) && argumentsOf(pid).includes(String(cluster.port))) return pid;
   return null;
 }
 
-/** Whether a process is a Postgres that knows itself by this number. */
+/** Whether the process is a Postgres server that has this pid in its own namespace. */
 function isServer(pid: number, ownPid: number): boolean {
   if (path.basename(argumentsOf(pid)[0] ?? '') !== 'postgres') return false;
   const numbers = /^NSpid:\s+(.*)$/m.exec(readText(`/proc/${pid}/status`))?.[1]?.split(/\s+/);

@@ -3,17 +3,23 @@ import { scaled } from '@drydock/process/time-out-scale';
 import { hearInTurn, type InTurn } from './in-turn';
 import { Newcomers } from './newcomers';
 
-/** How long a client may take to say what it wants. */
+/** How long a client may take to send its greeting, which says what it wants. */
 const greetingMs = 3_000;
-/** Clients that have not proved themselves, on one address. */
+/** The most clients on one address that have not yet proved who they are. */
 const newcomersMax = 400;
-/** An offer of encryption: a length and a code, nothing else. */
+/** A client's request for encryption is a length and a code, and nothing else. */
 const offerBytes = 8;
 
-/** Decides what to do with a client after the bytes that it has sent so far. The greeting says what it wants, once that is known. */
+/**
+ * The decision about a client, after the bytes that it has sent so far. The greeting says what the client wants. It is
+ * there once that is known.
+ */
 export type Verdict<Greeting extends object> = 'incomplete' | 'decline_encryption' | 'invalid' | Greeting;
 
-/** An address of a customer's database: it hears each client out, and hands it on, paused, with what it wants. */
+/**
+ * An address of a customer's database. It reads each client's greeting, and hands the client on, paused, together with
+ * the greeting.
+ */
 export class DatabaseAddress<Greeting extends object> {
   readonly server: Server;
   private readonly judge: (data: Buffer) => Verdict<Greeting>;
@@ -23,8 +29,9 @@ export class DatabaseAddress<Greeting extends object> {
   private readonly sockets = new Set<Socket>();
 
   /**
-   * `judge` is asked when the client has come, and each time that more of its first words has. `admit` calls `settle` once the client has proved itself: until then a newer one may take its
-   * place, and after that others count it. Each piece of those words takes a turn.
+   * `judge` is called when the client has connected, and again each time more of its first bytes have come. `admit`
+   * calls `settle` once the client has proved who it is. Before that, a newer client may take its place. After that, it
+   * no longer counts here. Each piece of the first bytes takes a turn.
    */
   constructor(
     judge: (data: Buffer) => Verdict<Greeting>,
@@ -37,7 +44,7 @@ export class DatabaseAddress<Greeting extends object> {
     this.server = createServer({ noDelay: true }, (client) => this.greet(client));
   }
 
-  /** Hears out a client of another listener. It counts as one of this address. */
+  /** Reads the greeting of a client that another listener accepted. It counts as a client of this address. */
   accept(client: Socket): void {
     this.greet(client.setNoDelay(true));
   }
@@ -56,7 +63,7 @@ export class DatabaseAddress<Greeting extends object> {
       settle();
       this.sockets.delete(client);
     });
-    // From the first byte to the last: one byte a second is no greeting either.
+    // The time is for the whole greeting. A client that sends one byte a second is also too late.
     const late = setTimeout(() => client.destroy(), scaled(greetingMs));
     client.on('close', () => clearTimeout(late));
     let data: Buffer = Buffer.alloc(0);
@@ -75,7 +82,8 @@ export class DatabaseAddress<Greeting extends object> {
       }
       stop();
       clearTimeout(late);
-      // A client waits for the answer to its offer. Bytes that come before could be a stranger's, and would pass for encrypted ones.
+      // The client waits for the answer before it sends more. Bytes that come before the answer could be an attacker's,
+      // and would later be taken for encrypted ones.
       if (verdict === 'invalid' || verdict === 'decline_encryption') client.destroy();
       else this.admit(client, verdict, settle);
     };

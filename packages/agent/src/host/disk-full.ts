@@ -2,7 +2,10 @@ import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-e
 
 const fullDiskCodes = new Set(['53100', 'ENOSPC', 'EDQUOT', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL']);
 
-/** Postgres says 53100 when its disk is full, MySQL ER_DISK_FULL, the file system ENOSPC or EDQUOT, wrapped or not. */
+/**
+ * A full disk is 53100 in Postgres, ER_DISK_FULL in MySQL, and ENOSPC or EDQUOT in the file system. The error may be
+ * wrapped in another one.
+ */
 export function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   if (error instanceof ArchiveError && error.reason === 'no_space') return true;

@@ -1,4 +1,7 @@
-/** What every host may answer, with its status. `unreachable` is the client's own: the outcome of the call is then unknown. */
+/**
+ * The statuses that every host may answer with. `unreachable` is the client's own: the outcome of the call is then
+ * unknown.
+ */
 export const commonStatuses = {
   invalid_request: 422,
   unauthenticated: 401,
@@ -14,7 +17,10 @@ export const commonStatuses = {
 
 export type CommonCode = keyof typeof commonStatuses;
 
-/** A refusal with a stable code; `message` is for logs and may name what was wrong. Each kind of host has a class of its own, with its codes beside the common ones. */
+/**
+ * A refusal with a stable code. `message` is for logs and may name what was wrong. Each kind of host has a class of its
+ * own, with its codes in addition to the common ones.
+ */
 export class HostError<Code extends string = CommonCode> extends Error {
   override readonly name: string = 'HostError';
   readonly code: Code;

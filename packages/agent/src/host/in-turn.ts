@@ -1,14 +1,20 @@
 import type { Duplex } from 'node:stream';
 
-/** Calls back at once, or when the organisation may have another piece of its connections carried. */
+/** Calls `go` at once, or as soon as another piece of the organisation's connections may be carried. */
 export type InTurn = (go: () => void) => void;
 
 /**
- * Hears a socket piece by piece. Every piece takes a turn, however small the other side makes it; what comes until that turn is put together by
- * the kernel. `onPiece` calls `next` when it is ready for another one. Returns what ends the hearing and leaves the socket paused.
+ * Reads a socket piece by piece. Every piece takes a turn, however small the other side makes it. Bytes that come
+ * before that turn are joined by the kernel. `onPiece` calls `next` when it is ready for another piece. Returns a
+ * function that ends the reading and leaves the socket paused.
  */
-export function hearInTurn(socket: Duplex, inTurn: InTurn, onPiece: (piece: Buffer, next: () => void) => void): () => void {
-  // A paused socket of Node reads on until it holds this many bytes: with the default, 16,384 pieces of one byte.
+export function hearInTurn(
+  socket: Duplex,
+  inTurn: InTurn,
+  onPiece: (piece: Buffer, next: () => void) => void,
+): () => void {
+  // A paused socket of Node keeps reading until it holds this many bytes. With the default, that could be 16,384 pieces
+  // of one byte.
   Reflect.set(Reflect.get(socket, '_readableState'), 'highWaterMark', 1);
   let mayHear = false;
   let isOver = false;
@@ -33,7 +39,7 @@ export function hearInTurn(socket: Duplex, inTurn: InTurn, onPiece: (piece: Buff
   };
 }
 
-/** Carries one way, to the end of what `from` says. */
+/** Carries one direction, until `from` ends. */
 export function carryInTurn(from: Duplex, to: Duplex, inTurn: InTurn): void {
   hearInTurn(from, inTurn, (piece, next) => {
     if (to.write(piece)) next();
@@ -42,7 +48,7 @@ export function carryInTurn(from: Duplex, to: Duplex, inTurn: InTurn): void {
   from.once('end', () => to.end());
 }
 
-/** Carries both ways until both have ended, or one has failed. */
+/** Carries both directions until both have ended, or one has failed. */
 export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): void {
   const carry = (from: Duplex, to: Duplex): void => {
     carryInTurn(from, to, inTurn);
@@ -54,7 +60,10 @@ export function joinInTurn(client: Duplex, upstream: Duplex, inTurn: InTurn): vo
   carry(upstream, client);
 }
 
-/** Resolves with what the socket says before `end`, and leaves the rest to be read. Rejects when more than `bytesMax` come without it. */
+/**
+ * Resolves with what the socket sends before `end`, and leaves the rest to be read. Rejects when more than `bytesMax`
+ * come without `end`.
+ */
 export function hearUntil(socket: Duplex, end: string, bytesMax: number, inTurn: InTurn): Promise<string> {
   return new Promise((resolve, reject) => {
     let said: Buffer = Buffer.alloc(0);

@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { errorCodeOf } from '@drydock/process/error-code';
 
 /**
- * Listens on a port that belongs to something for ever. It is tried again while another process holds it (the one that we replace, at a quick restart),
- * for `limitMs`; then throws the system's error.
+ * Listens on a port that always belongs to the same thing. While another process holds the port (the process that this
+ * one replaces, at a quick restart), it tries again for `limitMs`, and then throws the system's error.
  */
 export async function listenStubbornly(server: Server, port: number, host: string, limitMs: number): Promise<void> {
   const untilMs = performance.now() + limitMs;

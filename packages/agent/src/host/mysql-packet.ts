@@ -1,8 +1,9 @@
-/** The first bytes of a packet of MySQL's protocol: its length and its number in the exchange. */
+/** The first bytes of a packet of MySQL's protocol: its length, and its number in the exchange. */
 export const packetHeadBytes = 4;
 
 /**
- * An error packet, which every client shows to its user. `sequence` is that of the packet in whose place it is sent, 0 for the server's greeting. There it has no SQL state.
+ * An error packet, which every client shows to its user. `sequence` is the number of the packet in whose place it is
+ * sent: 0 for the server's greeting, where an error has no SQL state.
  */
 export function writeMysqlError(code: number, message: string, { sequence = 0, sqlState = '' } = {}): Buffer {
   const state = sqlState === '' ? '' : `#${sqlState}`;

@@ -1,10 +1,11 @@
 /**
- * Places for those who have not proved yet who they are. A newcomer always gets one: when all are taken, whoever came first from where most came loses its own. So nobody
- * keeps others out by coming and saying nothing, and who comes from elsewhere is not even disturbed.
+ * Places for clients that have not yet proved who they are. A newcomer always gets a place. When all places are taken,
+ * the origin that has the most newcomers loses its oldest one. So nobody can keep others out by connecting and sending
+ * nothing, and clients from other origins are not even disturbed.
  */
 export class Newcomers {
   private readonly max: number;
-  /** For each origin what ends its newcomers, the oldest first. */
+  /** For each origin, the functions that end its newcomers, the oldest first. */
   private readonly here = new Map<string, Set<() => void>>();
   private size = 0;
 
@@ -12,7 +13,10 @@ export class Newcomers {
     this.max = max;
   }
 
-  /** A place, to be given back by calling what this returns, once the newcomer is known or gone. `end` is called when another one needs the place. */
+  /**
+   * Takes a place. The caller gives it back by calling the returned function, once the newcomer has proved who it is or
+   * has gone. `end` is called when another newcomer needs the place.
+   */
   add(origin: string, end: () => void): () => void {
     if (this.size >= this.max) this.endOldest();
     const newcomers = this.here.get(origin) ?? new Set();

@@ -2,12 +2,15 @@ import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** Above those that the processes of a machine of one's own choose (`infra/dev`). */
+/** Higher than the ports that the processes of a developer's machine choose (`infra/dev`). */
 const lowest = 25_000;
 const ephemeralDefault = 32_768;
 const triesMax = 500;
 
-/** First port that the kernel may give to any outgoing connection; ours stay below, or a restart could find one taken. */
+/**
+ * The first port that the kernel may give to any outgoing connection. The ports here stay below it. Otherwise a restart
+ * could find one taken.
+ */
 function firstEphemeralPort(): number {
   try {
     const first = Number(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').trim().split(/\s+/)[0]);
@@ -25,7 +28,7 @@ function isFree(port: number, host: string): Promise<boolean> {
   });
 }
 
-/** Gives out ports that are kept for ever in a record. */
+/** Gives out ports. A record keeps each of them for ever. */
 export class PortAllocator {
   private readonly host: string;
   private readonly taken = new Set<number>();

@@ -2,7 +2,10 @@ import { closeOnSignal, type Lifetime } from '@drydock/service/process/shutdown'
 import type { Log } from '@drydock/service/telemetry/log';
 import { traceForWork } from '@drydock/service/telemetry/spans';
 
-/** The life of a host's process, closed in order by a signal. One that cannot be opened says why and ends with 1. */
+/**
+ * Runs a host's process until a signal, and then closes it in order. When the host cannot be opened, it logs why and
+ * exits with 1.
+ */
 export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log }>): Promise<void> {
   traceForWork();
   try {
@@ -10,7 +13,7 @@ export async function runHost(open: () => Promise<{ lifetime: Lifetime; log: Log
     closeOnSignal(lifetime, log);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-    // A half-open host must not linger as if it were up.
+    // A host that is only half open must not stay, as if it worked.
     process.exit(1);
   }
 }

@@ -1,4 +1,7 @@
-/** Runs one piece of work after the other, in the order of asking; a failed one does not stop the next. */
+/**
+ * Runs one piece of work after the other, in the order in which they were asked for. When one fails, the next still
+ * runs.
+ */
 export class SerialQueue {
   private last: Promise<unknown> = Promise.resolve();
 

@@ -1,5 +1,5 @@
 const cancelRequestCode = 80_877_102;
-/** Length, code, the backend's number, and a key that is longer from protocol 3.2 on. */
+/** Length, code, the number of the backend, and a key, which may be longer from protocol 3.2 on. */
 const cancelBytesMin = 16;
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
@@ -10,12 +10,12 @@ export type FirstPacket =
   | { kind: 'incomplete' }
   | { kind: 'invalid' }
   | { kind: 'encryption'; by: 'tls' | 'gss' }
-  /** `pid`: of the backend whose statement is to end. */
+  /** `pid` is the process number of the backend whose statement shall end. */
   | { kind: 'cancel'; pid: number; packet: Buffer }
   | { kind: 'startup'; protocol: number; parameters: Map<string, string>; bytes: number };
 
 function parseParameters(body: Buffer): Map<string, string> | null {
-  // Pairs of zero-terminated texts, ended by an empty name.
+  // Pairs of zero-terminated texts. An empty name ends them.
   if (body.length < 1 || body[body.length - 1] !== 0) return null;
   const parts = body.subarray(0, -1).toString('utf8').split('\0');
   if (parts.at(-1) !== '' || parts.length % 2 !== 1) return null;
@@ -24,7 +24,7 @@ function parseParameters(body: Buffer): Map<string, string> | null {
   return parameters;
 }
 
-/** Reads what a Postgres client says first. `bytes` is how much of `data` its startup took. */
+/** Reads the first packet that a Postgres client sends. `bytes` is how much of `data` belongs to it. */
 export function readFirstPacket(data: Buffer): FirstPacket {
   if (data.length < 8) return { kind: 'incomplete' };
   const length = data.readUInt32BE(0);
@@ -34,12 +34,14 @@ export function readFirstPacket(data: Buffer): FirstPacket {
   if (code === sslRequestCode || code === gssRequestCode)
     return length === 8 ? { kind: 'encryption', by: code === sslRequestCode ? 'tls' : 'gss' } : { kind: 'invalid' };
   if (code === cancelRequestCode)
-    return length < cancelBytesMin ? { kind: 'invalid' } : { kind: 'cancel', pid: data.readInt32BE(8), packet: data.subarray(0, length) };
+    return length < cancelBytesMin
+      ? { kind: 'invalid' }
+      : { kind: 'cancel', pid: data.readInt32BE(8), packet: data.subarray(0, length) };
   const parameters = code >>> 16 === 3 ? parseParameters(data.subarray(8, length)) : null;
   return parameters === null ? { kind: 'invalid' } : { kind: 'startup', protocol: code, parameters, bytes: length };
 }
 
-/** A startup packet with other parameters, to be sent on in the client's name. */
+/** A startup packet with other parameters, to be sent on for the client. */
 export function writeStartup(protocol: number, parameters: Map<string, string>): Buffer {
   const body = Buffer.from(`${[...parameters].map(([name, value]) => `${name}\0${value}\0`).join('')}\0`);
   const head = Buffer.alloc(8);
@@ -48,7 +50,7 @@ export function writeStartup(protocol: number, parameters: Map<string, string>):
   return Buffer.concat([head, body]);
 }
 
-/** An ErrorResponse that every client shows to its user. */
+/** An ErrorResponse, which every client shows to its user. */
 export function writeFatal(sqlState: string, message: string): Buffer {
   const body = Buffer.from(`SFATAL\0VFATAL\0C${sqlState}\0M${message}\0\0`);
   const head = Buffer.alloc(5);

@@ -48,7 +48,12 @@ test('the ledger has a line for what was let in before it is done, and for what 
     expect(await lines()).toHaveLength(2);
     throw new Error('half-way');
   });
-  const done = changes.run('a', { op: 'put', detail: 'x' }, { fence: '3', workflow_id: 'w3' }, async () => async () => 'done');
+  const done = changes.run(
+    'a',
+    { op: 'put', detail: 'x' },
+    { fence: '3', workflow_id: 'w3' },
+    async () => async () => 'done',
+  );
   await expect(refused).rejects.toMatchObject({ code: 'stale_fence' });
   await expect(failed).rejects.toThrow('half-way');
   expect(await done).toBe('done');

@@ -3,16 +3,20 @@ import type { Change } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 import type { Ledger } from './ledger';
 
-/** As the ledger names a change. `detail` is what it begins from, such as the release that is to be replaced. */
+/** How the ledger names a change. `detail` is the state before it, such as the release that is to be replaced. */
 export interface ChangeName {
   op: string;
   detail?: string | undefined;
 }
 
-/** Schemas put the fields in one order, so that equal requests have equal text. */
-const digestOf = (asked: object): string => createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
+/** The schemas put the fields into one order, so that equal requests have equal text. */
+const digestOf = (asked: object): string =>
+  createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 16);
 
-/** Every change of a host goes through here: those of one thing one after the other, each admitted first, and a line in the ledger either way. */
+/**
+ * Every change on a host goes through here. Changes of one thing run one after the other. Each is first admitted, and
+ * each leaves a line in the ledger, whether it succeeds or fails.
+ */
 export class Changes {
   private readonly ledger: Ledger;
   private readonly queues = new Map<string, SerialQueue>();
@@ -21,7 +25,10 @@ export class Changes {
     this.ledger = ledger;
   }
 
-  /** `admit` throws for a change that is not let in (`stale_fence`), and resolves with the work of one that is. Throws what either throws. */
+  /**
+   * `admit` resolves with the work of the change, or throws when the change is not admitted (`stale_fence`). Throws
+   * whatever `admit` or the work throws.
+   */
   run<T>(id: string, { op, detail }: ChangeName, change: Change, admit: () => Promise<() => Promise<T>>): Promise<T> {
     return this.inTurn(id, async () => {
       const { fence, workflow_id, ...asked } = change;
@@ -39,14 +46,14 @@ export class Changes {
     });
   }
 
-  /** Work of the host's own, between two changes of the thing. */
+  /** Work of the host itself, between two changes of the thing. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
     const queue = this.queues.get(id) ?? new SerialQueue();
     this.queues.set(id, queue);
     return queue.run(work);
   }
 
-  /** Resolves when every change that was asked for before has ended. */
+  /** Resolves when every change that was asked for before this call has ended. */
   async settle(): Promise<void> {
     await Promise.all([...this.queues.values()].map((queue) => queue.run(() => Promise.resolve())));
   }

@@ -16,11 +16,11 @@ export interface StartedChild {
 }
 
 export interface ChildJob<Result> {
-  /** Starts the program, one that calls `runJobProgram`, with these descriptors. */
+  /** Starts a program that calls `runJobProgram`, with these descriptors. */
   start(stdio: StdioOptions): Promise<StartedChild>;
-  /** What it is told, keys and addresses with passwords included: by its input, which nobody else can read. */
+  /** The program's input, keys and addresses with passwords included. It goes by stdin, which nobody else can read. */
   setup: object;
-  /** Handed to the child, whose own it is from then on. */
+  /** Is handed to the child, and belongs to the child from then on. */
   channel: Socket | null;
   signal: AbortSignal;
   progress(share: number): void;
@@ -34,13 +34,21 @@ const eventSchema = z.union([
 ]);
 
 /**
- * Carries out a job in a child process. Resolves with its result; throws its {@link JobProblem}, `child_crashed` for one that ended without a word, or the
- * signal's reason. When it settles the child has gone.
+ * Carries out a job in a child process. Resolves with the job's result. Throws the job's {@link JobProblem},
+ * `child_crashed` when the child ended without an answer, or the signal's reason. When it settles, the child has ended.
  */
-export async function runChildJob<Result>({ start, setup, channel, signal, progress, result }: ChildJob<Result>): Promise<Result> {
+export async function runChildJob<Result>({
+  start,
+  setup,
+  channel,
+  signal,
+  progress,
+  result,
+}: ChildJob<Result>): Promise<Result> {
   signal.throwIfAborted();
   const child = await start(['pipe', 'pipe', 'pipe', channel ?? 'ignore']);
-  // Our descriptor goes without a word to the other side; the child does not read its own before it has its setup.
+  // Destroying our descriptor sends nothing to the other side. The child reads its own descriptor only after it has its
+  // setup.
   channel?.destroy();
   const kill = (): void => void child.stop('SIGKILL', 0);
   signal.addEventListener('abort', kill, { once: true });
@@ -53,7 +61,10 @@ export async function runChildJob<Result>({ start, setup, channel, signal, progr
     const [answer, lastWords, exit] = await Promise.all([readAnswer(stdout, progress), readEnd(stderr), child.exited]);
     signal.throwIfAborted();
     if (answer === null) {
-      throw new JobProblem('child_crashed', `the job's process ended with ${exit.signal ?? `code ${exit.code}`}: ${lastWords}`);
+      throw new JobProblem(
+        'child_crashed',
+        `the job's process ended with ${exit.signal ?? `code ${exit.code}`}: ${lastWords}`,
+      );
     }
     if ('problem' in answer) {
       const { code, detail, facts } = answer.problem;
@@ -68,7 +79,10 @@ export async function runChildJob<Result>({ start, setup, channel, signal, progr
 
 type Answer = { result: unknown } | { problem: z.infer<typeof jobProblemSchema> };
 
-/** The last answer of the program; null for one without. What it prints is believed as far as it has the form, and no further than its own job. */
+/**
+ * The last answer of the program, or null when it sent none. Its output is believed only when it has the right form,
+ * and only about its own job.
+ */
 async function readAnswer(stdout: Readable, progress: (share: number) => void): Promise<Answer | null> {
   let answer: Answer | null = null;
   for await (const line of linesOf(stdout)) {

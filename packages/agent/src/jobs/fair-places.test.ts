@@ -3,7 +3,11 @@ import { FairPlaces } from './fair-places';
 const never = (): AbortSignal => new AbortController().signal;
 
 /** Takes places and remembers who got in, in their order. */
-function party(places: FairPlaces): { entered: string[]; take(owner: string): void; leaves: Map<string, (() => void)[]> } {
+function party(places: FairPlaces): {
+  entered: string[];
+  take(owner: string): void;
+  leaves: Map<string, (() => void)[]>;
+} {
   const entered: string[] = [];
   const leaves = new Map<string, (() => void)[]>();
   const take = (owner: string): void => {

@@ -1,12 +1,13 @@
 interface Waiting {
-  /** The order of arrival: decides between owners that hold equally many places. */
+  /** The order of arrival. It decides between owners that hold the same number of places. */
   number: number;
   enter(): void;
 }
 
 /**
- * Places that organisations share: one takes a place only while it holds fewer than are free. Alone it gets half of them, and
- * a newcomer finds one at once, however long the others keep theirs. Of those that wait, the one that holds the fewest goes first.
+ * Places that organisations share. An organisation gets a place only while it holds fewer places than are free. So an
+ * organisation alone gets half of them, and a newcomer finds one at once, however long the others keep theirs. Of those
+ * that wait, the one that holds the fewest goes first.
  */
 export class FairPlaces {
   private free: number;
@@ -18,7 +19,7 @@ export class FairPlaces {
     this.free = places;
   }
 
-  /** Resolves with what gives the place back, to be called once. Rejects with the signal's reason. */
+  /** Resolves with a function that gives the place back, to be called once. Rejects with the signal's reason. */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     await new Promise<void>((resolve, reject) => {
@@ -39,14 +40,17 @@ export class FairPlaces {
     return () => this.giveBack(owner);
   }
 
-  /** What gives the place back, to be called once; null where the owner has its share or others of it wait already. */
+  /**
+   * Returns a function that gives the place back, to be called once; null if the owner has its share already or others
+   * of it are waiting.
+   */
   takeNow(owner: string): (() => void) | null {
     if (this.waiting.has(owner) || !this.mayTake(owner)) return null;
     this.hold(owner);
     return () => this.giveBack(owner);
   }
 
-  /** How many wait for a place of this owner's share. */
+  /** How many pieces of this owner's work wait for a place. */
   waitingOf(owner: string): number {
     return this.waiting.get(owner)?.length ?? 0;
   }
@@ -55,7 +59,10 @@ export class FairPlaces {
     return this.held.get(owner) ?? 0;
   }
 
-  /** How many places have to come back, its own ones where it holds any, before the owner may take another. */
+  /**
+   * How many places must be given back before the owner may take another one. When it holds some itself, its own must
+   * be given back.
+   */
   shortOf(owner: string): number {
     const held = this.heldBy(owner);
     if (this.mayTake(owner)) return 0;

@@ -1,13 +1,15 @@
 import { readIfThere, writeDurably } from '@drydock/process/durable-file';
 import { HostError } from '../host/host-error';
 
-/** The newest claim that was ever let in; 0 before the first. */
+/** The newest claim that was ever admitted, or 0 before the first. */
 async function readFence(file: string): Promise<bigint> {
   const text = await readIfThere(file);
   return text === null ? 0n : BigInt(text.trim());
 }
 
-/** Throws `stale_fence` for a claim that is older than the newest seen; true for one that is newer still. */
+/**
+ * Throws `stale_fence` for a claim older than the newest that was seen. Returns true for a claim that is newer than it.
+ */
 export async function refuseStale(file: string, fence: string): Promise<boolean> {
   const highest = await readFence(file);
   const claimed = BigInt(fence);
@@ -18,8 +20,9 @@ export async function refuseStale(file: string, fence: string): Promise<boolean>
 export const rememberFence = (file: string, fence: string): Promise<void> => writeDurably(file, `${BigInt(fence)}\n`);
 
 /**
- * Lets a claim in unless a newer one has been seen, and remembers it on disk before anything is done in its name: a worker that was taken for dead
- * and wakes up later can change nothing, not even after a restart of this process. Throws `stale_fence`.
+ * Admits a claim unless a newer one has been seen, and writes it to disk before anything is done under it. So a worker
+ * that was thought dead and wakes up later can change nothing, not even after a restart of this process. Throws
+ * `stale_fence`.
  */
 export async function admitFence(file: string, fence: string): Promise<void> {
   if (await refuseStale(file, fence)) await rememberFence(file, fence);

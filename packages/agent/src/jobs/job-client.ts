@@ -6,9 +6,9 @@ import type { ServedChannel } from '../archives/archive-channel';
 import type { Claim, ControlClient } from '../control/control-client';
 import { JobProblem, type JobProblemView, type JobView, jobViewSchema } from './job-protocol';
 
-/** How often a running job is asked how far it is: soon at first, since many are short. */
+/** How often a running job is asked for its progress. The first time is soon, because many jobs are short. */
 const watchMs = { first: 20, most: 400 };
-/** After its channel has ended a job is finished within moments. */
+/** A job ends within moments after its channel has ended. */
 const endingMs = 10;
 const cancelMs = 20_000;
 
@@ -20,14 +20,15 @@ export interface WantedJob<Result> {
   spec: object;
   claim: Claim;
   result: z.ZodType<Result>;
-  /** Answers what the job asks on its channel, for a kind that has one. */
+  /** Answers the requests that the job sends on its channel, for a kind of job that has one. */
   serve?: (socket: Socket) => ServedChannel;
   onProgress?: (share: number) => void;
 }
 
 /**
- * Submits a job and stays with it until it has ended. Resolves with its result. Rejects with the {@link JobProblem} that it ended with; with what the served
- * storage threw where that is the reason; with a refusal of the host; and with the claim's own reason when that is aborted, after the job was cancelled.
+ * Submits a job and follows it until it has ended. Resolves with its result. Rejects with the {@link JobProblem} of the
+ * job, or with what the served storage threw where that is the reason, or with the host's refusal. When the claim is
+ * aborted, it cancels the job and rejects with the claim's reason.
  */
 export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Result>): Promise<Result> {
   const { id, jobId, claim } = wanted;
@@ -44,7 +45,7 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
     return resultOf(view, wanted.result, served);
   } catch (error) {
     socket?.destroy();
-    // A job that has ended by itself is not changed by this. A host that cannot be asked has lost the channel too.
+    // Does not change a job that has already ended. A host that cannot be reached has lost the channel, too.
     if (!(error instanceof JobProblem)) await cancelJob(client, id, jobId, claim).catch(() => undefined);
     throw error;
   } finally {
@@ -52,7 +53,10 @@ export async function runJob<Result>(client: ControlClient, wanted: WantedJob<Re
   }
 }
 
-async function submit<Result>(client: ControlClient, { id, jobId, kind, spec, claim }: WantedJob<Result>): Promise<void> {
+async function submit<Result>(
+  client: ControlClient,
+  { id, jobId, kind, spec, claim }: WantedJob<Result>,
+): Promise<void> {
   const body = { kind, spec, fence: claim.fence, workflow_id: claim.workflowId };
   await client.ask(`PUT /jobs/${jobId}`, { id, body, signal: claim.signal, answer: jobViewSchema });
 }
@@ -60,8 +64,13 @@ async function submit<Result>(client: ControlClient, { id, jobId, kind, spec, cl
 export const readJob = (client: ControlClient, id: string, jobId: string, signal?: AbortSignal): Promise<JobView> =>
   client.ask(`GET /jobs/${jobId}`, { id, signal, answer: jobViewSchema });
 
-/** Resolves when the job has stopped; its caller's own signal has no say in this. */
-export const cancelJob = (client: ControlClient, id: string, jobId: string, { fence, workflowId }: Claim): Promise<JobView> =>
+/** Resolves when the job has stopped. The signal of the caller does not end this. */
+export const cancelJob = (
+  client: ControlClient,
+  id: string,
+  jobId: string,
+  { fence, workflowId }: Claim,
+): Promise<JobView> =>
   client.ask(`DELETE /jobs/${jobId}`, {
     id,
     body: { fence, workflow_id: workflowId },
@@ -69,7 +78,11 @@ export const cancelJob = (client: ControlClient, id: string, jobId: string, { fe
     answer: jobViewSchema,
   });
 
-async function watch<Result>(client: ControlClient, wanted: WantedJob<Result>, served: ServedChannel | null): Promise<JobView> {
+async function watch<Result>(
+  client: ControlClient,
+  wanted: WantedJob<Result>,
+  served: ServedChannel | null,
+): Promise<JobView> {
   const { signal } = wanted.claim;
   let isEnding = false;
   const ending = served?.ended
@@ -78,8 +91,10 @@ async function watch<Result>(client: ControlClient, wanted: WantedJob<Result>, s
       isEnding = true;
     });
   for (let pauseMs = served === null ? watchMs.first : watchMs.most; ; pauseMs = Math.min(pauseMs * 2, watchMs.most)) {
-    // Its own rejection says less than the signal's reason.
-    const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+    // The rejection of `wait` itself says less than the signal's reason.
+    const pause = wait(isEnding ? endingMs : pauseMs, undefined, signal === undefined ? {} : { signal }).catch(
+      () => undefined,
+    );
     await (isEnding || ending === undefined ? pause : Promise.race([pause, ending]));
     signal?.throwIfAborted();
     const view = await withoutSpans(() => readJob(client, wanted.id, wanted.jobId, signal));
@@ -92,6 +107,9 @@ function resultOf<Result>(view: JobView, result: z.ZodType<Result>, served: Serv
   if (view.state === 'succeeded') return result.parse(view.result);
   const failure = served?.failure();
   if (view.problem?.code === 'storage_failed' && failure !== undefined) throw failure;
-  const { code, detail, facts }: JobProblemView = view.problem ?? { code: view.state, detail: `the job is ${view.state}` };
+  const { code, detail, facts }: JobProblemView = view.problem ?? {
+    code: view.state,
+    detail: `the job is ${view.state}`,
+  };
   throw new JobProblem(code, detail, { facts });
 }

@@ -7,7 +7,10 @@ import { jobViewSchema } from './job-protocol';
 
 const keptMs = 7 * 24 * 60 * 60 * 1_000;
 
-/** One job as it is on disk. The specification is not: it holds keys, and nothing goes on from it after a restart. */
+/**
+ * One job as it is written to disk. The specification is not written: it holds keys, and after a restart no job
+ * continues from it.
+ */
 const recordSchema = jobViewSchema.omit({ progress: true }).extend({
   thing_id: z.string(),
   fence: z.string(),
@@ -23,7 +26,10 @@ export const hashSpec = (spec: unknown): string =>
     .update(JSON.stringify(spec) ?? '')
     .digest('hex');
 
-/** A file for each job, `jobs/<thing>/<job>.json`, written before the host acts on it and kept for seven days after its end. */
+/**
+ * One file for each job, `jobs/<thing>/<job>.json`. It is written before the host acts on the job, and kept for seven
+ * days after the job's end.
+ */
 export class JobJournal {
   private readonly folder: string;
   private readonly now: () => Date;
@@ -38,7 +44,7 @@ export class JobJournal {
     await writeDurably(this.fileOf(record), `${JSON.stringify(record)}\n`);
   }
 
-  /** Every job that is on record. What has been left unfinished is so because the host that ran it is gone. */
+  /** Every recorded job. A job that is recorded as unfinished was run by a host process that has gone. */
   async readAll(): Promise<JobRecord[]> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const records: JobRecord[] = [];

@@ -3,24 +3,30 @@ import { text } from 'node:stream/consumers';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { JobProblem, type JobProblemView } from './job-protocol';
 
-/** Often enough for people, seldom enough for the pipe. */
+/** Often enough for people who watch, and seldom enough for the pipe. */
 const progressMs = 100;
 const channelDescriptor = 3;
 
 export interface ProgramContext {
-  /** Opens the channel; for a kind that has one, and once. */
+  /** Opens the channel. Only for a kind of job that has one, and only once. */
   openChannel(): Socket;
   progress(share: number): void;
 }
 
-/** What an error is called on its way to whoever submitted the job; null: nothing that this function knows. */
+/**
+ * Turns an error into the code and detail for the caller that submitted the job; null if this function does not know
+ * it.
+ */
 export type NameProblem = (error: unknown) => JobProblemView | null;
 
 /**
- * The body of a program that carries out one job: reads its setup from the input, answers on the output, ends. Archive refusals are named
- * `archive.<reason>`; further names are the program's own.
+ * The body of a program that carries out one job: it reads its setup from the input, answers on the output, and ends.
+ * Refusals of an archive get the code `archive.<reason>`. Other codes are the program's own.
  */
-export function runJobProgram(work: (setup: unknown, context: ProgramContext) => Promise<unknown>, nameProblem: NameProblem): void {
+export function runJobProgram(
+  work: (setup: unknown, context: ProgramContext) => Promise<unknown>,
+  nameProblem: NameProblem,
+): void {
   let lastMs = Number.NEGATIVE_INFINITY;
   const context: ProgramContext = {
     openChannel: () => new Socket({ fd: channelDescriptor, readable: true, writable: true }),
@@ -36,11 +42,11 @@ export function runJobProgram(work: (setup: unknown, context: ProgramContext) =>
       (result) => say({ result: result ?? null }),
       (error: unknown) => say({ problem: problemOf(error, nameProblem) }),
     )
-    // Threads and connections that rest are not waited for.
+    // Does not wait for idle threads and connections.
     .finally(() => process.exit(0));
 }
 
-/** Written when this returns: pipes are synchronous on Linux. */
+/** The text is written when this returns, because pipes are synchronous on Linux. */
 function say(event: object): void {
   process.stdout.write(`${JSON.stringify(event)}\n`);
 }

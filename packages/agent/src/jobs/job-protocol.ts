@@ -1,10 +1,14 @@
 import { z } from 'zod';
 import { changeFields } from '../control/control-protocol';
 
-/** Ids are the caller's, so that a submission whose answer was lost can be sent again. */
+/** The caller chooses the ids, so that it can send a submission again when the answer was lost. */
 export const jobIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
 
-export const submitJobSchema = z.strictObject({ ...changeFields, kind: z.string().regex(/^[a-z][a-z_]{0,31}$/), spec: z.unknown() });
+export const submitJobSchema = z.strictObject({
+  ...changeFields,
+  kind: z.string().regex(/^[a-z][a-z_]{0,31}$/),
+  spec: z.unknown(),
+});
 export type SubmitJob = z.infer<typeof submitJobSchema>;
 
 /**
@@ -19,8 +23,15 @@ export type SubmitJob = z.infer<typeof submitJobSchema>;
 export const jobStateSchema = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
 export type JobState = z.infer<typeof jobStateSchema>;
 
-/** `code` is stable and its meaning is the kind's; `detail` is for logs; `facts` are what else the kind's caller wants to know of it. */
-export const jobProblemSchema = z.object({ code: z.string(), detail: z.string(), facts: z.record(z.string(), z.string()).optional() });
+/**
+ * `code` is stable, and each kind of job defines its codes. `detail` is for logs. `facts` are what else a caller of
+ * this kind of job needs to know about the problem.
+ */
+export const jobProblemSchema = z.object({
+  code: z.string(),
+  detail: z.string(),
+  facts: z.record(z.string(), z.string()).optional(),
+});
 export type JobProblemView = z.infer<typeof jobProblemSchema>;
 
 export const jobViewSchema = z.object({
@@ -37,16 +48,20 @@ export const jobViewSchema = z.object({
 });
 export type JobView = z.infer<typeof jobViewSchema>;
 
-/** Name of the protocol that a job's channel is upgraded to. */
+/** The name of the protocol to which the connection of a job's channel is upgraded. */
 export const channelProtocol = 'drydock-channel';
 
-/** Why a job failed, by a code that crosses processes. `interrupted`: run the step again. */
+/** Why a job failed, with a code that is the same in every process. `interrupted` means: run the step again. */
 export class JobProblem extends Error {
   override readonly name = 'JobProblem';
   readonly code: string;
   readonly facts: Readonly<Record<string, string>>;
 
-  constructor(code: string, detail: string, options: ErrorOptions & { facts?: Record<string, string> | undefined } = {}) {
+  constructor(
+    code: string,
+    detail: string,
+    options: ErrorOptions & { facts?: Record<string, string> | undefined } = {},
+  ) {
     super(detail, options);
     this.code = code;
     this.facts = options.facts ?? {};

@@ -4,17 +4,25 @@ import { type ControlRoute, controlRoutesOf, type Hosted, ok } from '../control/
 import { jobIdSchema, submitJobSchema } from './job-protocol';
 import type { Jobs } from './jobs';
 
-/** Where an upgraded connection goes: a path, and who takes the socket. Throws a HostError for one that is not wanted. */
+/**
+ * Where an upgraded connection goes: the path, and the function that takes the socket over. Throws a HostError for a
+ * connection that is not wanted.
+ */
 export interface ChannelRoute {
   pattern: RegExp;
   connect(ids: readonly string[], socket: Socket): void;
 }
 
 /**
- * The calls about jobs, the same for every kind of host. The fence of a submission is admitted as that of any change is; the submission itself is no part of the
- * thing's turn, since the jobs that it ends may need that for their cleaning up.
+ * The calls about jobs, which are the same for every kind of host. The fence of a submission is admitted as for any
+ * change. But the submission itself does not wait for the thing's turn, because the jobs that it ends may need that
+ * turn to clean up.
  */
-export function jobRoutesOf(things: string, hosted: Hosted<unknown>, jobs: Jobs): { routes: ControlRoute[]; channel: ChannelRoute } {
+export function jobRoutesOf(
+  things: string,
+  hosted: Hosted<unknown>,
+  jobs: Jobs,
+): { routes: ControlRoute[]; channel: ChannelRoute } {
   const { route } = controlRoutesOf(things, hosted);
   const routes = [
     route('PUT /jobs/{jobId}', async (id, body, sentId) => {

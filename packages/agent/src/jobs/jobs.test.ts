@@ -8,7 +8,7 @@ import { cancelJob, readJob, runJob } from './job-client';
 import { JobProblem, jobViewSchema } from './job-protocol';
 import { jobKind } from './jobs';
 
-/** What the work of the tests is at, and a way to let it end. */
+/** The work of the tests: counts what runs, and lets it end. */
 class Work {
   running = 0;
   begun = 0;
@@ -19,7 +19,11 @@ class Work {
 
   /** Ends when told to, or a moment after its signal. */
   readonly kind = jobKind({
-    spec: z.strictObject({ lock: z.string().nullable(), organisation: z.string().nullable(), fail: z.string().optional() }),
+    spec: z.strictObject({
+      lock: z.string().nullable(),
+      organisation: z.string().nullable(),
+      fail: z.string().optional(),
+    }),
     hasChannel: false,
     lock: ({ lock }) => lock,
     organisation: ({ organisation }) => organisation,
@@ -72,7 +76,12 @@ const submit = (
   });
 const untilState = async (jobId: string, ...states: string[]) => {
   for (let time = 0; time < 500; time += 1) {
-    const view = await readJob(host.client, id, jobId).catch(() => ({ state: 'unknown', progress: 0, result: null, problem: null }));
+    const view = await readJob(host.client, id, jobId).catch(() => ({
+      state: 'unknown',
+      progress: 0,
+      result: null,
+      problem: null,
+    }));
     if (states.includes(view.state)) return view;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -95,7 +104,9 @@ test('a failure is told by its code', async () => {
   await submit('one', { fail: 'disk_on_fire' });
   await untilState('one', 'running');
   work.endAll();
-  expect(await untilState('one', 'failed')).toMatchObject({ problem: { code: 'disk_on_fire', detail: 'as it was told' } });
+  expect(await untilState('one', 'failed')).toMatchObject({
+    problem: { code: 'disk_on_fire', detail: 'as it was told' },
+  });
 });
 
 test('a newer claim ends what an older one has running before it begins, and an older one is refused', async () => {

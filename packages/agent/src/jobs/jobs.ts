@@ -7,10 +7,16 @@ import { FairPlaces } from './fair-places';
 import { hashSpec, isFinished, JobJournal, type JobRecord } from './job-journal';
 import { JobProblem, type JobProblemView, type JobState, type JobView, type SubmitJob } from './job-protocol';
 
-/** How long a job waits for its channel, in milliseconds. A caller opens it at once, so one that has not has died. */
+/**
+ * How long a job waits for its channel, in milliseconds. A caller opens the channel at once. When it has not, it has
+ * died.
+ */
 const channelMs = 30_000;
 const forgetMs = 60 * 60 * 1_000;
-/** Jobs that run at once, for all organisations together. An organisation alone gets half of the places. */
+/**
+ * The most jobs that run at the same time, for all organisations together. An organisation alone gets half of the
+ * places.
+ */
 const runningMax = 8;
 
 export interface JobContext<Spec> {
@@ -18,10 +24,14 @@ export interface JobContext<Spec> {
   jobId: string;
   fence: string;
   spec: Spec;
-  /** Aborted by a cancellation, a newer claim, and the host's own end. The work has to stop, and to have stopped when it settles. */
+  /**
+   * Aborted by a cancellation, by a newer claim, and when the host closes. The work must then stop, and must not settle
+   * before it has stopped.
+   */
   signal: AbortSignal;
   /**
-   * The connection that the caller has opened, for a kind with a channel; else null. Code that hands it to a child destroys this end of it.
+   * The connection that the caller has opened, for a kind with a channel. Otherwise null. Code that hands it to a child
+   * process destroys this end of it.
    */
   channel: Socket | null;
   /** 0 to 1. */
@@ -32,15 +42,24 @@ export interface JobContext<Spec> {
 export interface JobKind<Spec, Result> {
   spec: z.ZodType<Spec>;
   hasChannel: boolean;
-  /** What a job has for itself, such as the release that it writes: a later one of the same name ends an earlier one first. Null: nothing. */
+  /**
+   * The name of something that a job has to itself, such as the release that it writes. A later job with the same name
+   * ends the earlier one first. Null: nothing.
+   */
   lock(spec: Spec): string | null;
-  /** The organisation whose work it is, by which the places are shared; null: the thing itself counts as one. */
+  /**
+   * The organisation that the work is for. The places are shared between organisations. With null, the thing itself
+   * counts as one.
+   */
   organisation(spec: Spec): string | null;
-  /** A {@link JobProblem} or a HostError that it throws is told by its code, anything else as `internal`. The result becomes JSON. */
+  /**
+   * When it throws a {@link JobProblem} or a HostError, the caller is told its code. Any other error becomes
+   * `internal`. The result becomes JSON.
+   */
   run(context: JobContext<Spec>): Promise<Result>;
 }
 
-/** A kind with its types closed over, so that kinds of different types stand in one table. */
+/** A kind of job with its types hidden, so that kinds of different types fit into one table. */
 export interface AnyJobKind {
   hasChannel: boolean;
   prepare(spec: unknown): {
@@ -54,7 +73,11 @@ export const jobKind = <Spec, Result>(kind: JobKind<Spec, Result>): AnyJobKind =
   hasChannel: kind.hasChannel,
   prepare: (sent) => {
     const spec = kind.spec.parse(sent);
-    return { lock: kind.lock(spec), organisation: kind.organisation(spec), run: (context) => kind.run({ ...context, spec }) };
+    return {
+      lock: kind.lock(spec),
+      organisation: kind.organisation(spec),
+      run: (context) => kind.run({ ...context, spec }),
+    };
   },
 });
 
@@ -97,7 +120,7 @@ export interface JobsOptions {
   now?: () => Date;
 }
 
-/** The jobs of one host. The caller has admitted the fence of each submission. */
+/** The jobs of one host. The caller has already admitted the fence of each submission. */
 export class Jobs {
   private readonly options: JobsOptions;
   private readonly now: () => Date;
@@ -113,26 +136,37 @@ export class Jobs {
     this.journal = new JobJournal(options.folder, this.now);
   }
 
-  /** Reads the journal: what an earlier process of the host was at is `interrupted`, and its caller is told so when it asks. */
+  /**
+   * Reads the journal. A job that an earlier process of the host had not finished is `interrupted`, and its caller
+   * learns that when it asks.
+   */
   async open(): Promise<void> {
     for (const record of await this.journal.readAll()) {
       const job: Job = { record, progress: 0, running: null };
       this.jobs.set(keyOf(record.thing_id, record.job_id), job);
-      if (!isFinished(record)) await this.finish(job, 'failed', { problem: { code: 'interrupted', detail: 'the host was restarted' } });
+      if (!isFinished(record))
+        await this.finish(job, 'failed', { problem: { code: 'interrupted', detail: 'the host was restarted' } });
     }
     await this.forgetOld();
     this.forgetting = setInterval(() => void this.forgetOld(), forgetMs);
     this.forgetting.unref();
   }
 
-  /** The same job again is the same job. Throws `job_differs` for another one under its id, and a ZodError for a spec that is none. */
+  /**
+   * The same submission again answers with the same job. Throws `job_differs` when the id belongs to another
+   * submission, and a ZodError for a spec that is invalid.
+   */
   submit(thingId: string, jobId: string, wanted: SubmitJob): Promise<Submitted> {
     const queue = this.submitting.get(thingId) ?? new SerialQueue();
     this.submitting.set(thingId, queue);
     return queue.run(() => this.submitInTurn(thingId, jobId, wanted));
   }
 
-  private async submitInTurn(thingId: string, jobId: string, { kind: name, fence, workflow_id, spec }: SubmitJob): Promise<Submitted> {
+  private async submitInTurn(
+    thingId: string,
+    jobId: string,
+    { kind: name, fence, workflow_id, spec }: SubmitJob,
+  ): Promise<Submitted> {
     const spec_sha256 = hashSpec(spec);
     const known = this.jobs.get(keyOf(thingId, jobId));
     if (known !== undefined) {
@@ -173,23 +207,34 @@ export class Jobs {
     return viewOf(this.find(thingId, jobId));
   }
 
-  /** Resolves when the work has stopped. One that has ended stays as it ended. A claim older than the job's is refused. */
+  /**
+   * Resolves when the work has stopped. A job that has already ended keeps its result. A claim older than the job's is
+   * refused.
+   */
   async cancel(thingId: string, jobId: string, fence: string): Promise<JobView> {
     const job = this.find(thingId, jobId);
-    if (BigInt(fence) < BigInt(job.record.fence)) throw new HostError('stale_fence', `fence ${fence} is older than the job's`);
+    if (BigInt(fence) < BigInt(job.record.fence))
+      throw new HostError('stale_fence', `fence ${fence} is older than the job's`);
     await this.end(job, new Ended('cancelled', 'cancelled', 'by its caller'));
     return viewOf(job);
   }
 
-  /** The caller's connection to a job that waits for it; the connection is the job's from then on. Throws `no_channel`. */
+  /**
+   * Gives the caller's connection to the job that waits for it. It belongs to the job from then on. Throws
+   * `no_channel`.
+   */
   connect(thingId: string, jobId: string, socket: Socket): void {
     const { running } = this.find(thingId, jobId);
-    if (running === null || running.isConnected) throw new HostError('no_channel', `job ${jobId} waits for no connection`);
+    if (running === null || running.isConnected)
+      throw new HostError('no_channel', `job ${jobId} waits for no connection`);
     running.isConnected = true;
     running.connect(socket);
   }
 
-  /** Ends what an older claim of a thing has running, and what holds `lock`; resolves when it has stopped. */
+  /**
+   * Ends the thing's jobs that run under an older claim, and the job that holds `lock`. Resolves when they have
+   * stopped.
+   */
   async endOlder(thingId: string, fence: string, lock: string | null = null): Promise<void> {
     const older = [...this.jobs.values()].filter(({ record, running }) => {
       if (record.thing_id !== thingId || running === null) return false;
@@ -198,15 +243,17 @@ export class Jobs {
     await Promise.all(older.map((job) => this.end(job, new Ended('cancelled', 'superseded', `by fence ${fence}`))));
   }
 
-  /** Whether a thing's job with this lock has not ended. */
+  /** Whether the thing has a job with this lock that has not ended. */
   isLocked(thingId: string, lock: string): boolean {
     return [...this.jobs.values()].some(({ record, running }) => record.thing_id === thingId && running?.lock === lock);
   }
 
-  /** Everything that runs is interrupted, and has stopped when this resolves. */
+  /** Interrupts everything that runs. Resolves when it has stopped. */
   async close(): Promise<void> {
     clearInterval(this.forgetting);
-    const ended = [...this.jobs.values()].map((job) => this.end(job, new Ended('failed', 'interrupted', 'the host is being stopped')));
+    const ended = [...this.jobs.values()].map((job) =>
+      this.end(job, new Ended('failed', 'interrupted', 'the host is being stopped')),
+    );
     await Promise.all(ended);
   }
 
@@ -229,7 +276,13 @@ export class Jobs {
       connect = resolve;
     });
     const channel = hasChannel ? connected : Promise.resolve(null);
-    const running: RunningJob = { lock: prepared.lock, stop, done: Promise.resolve(), connect, isConnected: !hasChannel };
+    const running: RunningJob = {
+      lock: prepared.lock,
+      stop,
+      done: Promise.resolve(),
+      connect,
+      isConnected: !hasChannel,
+    };
     job.running = running;
     running.done = this.carryOut(job, channel, stop.signal, prepared).finally(() => {
       job.running = null;
@@ -265,15 +318,22 @@ export class Jobs {
       const ended: unknown = signal.aborted ? signal.reason : error;
       const { state, problem } = this.problemOf(ended, job.record);
       await this.finish(job, state, { problem }).catch((failure: unknown) => {
-        // In memory it has ended; on disk it is found unfinished by the next start, and is interrupted then.
+        // The job has ended in memory. On disk it is unfinished, so the next start of the host will find it and mark it
+        // as interrupted.
         this.options.log.error({ err: failure, job_id: jobId }, 'the end of a job could not be written');
       });
     }
   }
 
-  private problemOf(error: unknown, { kind, job_id }: JobRecord): { state: 'failed' | 'cancelled'; problem: JobProblemView } {
+  private problemOf(
+    error: unknown,
+    { kind, job_id }: JobRecord,
+  ): { state: 'failed' | 'cancelled'; problem: JobProblemView } {
     if (error instanceof Ended) {
-      return { state: error.state === 'cancelled' ? 'cancelled' : 'failed', problem: { code: error.code, detail: error.message } };
+      return {
+        state: error.state === 'cancelled' ? 'cancelled' : 'failed',
+        problem: { code: error.code, detail: error.message },
+      };
     }
     if (error instanceof JobProblem || error instanceof HostError) {
       const { code, message: detail } = error;

@@ -7,19 +7,25 @@ export interface LedgerEntry {
   fence: string;
   workflow_id: string | null;
   outcome: 'accepted' | 'refused';
-  /** What the change begins from, where it names that: one workflow may make the same change from here and, to take it back, from there. */
+  /**
+   * The starting point of the change, if the operation names one. A workflow may make the same change from one release,
+   * and from another to take it back.
+   */
   detail?: string;
   /** A digest of the request without its fence. A repeated request has the same digest. */
   digest: string;
 }
 
-/** Append-only record of every change that was asked for, written before the change is made: what an operator reads after an incident. */
+/**
+ * An append-only record of every change that was asked for, written before the change is made. Operators read it after
+ * an incident.
+ */
 export class Ledger {
   private readonly file: string;
   private readonly thing: string;
   private readonly now: () => Date;
 
-  /** `thing` is what stands before the id in each line: `site`, `database`. */
+  /** `thing` is the name of the field before the id in each line: `site`, `database`. */
   constructor(folder: string, thing: string, now: () => Date) {
     this.file = path.join(folder, 'ledger.ndjson');
     this.thing = thing;
@@ -28,7 +34,8 @@ export class Ledger {
 
   append({ id, ...entry }: LedgerEntry): void {
     const line = { time: this.now().toISOString(), [this.thing]: id, ...entry };
-    // Synchronous, so that the order of lines is the order of decisions; a line is far below what one write puts down whole.
+    // Synchronous, so that the lines are in the order of the decisions. A line is far shorter than what one write can
+    // store at once.
     appendFileSync(this.file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
   }
 }

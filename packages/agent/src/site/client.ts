@@ -34,42 +34,67 @@ import {
 
 export type { Claim } from '../control/control-client';
 
-/** What the control protocol can do; see the README of this package. Every change is idempotent under its fence. */
+/** The calls of the control protocol; see the README of this package. Every change is idempotent under its fence. */
 export interface SiteHostClient {
-  /** Makes the site, or completes one that a crash left half-made. Idempotent. */
+  /** Creates the site, or completes one that a crash left incomplete. Idempotent. */
   ensureSite(
     siteId: string,
     site: { domain: string; mode?: 'live' | 'sandbox'; organisation_id?: string; database?: SiteDatabase },
     claim: Claim,
   ): Promise<SiteDescription>;
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
-  /** Removes everything of the site. Idempotent: one that is gone is no error. */
+  /** Removes everything of the site. Idempotent: a site that is already gone is no error. */
   destroySite(siteId: string, claim: Claim): Promise<void>;
-  /** A fresh empty release; the same id again starts again from empty. `release_is_current` for the live one. */
+  /**
+   * Creates an empty release. With the same id again, it starts again with an empty one. `release_is_current` for the
+   * release in use.
+   */
   stageRelease(siteId: string, releaseId: string, claim: Claim): Promise<ReleaseDescription>;
   readRelease(siteId: string, releaseId: string, signal?: AbortSignal): Promise<ReleaseDescription>;
-  /** Holds new requests and sessions for at most `ttlMs`; `drained` says whether every request in flight had ended. */
+  /** Holds new requests and sessions for at most `ttlMs`. `drained` says whether every request in flight had ended. */
   freezeSite(siteId: string, ttlMs: number, claim: Claim): Promise<FreezeAnswer>;
   thawSite(siteId: string, claim: Claim): Promise<void>;
-  /** Moves the pointer, from `expectedRelease` only; already there is a success. The site stays frozen. */
-  switchRelease(siteId: string, move: { releaseId: string; expectedRelease: string }, claim: Claim): Promise<SiteDescription>;
-  /** Asks the site over HTTP and SQL, past a freeze. */
+  /**
+   * Switches to the release, but only from `expectedRelease`. When the site already uses the release, that is a
+   * success. The site stays frozen.
+   */
+  switchRelease(
+    siteId: string,
+    move: { releaseId: string; expectedRelease: string },
+    claim: Claim,
+  ): Promise<SiteDescription>;
+  /** Asks the site over HTTP and SQL, also while it is frozen. */
   probeSite(siteId: string, path: string, signal?: AbortSignal): Promise<ProbeAnswer>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
-  /** The next request gets a fresh process of the site's application. `no_app` without one, `restart_blocked` when its tmp is no ordinary folder. Again: another one. */
+  /**
+   * Gives the site's application a new process, which gets the next request. `no_app` when the site has none, and
+   * `restart_blocked` when its tmp is no ordinary folder. Each call restarts it again.
+   */
   restartApp(siteId: string, claim: Claim): Promise<RestartAnswer>;
-  /** Drops the database, moves the files aside at once and deletes them slowly. Idempotent; never the current one. */
+  /**
+   * Drops the database, moves the files aside at once, and deletes them slowly. Idempotent. Never removes the current
+   * release.
+   */
   removeRelease(siteId: string, releaseId: string, claim: Claim): Promise<void>;
-  /** Packs a release into one archive, on the host; `archives` are the parents' sources, full one first, and the sink. Throws a JobProblem beside the host's refusals. */
+  /**
+   * Packs a release into one archive, on the host. `archives` are the sources of the parents, the full one first, and
+   * the sink. Throws a JobProblem in addition to the host's refusals.
+   */
   pack(siteId: string, spec: PackSpec, archives: ServedArchives, watch: Watch): Promise<PackResult>;
-  /** Stages a chain of archives as a whole release, on the host; it appears once all of it is on disk. Throws a JobProblem beside the host's refusals. */
+  /**
+   * Stages a chain of archives as a complete release, on the host. The release appears once all of it is on disk.
+   * Throws a JobProblem in addition to the host's refusals.
+   */
   stage(siteId: string, spec: StageSpec, archives: ServedArchives, watch: Watch): Promise<StageResult>;
-  /** Rows of a table of the current release; null when there is none. Throws a JobProblem beside the host's refusals. */
+  /**
+   * The number of rows in a table of the current release, or null when there is no such table. Throws a JobProblem in
+   * addition to the host's refusals.
+   */
   countRows(siteId: string, spec: CountRowsSpec, claim: Claim): Promise<number | null>;
   close(): Promise<void>;
 }
 
-/** What whoever only asks can do: its secret is another one, and the host takes no change by it. */
+/** The calls of a reader: it has a secret of its own, with which the host accepts no change. */
 export interface SiteHostReaderClient {
   readSite(siteId: string, signal?: AbortSignal): Promise<SiteDescription>;
   readApp(siteId: string, signal?: AbortSignal): Promise<AppDescription>;
@@ -84,21 +109,28 @@ export interface Watch {
   onProgress?: (share: number) => void;
 }
 
-/** Longest of all is a destroy or a stage while Postgres checkpoints: 10 s seen. */
+/** The slowest calls are destroy and stage while Postgres writes a checkpoint: up to 10 s were measured. */
 const deadlineMs = 30_000;
 
-/** Throws as {@link createSiteHostClient}'s does, and `readers_only_ask` never: it has no such call. */
+/**
+ * Throws as the client of {@link createSiteHostClient} does, but never `readers_only_ask`, because it has no call that
+ * changes anything.
+ */
 export function createSiteHostReaderClient({ url, secret }: ControlAddress): SiteHostReaderClient {
   const { ask, close } = createControlClient(siteHostProtocol, { url, secret, role: 'readers', deadlineMs });
   return {
     readSite: (id, signal) => ask('GET', { id, signal, answer: siteDescriptionSchema }),
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
-    readDatabases: async (signal) => (await ask('GET /databases', { id: null, signal, answer: hostDatabasesSchema })).databases,
+    readDatabases: async (signal) =>
+      (await ask('GET /databases', { id: null, signal, answer: hostDatabasesSchema })).databases,
     close,
   };
 }
 
-/** The typed client of a site host's control protocol. Every method throws {@link SiteHostError} as `createControlClient` says. */
+/**
+ * The typed client of a site host's control protocol. Every method throws {@link SiteHostError}, for the reasons that
+ * `createControlClient` lists.
+ */
 export function createSiteHostClient(address: ControlAddress): SiteHostClient {
   const control = createControlClient(siteHostProtocol, { ...address, deadlineMs });
   const { ask, change, close } = control;
@@ -115,7 +147,8 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
       change('POST /releases', { id, claim, fields: { release_id: releaseId }, answer: releaseDescriptionSchema }),
     readRelease: (id, releaseId, signal) =>
       ask(`GET /releases/${encodeURIComponent(releaseId)}`, { id, signal, answer: releaseDescriptionSchema }),
-    freezeSite: (id, ttlMs, claim) => change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
+    freezeSite: (id, ttlMs, claim) =>
+      change('POST /freeze', { id, claim, fields: { ttl_ms: ttlMs }, answer: freezeAnswerSchema }),
     thawSite: (id, claim) => change('POST /thaw', { id, claim, answer: nothing }),
     switchRelease: (id, { releaseId, expectedRelease }, claim) => {
       const fields = { release_id: releaseId, expected_release: expectedRelease };
@@ -124,12 +157,23 @@ export function createSiteHostClient(address: ControlAddress): SiteHostClient {
     probeSite: (id, path, signal) => ask('POST /probe', { id, body: { path }, signal, answer: probeAnswerSchema }),
     readApp: (id, signal) => ask('GET /app', { id, signal, answer: appDescriptionSchema }),
     restartApp: (id, claim) => change('POST /app/restart', { id, claim, answer: restartAnswerSchema }),
-    removeRelease: (id, releaseId, claim) => change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
-    pack: (id, spec, archives, watch) => runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
+    removeRelease: (id, releaseId, claim) =>
+      change(`DELETE /releases/${encodeURIComponent(releaseId)}`, { id, claim, answer: nothing }),
+    pack: (id, spec, archives, watch) =>
+      runJob(control, { ...job(id, archives), ...watch, kind: 'pack', spec, result: packResultSchema }),
     stage: (id, spec, archives, watch) =>
       runJob(control, { ...job(id, archives), ...watch, kind: 'stage', spec, result: stageResultSchema }),
     countRows: async (id, spec, claim) =>
-      (await runJob(control, { id, jobId: randomUUID(), kind: 'count_rows', spec, claim, result: countRowsResultSchema })).rows,
+      (
+        await runJob(control, {
+          id,
+          jobId: randomUUID(),
+          kind: 'count_rows',
+          spec,
+          claim,
+          result: countRowsResultSchema,
+        })
+      ).rows,
     close,
   };
 }

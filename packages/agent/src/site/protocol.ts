@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type ControlProtocol, changeFields } from '../control/control-protocol';
 import { SiteHostError, type SiteHostErrorCode, siteHostStatuses } from './site-host-error';
 
-/** The control protocol, parsed at both ends. Paths are `/control/sites/{siteId}` and below. */
+/** The control protocol, which both ends parse with these schemas. Paths are `/control/sites/{siteId}` and below. */
 export const siteHostProtocol: ControlProtocol<SiteHostErrorCode> = {
   things: 'sites',
   parties: { issuer: 'hosting', audience: 'site-host' },
@@ -18,7 +18,9 @@ export const releaseIdSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/);
 /** The empty release that a site begins with. */
 export const firstReleaseId = 'initial';
 
-/** What new sites can have on a host: Postgres, and `mysql` where the programs of a MariaDB are there. */
+/**
+ * The engines that new sites can choose on a host: Postgres, and `mysql` if the programs of a MariaDB are installed.
+ */
 export const hostDatabasesSchema = z.object({ databases: z.array(siteDatabaseSchema) });
 
 export const ensureSiteSchema = z.strictObject({
@@ -31,7 +33,11 @@ export const ensureSiteSchema = z.strictObject({
 });
 export const stageReleaseSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema });
 export const freezeSchema = z.strictObject({ ...changeFields, ttl_ms: z.int().min(100).max(600_000) });
-export const switchSchema = z.strictObject({ ...changeFields, release_id: releaseIdSchema, expected_release: releaseIdSchema });
+export const switchSchema = z.strictObject({
+  ...changeFields,
+  release_id: releaseIdSchema,
+  expected_release: releaseIdSchema,
+});
 export const probeSchema = z.strictObject({
   path: z
     .string()
@@ -39,7 +45,7 @@ export const probeSchema = z.strictObject({
     .max(2048),
 });
 
-/** No path, no account, no password: whoever steers a host reaches nothing of a site's but by its calls and jobs. */
+/** No path, no account and no password. The control plane reaches a site only through the host's calls and jobs. */
 export const releaseDescriptionSchema = z.object({ release_id: z.string(), is_current: z.boolean() });
 
 export const siteDescriptionSchema = z.object({
@@ -54,25 +60,25 @@ export const siteDescriptionSchema = z.object({
 });
 
 export const freezeAnswerSchema = z.object({ frozen: z.literal(true), drained: z.boolean() });
-/** `app_generation`: of the application's process that answered; null for a site without one. */
+/** `app_generation` is the number of the application's process that answered, or null for a site without one. */
 export const probeAnswerSchema = z.object({
   http_status: z.int().nullable(),
   app_generation: z.int().nullable(),
   sql_ok: z.boolean(),
-  /** False: no answer in time, or the server is starting. An older agent does not say so. */
+  /** False when no answer came in time, or the server is starting. An older agent does not send this field. */
   sql_answered: z.boolean().default(true),
   detail: z.string(),
 });
-/** `generation` counts the processes that the site's application has had, `pid` is the running one's. */
+/** `generation` counts the processes that the site's application has had. `pid` is the number of the running one. */
 export const appDescriptionSchema = z.object({
   has_app: z.boolean(),
   generation: z.int(),
   pid: z.int().nullable(),
-  /** Why no application is started on this machine. */
+  /** Why no application can be started on this machine. */
   refusal: z.enum(['sandbox_unavailable']).nullable(),
   last_restart_at: z.string().nullable(),
 });
-/** `generation`: a process with a greater one has been started since. */
+/** A process with a greater `generation` has been started later. */
 export const restartAnswerSchema = z.object({ restarted_at: z.string(), generation: z.int() });
 
 export type EnsureSite = z.infer<typeof ensureSiteSchema>;

@@ -2,18 +2,28 @@ import { z } from 'zod';
 import { loadFindingsSchema } from '../database/load-findings';
 import { releaseIdSchema } from './protocol';
 
-/** The roots of every archive of a site. `folder`: what the folder of the files has itself; archives from before it have none. */
+/**
+ * The roots of every archive of a site. `folder` holds the attributes of the folder of the files itself. Archives that
+ * are older than this root do not have it.
+ */
 export const archiveRoots = { files: 'files', database: 'database', folder: 'folder' } as const;
 
 const key = z.base64().max(64);
 /** The keys of one archive, which open no other. */
-const keysSchema = z.strictObject({ salt: key, archiveTag: key, encryption: key, authentication: key, manifest: key, check: key });
+const keysSchema = z.strictObject({
+  salt: key,
+  archiveTag: key,
+  encryption: key,
+  authentication: key,
+  manifest: key,
+  check: key,
+});
 const id = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** An archive as our records say it must be; its objects come by the channel, under its place in the list. */
+/** An archive as our records describe it. Its objects come over the channel, under its position in the list. */
 const expectedArchiveSchema = z.strictObject({ archive_id: id, manifest_mac: mac, keys: keysSchema });
-/** Whose archives they are: those of a drill are not of the site that they are staged on. */
+/** The site and the organisation that the archives belong to. In a drill it is not the site that they are staged on. */
 const originSchema = z.strictObject({ site_id: id, organisation_id: id });
 
 export const packSpecSchema = z.strictObject({
@@ -23,7 +33,7 @@ export const packSpecSchema = z.strictObject({
   sequence: z.int().min(0),
   created_at: z.iso.datetime(),
   keys: keysSchema,
-  /** The chain that is continued, full one first; empty for a full archive. */
+  /** The chain that is continued, the full archive first. Empty for a full archive. */
   parents: z.array(expectedArchiveSchema),
   /** About how much there is, for the progress. */
   expected_raw_bytes: z.int().min(0).nullable(),
@@ -35,18 +45,24 @@ export const stageSpecSchema = z.strictObject({
   origin: originSchema,
   /** Full one first, at least one. */
   chain: z.array(expectedArchiveSchema).min(1),
-  /** `files`: the release has the files of the archives, and the database of the release that is served. */
+  /** With `files`, the release gets the files of the archives, and the database of the release in use. */
   contents: z.enum(['all', 'files']).optional(),
 });
 export type StageSpec = z.infer<typeof stageSpecSchema>;
 
-export const countRowsSpecSchema = z.strictObject({ schema: z.string().min(1).max(200), name: z.string().min(1).max(200) });
+export const countRowsSpecSchema = z.strictObject({
+  schema: z.string().min(1).max(200),
+  name: z.string().min(1).max(200),
+});
 export type CountRowsSpec = z.infer<typeof countRowsSpecSchema>;
 
 const count = z.int().min(0);
 
-/** How many paths, and a list of them within the bounds of `SkippedPaths`. */
-const skippedSchema = z.strictObject({ count, paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })) });
+/** How many paths there are, and a list of them within the bounds of `SkippedPaths`. */
+const skippedSchema = z.strictObject({
+  count,
+  paths: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+});
 
 export const packResultSchema = z.strictObject({
   manifest_mac: mac,
@@ -54,12 +70,15 @@ export const packResultSchema = z.strictObject({
   size_bytes: count,
   raw_bytes: count,
   entries: count,
-  /** Paths that are not in the archive, or not as they were at one moment. */
+  /** Paths that are not in the archive, or that are in it but were never like that at one moment. */
   skipped: skippedSchema,
 });
 export type PackResult = z.infer<typeof packResultSchema>;
 
-/** `lost`: paths that the file system did not take whole, such as one without attributes. `database`: what the database does not have as it was. */
+/**
+ * `lost` are paths that the file system did not store completely, for example without their attributes. `database` is
+ * what the database could not keep as it was.
+ */
 export const stageResultSchema = z.strictObject({
   entries: count,
   raw_bytes: count,
@@ -72,9 +91,9 @@ export const countRowsResultSchema = z.strictObject({ rows: count.nullable() });
 
 /** How the program of a job logs in to a release's database. */
 const programDatabaseSchema = z.discriminatedUnion('engine', [
-  /** `role`: as whom a load acts; null for what reads. */
+  /** `role` is the role under which a load acts. Null for a job that only reads. */
   z.strictObject({ engine: z.literal('postgres'), url: z.string(), role: z.string().nullable() }),
-  /** The administrator of a server that has nothing but this database. */
+  /** The administrator of a server that holds only this database. */
   z.strictObject({
     engine: z.literal('mariadb'),
     login: z.strictObject({ socketPath: z.string(), user: z.string(), password: z.string() }),
@@ -83,13 +102,16 @@ const programDatabaseSchema = z.discriminatedUnion('engine', [
 ]);
 export type ProgramDatabase = z.infer<typeof programDatabaseSchema>;
 
-/** What the program of a job is told. Paths are those that it sees. */
+/** The input of a job's program. Its paths are those inside the box. */
 export const programSetupSchema = z.discriminatedUnion('work', [
   z.strictObject({
     work: z.literal('pack'),
     spec: packSpecSchema,
     files_dir: z.string(),
-    /** Where the host keeps the releases. The box does not show this folder under that name, but an absolute link of the site may lead there. */
+    /**
+     * The folder in which the host keeps the releases. The box does not show it under this name, but an absolute link
+     * of the site may lead there.
+     */
     releases_dir: z.string(),
     database: programDatabaseSchema,
   }),
@@ -100,6 +122,10 @@ export const programSetupSchema = z.discriminatedUnion('work', [
     /** Null where the files alone are staged. */
     database: programDatabaseSchema.nullable(),
   }),
-  z.strictObject({ work: z.literal('count_rows'), spec: countRowsSpecSchema, database: z.strictObject({ url: z.string() }) }),
+  z.strictObject({
+    work: z.literal('count_rows'),
+    spec: countRowsSpecSchema,
+    database: z.strictObject({ url: z.string() }),
+  }),
 ]);
 export type ProgramSetup = z.infer<typeof programSetupSchema>;

@@ -8,7 +8,10 @@ const collect = (paths: Iterable<string>): SkippedPaths['result'] => {
 };
 
 it('counts every path, lists the first 10,000, and has a front page first however late it came', () => {
-  const { count, paths } = collect([...Array.from({ length: 25_000 }, (_, number) => `sockets/${number}`), 'index.php']);
+  const { count, paths } = collect([
+    ...Array.from({ length: 25_000 }, (_, number) => `sockets/${number}`),
+    'index.php',
+  ]);
   expect(count).toBe(25_001);
   expect(paths).toHaveLength(10_001);
   expect([paths[0]?.path, paths[1]?.path, paths.at(-1)?.path]).toEqual(['index.php', 'sockets/0', 'sockets/9999']);

@@ -1,25 +1,35 @@
 import { partlyKept } from '@drydock/archive/pack/pack-roots';
 
-/** A path that is not in an archive, or not all of it or not as it was at one moment (`partlyKept`), and why. */
+/**
+ * A path that is not in an archive, or not completely, or not as it was at one moment (`partlyKept`), and the reason.
+ */
 export interface SkippedPath {
   path: string;
   reason: string;
 }
 
 export interface Skipped {
-  /** How many paths were skipped, also those that are not listed. */
+  /** How many paths were skipped, including those that are not in the list. */
   count: number;
-  /** In the order of the walk, but for a front page, which comes first. */
+  /** In the order in which they were found, except that a front page comes first. */
   paths: SkippedPath[];
 }
 
-/** What a list of skipped paths holds at most: it travels as one line, and people read it. */
+/** Limits of a list of skipped paths: it travels as one line, and people read it. */
 const listedMax = { paths: 10_000, characters: 1_500_000 };
 
-const frontPages: ReadonlySet<string> = new Set(['index.php', 'index.html', 'index.htm', 'app.js', 'passenger_wsgi.py', 'config.ru']);
+const frontPages: ReadonlySet<string> = new Set([
+  'index.php',
+  'index.html',
+  'index.htm',
+  'app.js',
+  'passenger_wsgi.py',
+  'config.ru',
+]);
 
 /** Whether a site has no front page without this path. */
-export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean => frontPages.has(path) && !partlyKept.has(reason);
+export const isFrontPageLost = ({ path, reason }: SkippedPath): boolean =>
+  frontPages.has(path) && !partlyKept.has(reason);
 
 /** Collects what is skipped while a site is packed, within bounds. */
 export class SkippedPaths {

@@ -10,11 +10,14 @@ import type { IndexBlock } from '../pack/index-block';
 import { BlockContent, type SegmentOrigin } from '../read/block-content';
 import type { LostPath, WorkerSetup } from './worker-messages';
 
-/** Fails on anything that exists and follows no link, though an empty staging directory should hold neither. */
+/**
+ * Creation fails when the path exists, and follows no link. An empty staging directory should have neither, but this is
+ * checked all the same.
+ */
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/** Directories get their own modes last; until then only we may enter. */
+/** Directories get their own modes last. Until then only this process may enter them. */
 const stagingMode = 0o700;
-/** Given only once a file has its owner and its content: both take them away. */
+/** Set only after a file has its owner and its content, because setting either one clears these bits. */
 const setIdAndSticky = 0o7000;
 
 export interface BlockDone {
@@ -23,7 +26,9 @@ export interface BlockDone {
   lost: LostPath[];
 }
 
-/** Writes the directories and files of one block, by synchronous calls: a worker has nothing else to do meanwhile. */
+/**
+ * Writes the directories and files of one block with synchronous calls: a worker has nothing else to do at that time.
+ */
 export class BlockExtraction {
   private readonly setup: WorkerSetup;
   private readonly places: DeepPaths;
@@ -39,7 +44,10 @@ export class BlockExtraction {
     this.content = new BlockContent(origin, block);
   }
 
-  /** `live`: one bit per entry, null for all. Returns what was written, and what of it the file system did not take. */
+  /**
+   * `live` has one bit per entry, or is null for all entries. Returns what was written, and the parts that the file
+   * system did not accept.
+   */
   async run(live: Uint8Array | null): Promise<BlockDone> {
     try {
       return await this.write(live);
@@ -106,12 +114,15 @@ export class BlockExtraction {
   private createFile(entry: Entry): number {
     const parent = parentPath(entry.path);
     if (!this.made.has(parent)) this.makeDirectory(parent);
-    // Attributes can be given only to a file that we may write, so the mode of one that has any comes after them.
+    // Attributes can only be set on a file that this process may write. So a file with attributes gets its mode after
+    // them.
     const mode = entry.attributes.length > 0 ? 0o600 : entry.mode & 0o777;
     return openSync(this.places.at(entry.path), createFlags, mode);
   }
 
-  /** Each call here is one per file: owner and mode only where `open` has not already made them right. */
+  /**
+   * Each call here is made once per file. So owner and mode are only set where `open` has not already set them right.
+   */
   private finishFile(file: number, entry: Entry): void {
     const { owner, umask } = this.setup;
     if (owner !== null) fchownSync(file, owner.uid, owner.gid);
@@ -128,11 +139,15 @@ export class BlockExtraction {
     giveAccessLists(file, attributes, onLost);
   }
 
-  /** Parents may be in blocks that another worker has in hand, so whoever comes first makes them. All are known to be directories. */
+  /**
+   * Parents may be in blocks that another worker extracts. So the worker that needs one first creates it. It is already
+   * known that all of them are directories.
+   */
   private makeDirectory(path: ByteString): void {
     const missing: ByteString[] = [];
     for (let at = path; !this.made.has(at) && !this.mkdir(at); at = parentPath(at)) missing.push(at);
-    for (const at of missing.reverse()) if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
+    for (const at of missing.reverse())
+      if (!this.mkdir(at)) refuse('write_failed', `a directory went while it was filled: ${at}`);
   }
 
   /** False: its parent is not there. */
@@ -152,17 +167,18 @@ function checkContent(entry: Entry, sha256: Buffer): void {
   if (!sha256.equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
 }
 
-/** A block of the file systems that there are; a shorter run of zeros is no hole anywhere. */
+/** The block size of the usual file systems. A shorter run of zeros is a hole on none of them. */
 const zeros = Buffer.alloc(4096);
 
-/** Writes what is not zero, block by block; what is left out are holes once the file has its length. */
+/** Writes what is not zero, block by block. The parts that are left out become holes once the file has its length. */
 function writeSparse(file: number, content: Buffer, position: number): void {
   for (let at = 0; at < content.length; ) {
-    // Blocks are those of the file, wherever its pieces begin.
+    // Blocks are counted from the start of the file, wherever its pieces begin.
     const next = Math.min(content.length, at + zeros.length - ((position + at) % zeros.length));
     const block = content.subarray(at, next);
     if (!block.equals(zeros.subarray(0, block.length))) {
-      for (let done = 0; done < block.length; ) done += writeSync(file, block, done, block.length - done, position + at + done);
+      for (let done = 0; done < block.length; )
+        done += writeSync(file, block, done, block.length - done, position + at + done);
     }
     at = next;
   }

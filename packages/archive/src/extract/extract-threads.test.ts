@@ -27,7 +27,10 @@ test('extractions one after the other and side by side are each their own archiv
   const [first] = sites;
   if (first === undefined) throw new Error('no site');
   await extractSite(first);
-  const altered = { ...first.link, source: first.link.source.with('segment-00000000', (bytes) => bytes.fill(0, 100, 110)) };
+  const altered = {
+    ...first.link,
+    source: first.link.source.with('segment-00000000', (bytes) => bytes.fill(0, 100, 110)),
+  };
   expect(await reasonOf(extractSite({ link: altered }))).toBe('tampered');
   for (const round of [sites, sites.slice().reverse()]) {
     const targets = await Promise.all(round.map(extractSite));

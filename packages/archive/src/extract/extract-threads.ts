@@ -2,24 +2,27 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MessageChannel, Worker } from 'node:worker_threads';
 
-/** A small nursery: a worker's objects live for one block at most. */
+/** A small young generation of the heap: the objects of a worker live for one block at most. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2 };
 /** As many as one extraction uses. */
 const restingMax = 2;
 
-/** Threads that have extracted before: their code is compiled, which is a fifth of the time that new ones take for 20,000 files. */
+/**
+ * Threads that have already extracted something. Their code is compiled. For 20,000 files, new threads spend a fifth of
+ * their time on compiling.
+ */
 const resting: Worker[] = [];
 
-/** A thread that waits for its start: one at rest, or a new one. */
+/** A thread that waits for its start: an idle one, or a new one. */
 export function takeThread(): Worker {
   const thread = resting.pop() ?? startThread();
-  // Also of a new one: Node's own listeners would stop its messages for good when it rests.
+  // A new thread needs this, too: Node's own listeners would stop its messages for good when it becomes idle.
   thread.removeAllListeners();
   thread.ref();
   return thread;
 }
 
-/** Resolved when a thread has loaded all that it needs, or has ended: it then closes the port that it was given. */
+/** Resolves when a thread has loaded all that it needs, or has ended. It then closes the port that it was given. */
 const loaded = new WeakMap<Worker, Promise<unknown>>();
 
 function startThread(): Worker {
@@ -30,13 +33,16 @@ function startThread(): Worker {
   return thread;
 }
 
-/** Ends a thread, whatever it is doing. Not before it is loaded: a native module that is cut short while it loads takes the whole process with it. */
+/**
+ * Ends a thread, whatever it is doing, but not before it is loaded. A native module that is interrupted while it loads
+ * takes the whole process down.
+ */
 export async function endThread(thread: Worker): Promise<void> {
   await loaded.get(thread);
   await thread.terminate();
 }
 
-/** Keeps a thread that has finished for the next extraction. It does not keep the process from ending. */
+/** Keeps a thread that has finished for the next extraction. An idle thread does not keep the process from ending. */
 export function restThread(thread: Worker): void {
   thread.removeAllListeners();
   if (resting.length >= restingMax) {
@@ -53,8 +59,8 @@ export function restThread(thread: Worker): void {
 }
 
 /**
- * Path of the compiled worker. Under a TypeScript loader (jest) this file lies in src and a thread cannot load its neighbour, so the built
- * one is used.
+ * Path of the compiled worker. Under a TypeScript loader (jest) this file lies in src and a thread cannot load its
+ * neighbour, so the built one is used.
  * @throws Error when the package has not been built
  */
 function workerScript(): string {

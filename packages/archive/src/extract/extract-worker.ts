@@ -6,11 +6,18 @@ import { decodeBlock } from '../pack/index-block';
 import type { SegmentOrigin } from '../read/block-content';
 import { BlockExtraction } from './extract-block';
 import { releaseMemory } from './release-memory';
-import type { BlockTask, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+import type {
+  BlockTask,
+  WorkerAnswer,
+  WorkerMessage,
+  WorkerRequest,
+  WorkerSetup,
+  WorkerStart,
+} from './worker-messages';
 
 /**
- * Body of a worker thread of `extract`, for one extraction after the other. The main thread reads the objects, since only it has their source;
- * everything else happens here.
+ * The body of a worker thread of `extract`, which does one extraction after the other. The main thread reads the
+ * objects, because only it has their source. Everything else happens here.
  */
 const port = parentPort ?? refuse('write_failed', 'to be loaded as a worker thread only');
 const waiting = new Map<number, (answer: WorkerAnswer) => void>();
@@ -52,7 +59,8 @@ async function extractTask(setup: WorkerSetup, origins: readonly SegmentOrigin[]
   const bytes = await origin.source.read(blockName(task.block));
   const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };
   const place = { kind: 'block', number: task.block } as const;
-  // The same bytes as those checked before the first write: their MAC is compared again with the manifest's.
+  // These are the same bytes as those that were checked before the first write: their MAC is compared with the
+  // manifest's once more.
   const block = decodeBlock(await openObject(origin.keys, place, bytes, seal), 'tree');
   const done = await new BlockExtraction(setup, origin, block).run(task.live);
   releaseMemory(block.raw);
@@ -83,5 +91,5 @@ function post(message: WorkerMessage): void {
   port.postMessage(message);
 }
 
-/** Everything is loaded, which the main thread waits for before it ends this one. */
+/** Everything is loaded. The main thread waits for this before it ends the thread. */
 if (workerData instanceof MessagePort) workerData.close();

@@ -2,11 +2,19 @@ import type { Worker } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from '../format/archive-error';
 import type { OpenArchive } from '../read/open-archive';
 import { endThread, restThread, takeThread } from './extract-threads';
-import type { BlockTask, LostPath, WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
+import type {
+  BlockTask,
+  LostPath,
+  WorkerAnswer,
+  WorkerMessage,
+  WorkerRequest,
+  WorkerSetup,
+  WorkerStart,
+} from './worker-messages';
 
 export interface WorkerPlan {
   archives: readonly OpenArchive[];
-  /** Asked for while the threads start. When it rejects, nothing has been written. */
+  /** Called while the threads start. When it rejects, nothing has been written. */
   tasks(): Promise<readonly BlockTask[]>;
   setup: WorkerSetup;
   workers: number;
@@ -14,7 +22,7 @@ export interface WorkerPlan {
   onProgress: (done: { entries: number; rawBytes: number; lost: readonly LostPath[] }) => void;
 }
 
-/** Extracts all tasks by worker threads. When it settles, no thread writes any more. */
+/** Extracts all tasks with worker threads. When it settles, no thread writes any more. */
 export async function runWorkers(plan: WorkerPlan): Promise<void> {
   const threads = Array.from({ length: plan.workers }, takeThread);
   const queue = plan.tasks().then((tasks) => tasks[Symbol.iterator]());
@@ -32,7 +40,12 @@ export async function runWorkers(plan: WorkerPlan): Promise<void> {
   }
 }
 
-function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => Promise<BlockTask | null>, stopped: AbortSignal): Promise<void> {
+function runThread(
+  thread: Worker,
+  plan: WorkerPlan,
+  nextTask: () => Promise<BlockTask | null>,
+  stopped: AbortSignal,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(plan.signal?.reason);
     plan.signal?.addEventListener('abort', abort, { once: true });
@@ -50,13 +63,17 @@ function runThread(thread: Worker, plan: WorkerPlan, nextTask: () => Promise<Blo
   });
 }
 
-async function answer(request: WorkerRequest, plan: WorkerPlan, nextTask: () => Promise<BlockTask | null>): Promise<WorkerAnswer> {
+async function answer(
+  request: WorkerRequest,
+  plan: WorkerPlan,
+  nextTask: () => Promise<BlockTask | null>,
+): Promise<WorkerAnswer> {
   if (request.want === 'task') return { id: request.id, task: await nextTask() };
   const archive = plan.archives[request.archive] ?? refuse('mismatch', 'a worker asked for an unknown archive');
   return { id: request.id, object: await archive.source.read(request.name) };
 }
 
-/** A Buffer with memory of its own is moved to the thread, not copied. */
+/** A Buffer with memory of its own is moved to the thread instead of being copied. */
 function movable(reply: WorkerAnswer): ArrayBuffer[] {
   if (!('object' in reply) || !(reply.object.buffer instanceof ArrayBuffer)) return [];
   return reply.object.byteLength === reply.object.buffer.byteLength ? [reply.object.buffer] : [];

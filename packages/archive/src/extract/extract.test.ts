@@ -12,7 +12,9 @@ const isRoot = process.getuid?.() === 0;
 /** A folder with hardly any room. Also root may not mount everywhere: not in most containers. */
 function mountSmallDisk(): string | null {
   const folder = freshFolder();
-  return spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,nr_inodes=20', 'tmpfs', folder]).status === 0 ? folder : null;
+  return spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,nr_inodes=20', 'tmpfs', folder]).status === 0
+    ? folder
+    : null;
 }
 const smallDisk = isRoot ? mountSmallDisk() : null;
 afterAll(() => {
@@ -64,7 +66,8 @@ asRoot(`everything belongs to the given owner${needsRoot}`, async () => {
   const link = await packDirectory(site);
   const target = join(freshFolder(), 'target');
   await extract({ chain: [link], key, roots: { files: target }, owner: { uid: 1234, gid: 4321 } });
-  for (const path of ['d', 'd/file', 'd/link']) expect(lstatSync(join(target, path))).toMatchObject({ uid: 1234, gid: 4321 });
+  for (const path of ['d', 'd/file', 'd/link'])
+    expect(lstatSync(join(target, path))).toMatchObject({ uid: 1234, gid: 4321 });
 });
 
 test('an aborted extraction rejects with the reason of its signal', async () => {
@@ -75,7 +78,9 @@ test('an aborted extraction rejects with the reason of its signal', async () => 
     if (name.startsWith('segment')) stop.abort(new Error('enough'));
     return read(name);
   };
-  await expect(extract({ chain: [link], key, roots: { files: join(freshFolder(), 't') }, signal: stop.signal })).rejects.toThrow('enough');
+  await expect(
+    extract({ chain: [link], key, roots: { files: join(freshFolder(), 't') }, signal: stop.signal }),
+  ).rejects.toThrow('enough');
 });
 
 test('progress ends at the totals', async () => {

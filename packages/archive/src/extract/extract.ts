@@ -23,18 +23,30 @@ export interface ExtractOptions {
   /** Full archive first. */
   chain: readonly ArchiveLink[];
   key: ArchiveKey;
-  /** Absolute target directory of each tree root to extract. Empty, or absent below an existing directory. */
+  /**
+   * The absolute target directory of each tree root to extract. It must be empty, or must not exist yet in a directory
+   * that exists.
+   */
   roots: Readonly<Record<string, string>>;
-  /** To whom everything shall belong; needs the right to change owners. Left out: to this process. */
+  /**
+   * The owner of everything that is extracted. Needs the right to change owners. When left out, this process owns
+   * everything.
+   */
   owner?: Owner;
   limits?: Partial<ArchiveLimits>;
   /** Threads; more than two gain nothing. */
   workers?: number;
-  /** Whether the target takes names that differ in case or normalisation for the same; left out, it is tried. */
+  /**
+   * Whether the target treats names as equal that differ only in case or normalisation. When left out, this is found
+   * out by a trial.
+   */
   foldsNames?: boolean;
   signal?: AbortSignal;
   onProgress?: (progress: ExtractProgress) => void;
-  /** Told of each path that the file system did not take whole, such as one without extended attributes (`lostParts`). */
+  /**
+   * Called for each path that the file system did not store completely, for example without extended attributes
+   * (`lostParts`).
+   */
   onLost?: (lost: SkippedPath) => void;
 }
 
@@ -44,18 +56,21 @@ export interface ExtractResult {
 }
 
 /**
- * Extracts tree roots of a chain into empty directories. Every manifest, chain link and index entry is verified before the first write; every
- * segment immediately before it is decoded; every file's SHA-256 before the file counts. Nothing is synced: the caller syncs the file system
- * before it relies on the tree. When it rejects, nothing writes any more, and what lies in the targets is to be removed by the caller.
- * @throws ArchiveError, or the signal's reason
+ * Extracts tree roots of a chain into empty directories. Every manifest, chain link and index entry is verified before
+ * the first write. Every segment is verified immediately before it is decoded, and every file's SHA-256 before the file
+ * counts. Nothing is synced: the caller syncs the file system before it relies on the tree. When it rejects, nothing
+ * writes any more, and the caller removes what is in the targets. @throws ArchiveError, or the signal's reason
  */
 export async function extract(options: ExtractOptions): Promise<ExtractResult> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   const checking = checkTargets(archives, options);
-  checking.catch(() => undefined); // awaited by the first root's workers, which start meanwhile
+  checking.catch(() => undefined); // the workers of the first root wait for it, and start in the meantime
   const done = { entries: 0, rawBytes: 0 };
   for (const [root, directory] of Object.entries(options.roots)) {
-    const onProgress = (step: ExtractResult, { entries: entriesTotal, rawBytes: rawBytesTotal }: ExtractResult): void => {
+    const onProgress = (
+      step: ExtractResult,
+      { entries: entriesTotal, rawBytes: rawBytesTotal }: ExtractResult,
+    ): void => {
       done.entries += step.entries;
       done.rawBytes += step.rawBytes;
       options.onProgress?.({ ...done, entriesTotal, rawBytesTotal });

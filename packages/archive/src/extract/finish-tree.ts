@@ -14,16 +14,20 @@ export interface FinishOptions {
   directory: string;
   owner: Owner | null;
   pace: Pace;
-  /** Told of each directory that the file system did not take whole. */
+  /** Called for each directory that the file system did not store completely. */
   onLost: (lost: LostPath) => void;
   signal?: AbortSignal;
 }
 
 /**
- * Makes the links and FIFOs of an extracted tree, and gives each directory its owner, mode and time once everything below it is there. Only the open
- * directories are remembered.
+ * Creates the links and FIFOs of an extracted tree. Gives each directory its owner, mode and time once everything below
+ * it is there. Only the open directories are kept in memory.
  */
-export async function finishTree(archives: readonly OpenArchive[], root: string, options: FinishOptions): Promise<void> {
+export async function finishTree(
+  archives: readonly OpenArchive[],
+  root: string,
+  options: FinishOptions,
+): Promise<void> {
   const tree = new FinishedTree(options);
   try {
     for await (const batch of mergeTree(archives, root, options.signal)) {
@@ -41,7 +45,7 @@ export async function finishTree(archives: readonly OpenArchive[], root: string,
 class FinishedTree {
   private readonly options: FinishOptions;
   private readonly places: DeepPaths;
-  /** Names the files that hard links share. They may lie anywhere in the tree. */
+  /** The files that hard links share. They may be anywhere in the tree. */
   private readonly sharedPlaces: DeepPaths;
   private readonly open: Entry[] = [];
 
@@ -52,7 +56,11 @@ class FinishedTree {
   }
 
   take(entry: Entry): void {
-    for (let top = this.open.at(-1); top !== undefined && !entry.path.startsWith(`${top.path}/`); top = this.open.at(-1)) {
+    for (
+      let top = this.open.at(-1);
+      top !== undefined && !entry.path.startsWith(`${top.path}/`);
+      top = this.open.at(-1)
+    ) {
       this.finishDirectory(top);
       this.open.pop();
     }
@@ -86,7 +94,8 @@ class FinishedTree {
   }
 
   private makeFifo(entry: Entry, location: string | Buffer): void {
-    if (libc === null || libc.mkfifo(cPath(location), 0o600) !== 0) this.options.onLost({ path: entry.path, part: lostParts.noFifo });
+    if (libc === null || libc.mkfifo(cPath(location), 0o600) !== 0)
+      this.options.onLost({ path: entry.path, part: lostParts.noFifo });
     else this.givePath(entry, location);
   }
 
@@ -94,7 +103,7 @@ class FinishedTree {
     this.givePath(entry, this.places.at(entry.path));
   }
 
-  /** Owner, attributes, mode and time of a path that was made without them. */
+  /** Sets owner, attributes, mode and time of a path that was created without them. */
   private givePath(entry: Entry, location: string | Buffer): void {
     const { owner, onLost } = this.options;
     const attributes = decodeAttributes(entry.attributes);

@@ -2,7 +2,10 @@ import { lstat, mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { refuse, systemErrorCode } from '../format/archive-error';
 
-/** Makes sure of an empty directory to extract into; creates it, 0700, when there is none. @throws ArchiveError `staging_not_empty` */
+/**
+ * Makes sure that there is an empty directory to extract into. Creates it, with mode 0700, when it does not exist.
+ * @throws ArchiveError `staging_not_empty`
+ */
 export async function prepareStaging(directory: string): Promise<void> {
   await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
@@ -12,7 +15,7 @@ export async function prepareStaging(directory: string): Promise<void> {
   if ((await readdir(directory)).length > 0) refuse('staging_not_empty', 'the target directory holds something');
 }
 
-/** Whether the file system of an empty directory takes names that differ in case or normalisation for the same. */
+/** Whether the file system of an empty directory treats names as equal that differ only in case or normalisation. */
 export async function probeFolding(directory: string): Promise<boolean> {
   const probes: [string, string][] = [
     ['drydock-probe-a', 'DRYDOCK-PROBE-A'],

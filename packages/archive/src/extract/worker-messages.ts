@@ -2,13 +2,13 @@ import type { LostPart } from '../files/attributes';
 import type { ArchiveReason } from '../format/archive-error';
 import type { ByteString } from '../format/path-bytes';
 
-/** What a worker needs for one extraction: where it writes and the keys of each archive of the chain. */
+/** The input of a worker for one extraction: where it writes, and the keys of each archive of the chain. */
 export interface WorkerSetup {
   directory: string;
   root: string;
   archives: { salt: Uint8Array; archiveTag: Uint8Array; encryption: Uint8Array; authentication: Uint8Array }[];
   owner: Owner | null;
-  /** The umask of the process: a worker thread cannot ask for it. */
+  /** The umask of the process. A worker thread cannot read it. */
   umask: number;
 }
 
@@ -28,12 +28,14 @@ export interface BlockTask {
   archive: number;
   block: number;
   seal: { size: number; mac: Uint8Array };
-  /** One bit per entry: is it the newest version of its path? null: all are. */
+  /** One bit per entry: whether it is the newest version of its path. Null when all entries are. */
   live: Uint8Array | null;
 }
 
 /** Every request gets exactly one answer with its id. */
-export type WorkerRequest = { id: number; want: 'task' } | { id: number; want: 'object'; archive: number; name: string };
+export type WorkerRequest =
+  | { id: number; want: 'task' }
+  | { id: number; want: 'object'; archive: number; name: string };
 
 export type WorkerMessage =
   | { type: 'request'; request: WorkerRequest }
@@ -41,7 +43,9 @@ export type WorkerMessage =
   | { type: 'finished' }
   | { type: 'failed'; reason: ArchiveReason; detail: string };
 
-/** First of all to a worker at rest; it answers with `finished` or `failed` and rests again after the former. */
+/**
+ * The first message to an idle worker. The worker answers `finished` or `failed`. After `finished` it is idle again.
+ */
 export interface WorkerStart {
   start: WorkerSetup;
 }

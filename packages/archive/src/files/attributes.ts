@@ -4,8 +4,9 @@ import type { ByteString } from '../format/path-bytes';
 import { cPath, cString, lastErrorCode, libc } from './libc';
 
 /*
- * Extended attributes, and access lists (ACLs), which Linux keeps as attributes: what of them an archive holds, how it is read from a file and given back to one. In
- * an entry they are: per attribute name length u16, value length u32, name, value; names ascend.
+ * Extended attributes, and access lists (ACLs), which Linux keeps as attributes: which of them an archive holds, how
+ * they are read from a file, and how they are set on one. In an entry they are written as: per attribute name length
+ * u16, value length u32, name, value. Names ascend.
  */
 
 export interface Attribute {
@@ -13,10 +14,10 @@ export interface Attribute {
   value: Buffer;
 }
 
-/** A file that is open, or a path, whose last name is not followed. */
+/** An open file, or a path. When the last name of the path is a link, it is not followed. */
 export type Holder = number | string | Buffer;
 
-/** Why a part of what a path has is not in the archive, or not on the restored file. The path itself is. */
+/** Why a part of a path is not in the archive, or not on the restored file. The path itself is there. */
 export const lostParts = {
   accounts: 'its access list names other accounts, which were left out',
   capabilities: 'its file capabilities were left out',
@@ -48,7 +49,9 @@ const value = Buffer.alloc(valueBytesMax);
 export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   if (libc === null || listLength(holder) <= 0) return noAttributes;
   const length =
-    typeof holder === 'number' ? libc.flistxattr(holder, names, names.length) : libc.llistxattr(cPath(holder), names, names.length);
+    typeof holder === 'number'
+      ? libc.flistxattr(holder, names, names.length)
+      : libc.llistxattr(cPath(holder), names, names.length);
   if (length < 0) {
     onLost(lostParts.unreadable);
     return noAttributes;
@@ -71,7 +74,7 @@ export function readAttributes(holder: Holder, onLost: OnLost): Buffer {
   return parts.length === 0 ? noAttributes : Buffer.concat(parts);
 }
 
-/** A file system without attributes has none to lose. */
+/** A file system without attributes has none that could be lost. */
 function listLength(holder: Holder): number {
   if (libc === null) return 0;
   return typeof holder === 'number' ? libc.flistxattr(holder, null, 0) : libc.llistxattr(cPath(holder), null, 0);
@@ -106,8 +109,8 @@ function encodeAttribute(name: ByteString, content: Buffer): Buffer {
 }
 
 /**
- * Reads what `readAttributes` has encoded.
- * @throws ArchiveError `mismatch`, or `hostile_entry` for a name that no writer of ours records: others would give rights
+ * Reads what `readAttributes` has encoded. @throws ArchiveError `mismatch`, or `hostile_entry` for a name that our
+ * writer never records, because such an attribute would give rights
  */
 export function decodeAttributes(bytes: Buffer): Attribute[] {
   if (bytes.length > formatBounds.attributeBytes) refuse('hostile_entry', 'more attributes than any file has');
@@ -128,19 +131,21 @@ export function decodeAttributes(bytes: Buffer): Attribute[] {
   return attributes;
 }
 
-/** To be given before the mode, which may take our own right to write the file. */
+/** To be set before the mode, which may take away this process's own right to write the file. */
 export function giveUserAttributes(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
-  for (const attribute of attributes) if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
+  for (const attribute of attributes)
+    if (attribute.name.startsWith('user.') && !give(holder, attribute)) onLost(lostParts.refused);
 }
 
-/** To be given after owner and mode: they change it, and it has the mode's bits in it. */
+/** To be set after owner and mode: those change the list, and the list contains the bits of the mode. */
 export function giveAccessLists(holder: Holder, attributes: readonly Attribute[], onLost: OnLost): void {
   for (const attribute of attributes) {
     if (attribute.name.startsWith('user.') || give(holder, attribute)) continue;
     const isUnknownAccount = libc !== null && lastErrorCode() === 'EINVAL';
     const ours = new Set([process.getuid?.(), process.getgid?.()]);
     const own = withoutAccounts(attribute.value, (id) => ours.has(id));
-    const isGiven = isUnknownAccount && own.length < attribute.value.length && give(holder, { ...attribute, value: own });
+    const isGiven =
+      isUnknownAccount && own.length < attribute.value.length && give(holder, { ...attribute, value: own });
     onLost(isGiven ? lostParts.accounts : lostParts.refused);
   }
 }
@@ -155,14 +160,17 @@ function give(holder: Holder, attribute: Attribute): boolean {
   return given === 0;
 }
 
-/** An access list as the kernel hands it out: version u32, then per row tag u16, rights u16, id u32, all of them little-endian. */
+/**
+ * An access list as the kernel returns it: version u32, then per row tag u16, rights u16, id u32, all of them
+ * little-endian.
+ */
 const listHeadBytes = 4;
 const rowBytes = 8;
 const tags = { user: 2, group: 8 } as const;
-/** The kernel's word for an account that does not exist in the namespace of the reader. */
+/** The number that the kernel shows for an account that does not exist in the reader's namespace. */
 const unknownId = 0xffffffff;
 
-/** The list without the rows of accounts that are not wanted. Its mask stays, so that nobody gets more rights by it. */
+/** The list without the rows of unwanted accounts. Its mask stays, so that nobody gets more rights. */
 function withoutAccounts(list: Buffer, isWanted: (id: number) => boolean): Buffer {
   if (list.length < listHeadBytes || (list.length - listHeadBytes) % rowBytes !== 0) return list;
   const rows: Buffer[] = [list.subarray(0, listHeadBytes)];

@@ -1,11 +1,14 @@
 import { closeSync, constants, openSync } from 'node:fs';
 import { type ByteString, bytesOfText, fileCallPath } from '../format/path-bytes';
 
-/** The most that a file call takes. Linux: 4096 with the closing NUL. */
+/** The longest path that a file call accepts. On Linux 4096, with the closing NUL. */
 const locationBytesMax = 4095;
-/** A long path reaches at most this many bytes below its last open directory. The kernel looks each name up again in every call. */
+/**
+ * A long path reaches at most this many bytes below its last open directory, because the kernel looks up each name
+ * again in every call.
+ */
 const stepBytes = 1000;
-/** O_PATH of Linux, which Node does not name: the right to pass through the directory is enough. */
+/** Linux's O_PATH, for which Node has no name. It needs only the right to pass through the directory. */
 const openPath = 0o10000000;
 
 interface Anchor {
@@ -14,8 +17,9 @@ interface Anchor {
 }
 
 /**
- * Gives each path below a directory a name that file calls take, however long the path is: one that is too long begins at an open directory on the way to it. The
- * open directories of the last path are kept for the next, which in path order mostly lies below them.
+ * Gives each path below a directory a name that file calls accept, however long the path is: a path that is too long is
+ * named from an open directory on the way to it. The open directories of the last path are kept for the next one, which
+ * in path order is mostly below them.
  */
 export class DeepPaths {
   private readonly base: ByteString;
@@ -26,8 +30,8 @@ export class DeepPaths {
   }
 
   /**
-   * For file calls, until the next path is asked for; '' is the directory itself.
-   * @throws the system's error when a directory on the way is not there
+   * The name for file calls, valid until the next path is asked for. '' is the directory itself. @throws the system's
+   * error when a directory on the way does not exist
    */
   at(path: ByteString): string | Buffer {
     if (path === '') return fileCallPath(this.base);
@@ -48,7 +52,11 @@ export class DeepPaths {
   }
 
   private leave(path: ByteString): void {
-    for (let top = this.anchors.at(-1); top !== undefined && !path.startsWith(`${top.path}/`); top = this.anchors.at(-1)) {
+    for (
+      let top = this.anchors.at(-1);
+      top !== undefined && !path.startsWith(`${top.path}/`);
+      top = this.anchors.at(-1)
+    ) {
       closeSync(top.folder);
       this.anchors.pop();
     }

@@ -8,8 +8,8 @@ interface FirstName {
 }
 
 /**
- * Which files with several names have been packed, and under which name. Past the number that readers accept, further ones are packed as
- * files of their own: their content is kept, their being one file is not.
+ * The files with several names that have been packed, and the name under which each was packed. Past the number that
+ * readers accept, further ones are packed as separate files: their content is kept, but not that they were one file.
  */
 export class HardLinks {
   private readonly firstNames = new Map<string, FirstName>();
@@ -25,7 +25,9 @@ export class HardLinks {
     return stat.nlink > 1n ? (this.firstNames.get(inodeOf(stat))?.path ?? '') : '';
   }
 
-  /** To be called for each packed path with several names. Forgets a file once all its names have been seen. */
+  /**
+   * To be called for each packed path whose file has several names. Forgets a file once all its names have been seen.
+   */
   remember(stat: BigIntStats, path: ByteString): void {
     const inode = inodeOf(stat);
     const first = this.firstNames.get(inode);

@@ -2,8 +2,9 @@ import koffi from 'koffi';
 import { type ByteString, bytesOfText } from '../format/path-bytes';
 
 /*
- * File calls of the C library that Node has no function for: FIFOs, extended attributes, and times to the nanosecond. They are called in this process, since a child for
- * each file would cost more than all the rest of a restore.
+ * File calls of the C library for which Node has no function: FIFOs, extended attributes, and times to the nanosecond.
+ * They are called in this process, because a child process for each file would cost more than everything else in a
+ * restore.
  */
 
 export interface Libc {
@@ -18,7 +19,10 @@ export interface Libc {
   lsetxattr(path: Buffer, name: Buffer, value: Buffer, size: number, flags: number): number;
 }
 
-/** Null on a system without these calls: times are then kept to the microsecond, and `pack` says that attributes are not. */
+/**
+ * Null on a system without these calls. Times are then kept to the microsecond, and `pack` reports that attributes are
+ * not kept.
+ */
 export const libc: Libc | null = process.platform === 'linux' ? loadLibc() : null;
 
 /** @throws Error when the library has no binary for this kind of machine */
@@ -37,7 +41,9 @@ function loadLibc(): Libc {
   };
 }
 
-/** Name of the error of the call just made, such as `ENOTSUP`. To be asked at once: another call overwrites it. */
+/**
+ * The name of the error of the last call, such as `ENOTSUP`. To be read at once, because the next call overwrites it.
+ */
 export function lastErrorCode(): string {
   const number = koffi.errno();
   return codeOfNumber.get(number) ?? `errno ${number}`;
@@ -45,9 +51,9 @@ export function lastErrorCode(): string {
 
 const codeOfNumber = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
 
-/** What the calls take for a path or a name: bytes that end with NUL. */
+/** A path or a name as the calls take it: bytes that end with NUL. */
 export const cString = (bytes: ByteString): Buffer => Buffer.from(`${bytes}\0`, 'latin1');
 
-/** As {@link cString}, of what Node's file calls take. */
+/** Like {@link cString}, for the paths that Node's file calls take. */
 export const cPath = (location: string | Buffer): Buffer =>
   cString(typeof location === 'string' ? bytesOfText(location) : location.toString('latin1'));

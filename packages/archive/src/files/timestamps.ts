@@ -10,7 +10,7 @@ export function setFileTime(file: number, time: Time): void {
   else check(libc.futimens(file, timesOf(time)), 'futimens');
 }
 
-/** Sets the time of a path itself, to the nanosecond; a link is not followed. */
+/** Sets the time of a path itself, to the nanosecond. A link is not followed. */
 export function setPathTime(location: string | Buffer, time: Time): void {
   if (libc === null) lutimesSync(location, secondsOf(time), secondsOf(time));
   else check(libc.utimensat(currentFolder, cPath(location), timesOf(time), noFollow), 'utimensat');
@@ -20,7 +20,7 @@ export function setPathTime(location: string | Buffer, time: Time): void {
 const currentFolder = -100;
 const noFollow = 0x100;
 
-/** Two `struct timespec`, access and modification, used again by every call. */
+/** Two `struct timespec`, for access and modification. Every call uses the same ones. */
 const times = Buffer.alloc(32);
 
 function timesOf({ mtimeSeconds, mtimeNanoseconds }: Time): Buffer {
@@ -38,7 +38,10 @@ function check(result: number, call: string): void {
   throw Object.assign(new Error(`${code}: ${call}`), { code });
 }
 
-/** Seconds with a fraction. Node keeps microseconds and cuts off the rest; half a microsecond is added so that the rounding of the double never loses one. */
+/**
+ * Seconds with a fraction. Node keeps microseconds and cuts off the rest. Half a microsecond is added, so that the
+ * rounding of the double never loses one.
+ */
 function secondsOf(time: Time): number {
   const microseconds = Math.floor(time.mtimeNanoseconds / 1000);
   return microseconds === 0 ? time.mtimeSeconds : time.mtimeSeconds + (microseconds + 0.5) / 1e6;

@@ -6,8 +6,8 @@ import { decodeAttributes, giveAccessLists, giveUserAttributes, type LostPart, r
 import { setPathTime } from './timestamps';
 
 /*
- * The directory of a tree root itself, which the tree does not hold: its mode, time, attributes and access lists. A caller who wants them back keeps these bytes, in a
- * stream of the same archive.
+ * The directory of a tree root itself, which the tree does not hold: its mode, time, attributes and access lists. A
+ * caller who wants to restore them keeps these bytes in a stream of the same archive.
  */
 
 const itself = '.';
@@ -19,8 +19,8 @@ export function describeFolder(directory: string, onLost: (part: LostPart) => vo
 }
 
 /**
- * Gives a directory what {@link describeFolder} has described. To be called last: whatever is made in it afterwards changes its time.
- * @throws ArchiveError `mismatch` or `hostile_entry`
+ * Gives a directory what {@link describeFolder} has described. To be called last, because whatever is created in the
+ * directory afterwards changes its time. @throws ArchiveError `mismatch` or `hostile_entry`
  */
 export function restoreFolder(directory: string, described: Buffer, onLost: (part: LostPart) => void): void {
   const { entry, next } = decodeEntry(described, 0);

@@ -1,4 +1,7 @@
-/** Every reason for which an archive is refused or an operation on it stops. The set is closed: callers may switch over it. */
+/**
+ * Every reason why an archive is refused or an operation on it stops. No other reason exists, so that callers may
+ * switch over them.
+ */
 export const archiveReasons = {
   tampered: 'bytes differ from what was sealed',
   missing: 'an object is not there',
@@ -21,7 +24,7 @@ export const archiveReasons = {
 
 export type ArchiveReason = keyof typeof archiveReasons;
 
-/** `message` is for operators' logs and may name paths inside the archive; it never holds key material. */
+/** `message` is for operators' logs and may name paths in the archive. It never holds key material. */
 export class ArchiveError extends Error {
   readonly reason: ArchiveReason;
 
@@ -39,12 +42,17 @@ export function refuse(reason: ArchiveReason, detail: string, cause?: unknown): 
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** The `code` of a system error (`ENOENT`), or '' for anything else. By shape: an error may come from another realm (thread, test sandbox). */
+/**
+ * The `code` of a system error (`ENOENT`), or '' for anything else. Decided by the shape of the error, because it may
+ * come from another realm (a thread, the sandbox of a test).
+ */
 export function systemErrorCode(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : '';
 }
 
-/** Wraps what a write threw; an ArchiveError passes unchanged. */
+/** Wraps what a write threw. An ArchiveError is returned unchanged. */
 export function asWriteError(error: unknown): ArchiveError {
   if (error instanceof ArchiveError) return error;
   const reason = fullDiskCodes.has(systemErrorCode(error)) ? 'no_space' : 'write_failed';

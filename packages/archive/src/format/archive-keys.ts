@@ -4,26 +4,32 @@ import { refuse } from './archive-error';
 export const keyBytes = 32;
 export const saltBytes = 16;
 
-/** Keys of one packing. The salt is drawn anew by every `pack`, so packing the same archive id again never meets the same keystream. */
+/**
+ * The keys of one packing. Every `pack` draws a new salt, so packing the same archive id again never uses the same
+ * keystream.
+ */
 export interface ArchiveKeys {
   salt: Buffer;
-  /** First 16 bytes of SHA-256 of the archive id: which archive an object says it belongs to. */
+  /** The first 16 bytes of the SHA-256 of the archive id. By them an object says which archive it belongs to. */
   archiveTag: Buffer;
   encryption: Buffer;
   authentication: Buffer;
 }
 
-/** Everything that one archive needs, and nothing that opens another: for whoever may handle this one only. */
+/** All keys that one archive needs, and none that opens another: for a process that may handle only this archive. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
-  /** 16 public bytes that tell a wrong key from tampering. */
+  /** 16 public bytes, by which a wrong key is told from tampering. */
   check: Buffer;
 }
 
-/** The archive key, 32 bytes; or several, while it is rotated. The first seals new archives. An older one is opened by the key that has sealed it. */
+/**
+ * The archive key, 32 bytes. While it is rotated there are several: the first one seals new archives, and an older
+ * archive is opened with the key that sealed it.
+ */
 export type RootKey = Buffer | readonly [Buffer, ...Buffer[]];
 
-/** What opens archives: the archive key, or the keys that were derived from it for each archive at hand. */
+/** A key that opens archives: the archive key, or keys that were derived from it for each archive at hand. */
 export type ArchiveKey = RootKey | readonly DerivedKeys[];
 
 /** The keys of a new archive. */
@@ -31,7 +37,7 @@ export function deriveKeys(archiveKey: RootKey, salt: Buffer, archiveId: string)
   return { ...archiveKeysOf(archiveKey, salt, archiveId), ...manifestKeysOf(archiveKey, salt) };
 }
 
-/** The key by which the archive with this salt and this check was sealed; the first of several when none fits. */
+/** The key that sealed the archive with this salt and this check. When none of several keys fits, the first one. */
 export function sealingKey(key: ArchiveKey, salt: Buffer, check: Buffer): ArchiveKey {
   if (isDerived(key) || Buffer.isBuffer(key)) return key;
   return key.find((each) => manifestKeysOf(each, salt).check.equals(check)) ?? key[0];
@@ -41,7 +47,10 @@ const isDerived = (key: ArchiveKey): key is readonly DerivedKeys[] => !Buffer.is
 
 const currentOf = (key: RootKey): Buffer => (Buffer.isBuffer(key) ? key : key[0]);
 
-/** Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived ones */
+/**
+ * Keys of an archive's segments and index blocks. @throws ArchiveError `wrong_key` when they are not among the derived
+ * ones
+ */
 export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string): ArchiveKeys {
   const archiveTag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
   if (isDerived(key)) {
@@ -57,7 +66,9 @@ export function archiveKeysOf(key: ArchiveKey, salt: Buffer, archiveId: string):
   };
 }
 
-/** Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked. */
+/**
+ * Keys of the manifest's MAC. They do not depend on the archive id, which is read only after the MAC has been checked.
+ */
 export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys, 'manifest' | 'check'> {
   if (isDerived(key)) return derivedFor(key, salt);
   const current = currentOf(key);
@@ -67,21 +78,33 @@ export function manifestKeysOf(key: ArchiveKey, salt: Buffer): Pick<DerivedKeys,
   };
 }
 
-/** With which salt an archive is packed: a fresh one, or that of the keys which were derived for it. */
+/** The salt for packing an archive: a fresh one, or the salt of the keys that were derived for it. */
 export function saltOf(key: ArchiveKey, archiveId: string, fresh: () => Buffer): Buffer {
   if (!isDerived(key)) return fresh();
   const tag = createHash('sha256').update(archiveId).digest().subarray(0, 16);
-  return key.find(({ archiveTag }) => archiveTag.equals(tag))?.salt ?? refuse('wrong_key', 'no keys to pack this archive with');
+  return (
+    key.find(({ archiveTag }) => archiveTag.equals(tag))?.salt ??
+    refuse('wrong_key', 'no keys to pack this archive with')
+  );
 }
 
 function derivedFor(keys: readonly DerivedKeys[], salt: Buffer): DerivedKeys {
-  return keys.find((derived) => derived.salt.equals(salt)) ?? refuse('wrong_key', 'no keys for an archive of this salt');
+  return (
+    keys.find((derived) => derived.salt.equals(salt)) ?? refuse('wrong_key', 'no keys for an archive of this salt')
+  );
 }
 
 /** As text, for the specification of a job. */
 export type EncodedKeys = Record<keyof DerivedKeys, string>;
 
-export function encodeKeys({ salt, archiveTag, encryption, authentication, manifest, check }: DerivedKeys): EncodedKeys {
+export function encodeKeys({
+  salt,
+  archiveTag,
+  encryption,
+  authentication,
+  manifest,
+  check,
+}: DerivedKeys): EncodedKeys {
   const text = (bytes: Buffer): string => bytes.toString('base64');
   return {
     salt: text(salt),
@@ -93,7 +116,14 @@ export function encodeKeys({ salt, archiveTag, encryption, authentication, manif
   };
 }
 
-export function decodeKeys({ salt, archiveTag, encryption, authentication, manifest, check }: EncodedKeys): DerivedKeys {
+export function decodeKeys({
+  salt,
+  archiveTag,
+  encryption,
+  authentication,
+  manifest,
+  check,
+}: EncodedKeys): DerivedKeys {
   const bytes = (text: string): Buffer => Buffer.from(text, 'base64');
   return {
     salt: bytes(salt),

@@ -60,7 +60,9 @@ test('the keys of one archive open no other, not even one of the same id', async
   const again = await packAs('one', 1, []);
   await expect(verifyChain([other], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
   await expect(verifyChain([again], [one.keys])).rejects.toMatchObject({ reason: 'wrong_key' });
-  await expect(verifyChain([one], [{ ...other.keys, salt: one.keys.salt }])).rejects.toMatchObject({ reason: 'wrong_key' });
+  await expect(verifyChain([one], [{ ...other.keys, salt: one.keys.salt }])).rejects.toMatchObject({
+    reason: 'wrong_key',
+  });
 });
 
 test('while the archive key is rotated, new links of a chain are sealed with the new one and older ones are opened by the old one', async () => {
@@ -82,7 +84,12 @@ test('while the archive key is rotated, new links of a chain are sealed with the
   }
   const source = new MemoryArchive();
   const identity = { archiveId: 'whole', siteId: 'site', orgId: 'org', sequence: 3 };
-  const options = { roots: [directoryRoot('files', path.join(folder, 'live'))], sink: source, identity, createdAt: new Date() };
+  const options = {
+    roots: [directoryRoot('files', path.join(folder, 'live'))],
+    sink: source,
+    identity,
+    createdAt: new Date(),
+  };
   const { manifestMac } = await pack({ ...options, key: [after, before], parent: [full, next] });
   const last = { source, expected: { archiveId: 'whole', siteId: 'site', orgId: 'org', manifestMac } };
   await verifyChain([full, next, last], [after, before], { contents: true });

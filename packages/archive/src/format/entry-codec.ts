@@ -33,8 +33,9 @@ export function encodeEntry(entry: Entry): Buffer {
 }
 
 /**
- * Reads one entry at `at` and where the next begins. Only the shape is checked here; what a path may be is for the tree checker.
- * @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that no writer of ours produces
+ * Reads the entry at `at`, and returns where the next one begins. Only its form is checked here. The tree checker
+ * decides which paths are allowed. @throws ArchiveError `mismatch`, or `hostile_entry` for a type, mode or length that
+ * our writer never produces
  */
 export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: number } {
   if (at + fixedBytes > bytes.length) refuse('mismatch', 'index entry cut short');
@@ -60,7 +61,7 @@ export function decodeEntry(bytes: Buffer, at: number): { entry: Entry; next: nu
     sparse: (flags & flagBits.sparse) !== 0,
     sha256: type === 'file' ? bytes.subarray(shaAt, attributesAt) : noBytes,
     link: linkBytes === 0 ? '' : bytes.toString('latin1', linkAt, shaAt),
-    // A copy: directories get theirs when the block has been left, and few have any.
+    // A copy, because directories get their attributes after the block has been left. Few entries have any.
     attributes: attributesAt === next ? noBytes : Buffer.from(bytes.subarray(attributesAt, next)),
   };
   checkFields(entry, flags);
@@ -71,7 +72,8 @@ const mayBeShared: ReadonlySet<EntryType> = new Set(['file', 'symlink', 'fifo'])
 const mayHaveAttributes: ReadonlySet<EntryType> = new Set(['file', 'directory', 'fifo']);
 
 function checkFields(entry: Entry, flags: number): void {
-  if ((entry.mode & ~keptModes[entry.type]) !== 0) refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
+  if ((entry.mode & ~keptModes[entry.type]) !== 0)
+    refuse('hostile_entry', `mode ${entry.mode.toString(8)} of a ${entry.type}`);
   if (flags > (flagBits.linked | flagBits.sparse) || entry.mtimeNanoseconds >= 1e9)
     refuse('mismatch', 'index entry with impossible fields');
   if (entry.type !== 'file' && (entry.size !== 0 || entry.sparse)) refuse('mismatch', `${entry.type} with content`);
@@ -80,5 +82,6 @@ function checkFields(entry: Entry, flags: number): void {
   if (hasAttributes && !mayHaveAttributes.has(entry.type)) refuse('mismatch', `${entry.type} with attributes`);
   if (hasAttributes) decodeAttributes(entry.attributes);
   const isLink = entry.type === 'symlink' || entry.type === 'hardlink';
-  if (isLink !== entry.link.length > 0) refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
+  if (isLink !== entry.link.length > 0)
+    refuse('hostile_entry', `${entry.type} with a link target of ${entry.link.length} bytes`);
 }

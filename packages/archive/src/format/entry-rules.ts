@@ -4,8 +4,8 @@ import type { EntryType } from './entry';
 import type { ByteString } from './path-bytes';
 
 /**
- * Says why a path may not be created below a directory; null when it may. The writer asks it about the paths that it finds, the reader
- * about those that an archive tells it to create.
+ * Says why a path may not be created below a directory, or null when it may. The writer checks the paths that it finds,
+ * and the reader checks the paths that an archive tells it to create.
  */
 export function pathProblem(path: ByteString, depthMax: number): string | null {
   if (path.length === 0) return 'empty path';
@@ -22,8 +22,9 @@ export function pathProblem(path: ByteString, depthMax: number): string | null {
 }
 
 /**
- * Says why a symlink's target is refused; null when it is not. The owner decides where a link leads. It is packed and restored as a link,
- * and nothing is reached through one: no entry lies below a link, links are made last, and the server of a tree follows none that leaves it.
+ * Says why a symlink's target is refused, or null when it is allowed. The owner decides where a link leads. A link is
+ * packed and restored as a link, and nothing is reached through one: no entry is below a link, links are created last,
+ * and the server of a tree follows none that leaves it.
  */
 export function symlinkProblem(target: ByteString): string | null {
   if (target.length === 0 || target.length > formatBounds.targetBytes) return 'link target empty or too long';
@@ -31,8 +32,8 @@ export function symlinkProblem(target: ByteString): string | null {
 }
 
 /**
- * Bits of a mode that are kept. Set-id bits give whoever runs a file the rights of its owner, which after a restore is the account that it was restored for: no more
- * than that account could give itself.
+ * The mode bits that are kept. Set-id bits give whoever runs a file the rights of its owner. After a restore the owner
+ * is the account that the file was restored for, so this is no more than that account could give itself.
  */
 export const keptModes: Readonly<Record<EntryType, number>> = {
   file: 0o7777,

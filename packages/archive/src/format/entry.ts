@@ -8,20 +8,23 @@ export type EntryType = keyof typeof entryTypes;
 export interface Entry {
   type: EntryType;
   path: ByteString;
-  /** Permission bits; of files, directories and FIFOs with set-id and sticky bits. */
+  /** Permission bits. For files, directories and FIFOs also the set-id and sticky bits. */
   mode: number;
   /** Modification time: whole seconds since 1970, may be negative, and the nanoseconds of that second. */
   mtimeSeconds: number;
   mtimeNanoseconds: number;
   /** Bytes of content; 0 for everything but files. */
   size: number;
-  /** A file, symlink or FIFO that has, or had when packed, several names: hard links may point to it. */
+  /** A file, symlink or FIFO that has several names, or had when it was packed. Hard links may point to it. */
   linked: boolean;
-  /** A file with holes: runs of zeros that take no room on disk, and shall take none where it is restored. */
+  /** A file with holes: runs of zeros that take no room on disk, and shall take none after a restore. */
   sparse: boolean;
   /** SHA-256 of the content of a file; empty otherwise. */
   sha256: Buffer;
-  /** Target of a symlink as written in it, or the path (in the same root) of what a hard link shares; '' otherwise. */
+  /**
+   * For a symlink, its target as it is written in it. For a hard link, the path (in the same root) of the file that it
+   * shares. Otherwise ''.
+   */
   link: ByteString;
   /** Extended attributes and access lists of a file, directory or FIFO, encoded (attributes.ts); empty for most. */
   attributes: Buffer;
@@ -46,7 +49,10 @@ export function tombstoneOf(path: ByteString): Entry {
   };
 }
 
-/** Whether a live path is as the parent archive recorded it, but for its attributes. Content is taken as equal when size, mode and time to the nanosecond are. */
+/**
+ * Whether a live path is still as the parent archive recorded it, apart from its attributes. Content counts as equal
+ * when size, mode and time (to the nanosecond) are equal.
+ */
 export function isUnchanged(live: Omit<Entry, 'sha256' | 'attributes'>, recorded: Entry): boolean {
   return (
     live.type === recorded.type &&

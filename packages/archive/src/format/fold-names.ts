@@ -2,14 +2,17 @@ import { createHash } from 'node:crypto';
 import { refuse } from './archive-error';
 import { type ByteString, textOfBytes } from './path-bytes';
 
-/** The form under which a folding file system may treat two names as one: full case folding (ß is ss) and normalisation. */
+/**
+ * The form in which a folding file system may treat two names as equal: full case folding (ß is ss) and normalisation.
+ */
 export function foldName(name: ByteString): string {
   return textOfBytes(name).normalize('NFKD').toUpperCase().toLowerCase().normalize('NFKC');
 }
 
 /**
- * Names of one directory as 64-bit hashes in open addressing: about 16 bytes a name, since a directory may have a million of them. Two
- * different names of a million meet with a chance of about 1 in 30 million; the archive would then be refused, never mixed up.
+ * The names of one directory, as 64-bit hashes in open addressing. This takes about 16 bytes a name, because a
+ * directory may have a million of them. Among a million different names, two have the same hash with a chance of about
+ * 1 in 30 million. The archive would then be refused, but never mixed up.
  */
 export class FoldedNames {
   private slots = new BigUint64Array(16);
@@ -18,7 +21,8 @@ export class FoldedNames {
   /** @throws ArchiveError `hostile_entry` when a name of this directory folds to the same */
   add(name: ByteString): void {
     const hash = hashOf(foldName(name));
-    if (!this.insert(hash)) refuse('hostile_entry', `two names that the target file system does not tell apart: ${name}`);
+    if (!this.insert(hash))
+      refuse('hostile_entry', `two names that the target file system does not tell apart: ${name}`);
     this.count += 1;
     if (this.count * 2 > this.slots.length) this.grow();
   }

@@ -4,7 +4,10 @@ import { refuse, systemErrorCode } from './archive-error';
 import { formatBounds } from './archive-limits';
 import { type ArchiveSink, type ArchiveSource, isObjectName } from './archive-objects';
 
-/** An archive as files of one folder, which is created when missing. Each object appears whole (temporary name, fsync, rename) or not at all. */
+/**
+ * An archive as files of one folder, which is created when it is missing. Each object appears completely (temporary
+ * name, fsync, rename) or not at all.
+ */
 export function folderSink(folder: string): ArchiveSink {
   return {
     async write(name, bytes) {
@@ -19,7 +22,8 @@ export function folderSink(folder: string): ArchiveSink {
         await file.close();
       }
       await rename(temporary, path);
-      // The manifest is written last: its rename must not be durable before those of the objects that it vouches for.
+      // The manifest is written last. Its rename must not reach the disk before the renames of the objects that it
+      // vouches for.
       if (name === 'manifest') await syncFolder(folder);
     },
   };
@@ -53,7 +57,10 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** In one allocation: `readFile` gathers pieces and joins them, which costs twice the memory until the next garbage collection. */
+/**
+ * Uses one allocation. `readFile` gathers pieces and joins them, which takes twice the memory until the next garbage
+ * collection.
+ */
 async function readWhole(path: string): Promise<Buffer> {
   const file = await open(path, 'r');
   try {

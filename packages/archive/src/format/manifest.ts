@@ -7,7 +7,10 @@ const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
 const manifestRoot = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9_-]{0,62}$/),
-  /** `tree`: a directory, merged over the chain. `stream`: named contents in their own order, always whole in each archive. */
+  /**
+   * `tree` is a directory, merged over the chain. `stream` is named contents in their own order, always complete in
+   * each archive.
+   */
   kind: z.enum(['tree', 'stream']),
   blocks: count,
   entries: count,
@@ -15,12 +18,13 @@ const manifestRoot = z.strictObject({
   raw_bytes: count,
 });
 
-/** What an archive declares about itself. */
+/** The facts that an archive declares about itself. */
 export const manifestSchema = z.strictObject({
   /**
-   * 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. 3: sticky directories, paths and targets of more than 4,000
-   * bytes; 4: FIFOs, set-id and sticky bits of files, links and FIFOs with several
-   * names. Each is written only where there are any, so that older readers read all others. No writer writes 1 any more.
+   * 2: links that lead anywhere, set-group-id of directories, sparse files, more than 256 directories deep. 3: sticky
+   * directories, paths and targets of more than 4,000 bytes; 4: FIFOs, set-id and sticky bits of files, links and FIFOs
+   * with several names. Each is written only where there are any, so that older readers read all others. No writer
+   * writes 1 any more.
    */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(4)]),
   codec: z.literal('zstd'),
@@ -29,9 +33,9 @@ export const manifestSchema = z.strictObject({
   site_id: text,
   organisation_id: text,
   sequence: count,
-  /** MAC of the parent's manifest; null: a full archive. */
+  /** The MAC of the parent's manifest, or null for a full archive. */
   parent_mac: mac.nullable(),
-  /** Id of the full archive at the start of the chain; its own id for that one. */
+  /** The id of the full archive at the start of the chain. For a full archive, its own id. */
   base_id: text,
   created_at: z.iso.datetime(),
   entries: count,

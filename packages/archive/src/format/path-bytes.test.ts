@@ -8,9 +8,13 @@ test('paths sort as a walk meets them: a directory, what is below it, then its s
 });
 
 /** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
-const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)) };
+const seeded = {
+  seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
+};
 
-const segment = fc.string({ minLength: 1, maxLength: 3 }).map((text) => text.replaceAll('/', '-').replaceAll('\0', '-'));
+const segment = fc
+  .string({ minLength: 1, maxLength: 3 })
+  .map((text) => text.replaceAll('/', '-').replaceAll('\0', '-'));
 const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((names) => bytesOfText(names.join('/')));
 
 test('the order of paths is total, and equals the order of their lists of names', () => {

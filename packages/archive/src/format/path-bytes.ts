@@ -1,6 +1,6 @@
 /**
- * Names on Linux are bytes, not text. Inside this package a path is a "byte string": one character (U+0000 to U+00FF) per byte. It compares,
- * sorts and measures as the bytes do, and an ASCII path is equal to its text.
+ * Names on Linux are bytes, not text. Inside this package a path is a "byte string": one character (U+0000 to U+00FF)
+ * per byte. It compares, sorts and measures as the bytes do, and an ASCII path is equal to its text.
  */
 export type ByteString = string;
 
@@ -9,19 +9,20 @@ export function bytesOfText(text: string): ByteString {
   return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** The text of a byte string; bytes that are no UTF-8 become U+FFFD. */
+/** The text of a byte string. Bytes that are not UTF-8 become U+FFFD. */
 export function textOfBytes(bytes: ByteString): string {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** What file calls take: the string itself where its bytes are the same, else a Buffer. */
+/** A path as Node's file calls take it: the string itself if its bytes are the same, otherwise a Buffer. */
 export function fileCallPath(bytes: ByteString): string | Buffer {
   return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1');
 }
 
 /**
- * Order of every walk and index: a directory, then everything below it, then its next sibling; siblings by their bytes. That is the order
- * of the paths' bytes with the slash below all others, which lets duplicates and missing parents be found with the previous path alone.
+ * The order of every walk and index: a directory, then everything below it, then its next sibling. Siblings are ordered
+ * by their bytes. This is the order of the paths' bytes with the slash before all other bytes. It allows duplicates and
+ * missing parents to be found with only the previous path.
  */
 export function comparePaths(left: ByteString, right: ByteString): number {
   const length = Math.min(left.length, right.length);
@@ -47,7 +48,7 @@ export function lastName(path: ByteString): ByteString {
 }
 
 const slash = 0x2f;
-/** Control characters are left out only because nothing is lost by it. */
+/** Control characters are left out only because that loses nothing. */
 const printableAscii = /^[ -~]*$/;
 
 function isAscii(text: string): boolean {

@@ -1,7 +1,7 @@
 import type { Entry } from './entry';
 import type { ManifestRoot } from './manifest';
 
-/** Counts of one root while it is packed or read; the manifest's row of it in the end. */
+/** Counts of one root while it is packed or read. In the end they are the root's row of the manifest. */
 export class RootTally {
   entries = 0;
   tombstones = 0;

@@ -2,8 +2,21 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { refuse } from './archive-error';
 import { type ArchiveKey, manifestKeysOf, saltBytes, sealingKey } from './archive-keys';
 import { formatBounds } from './archive-limits';
-import { canonicalJson } from './canonical-json';
 import { type Manifest, manifestSchema } from './manifest';
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/**
+ * JSON with sorted keys and no white space: one text per value, so that a MAC over the text is a MAC over the value.
+ */
+function canonicalJson(value: Json): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`);
+  return `{${members.join(',')}}`;
+}
 
 const title = 'drydock-archive/1';
 /** `drydock-archive/1 <salt> <key check>\n` */
@@ -13,7 +26,7 @@ const lastLineBytes = 1 + 64 + 1;
 
 export interface SealedManifest {
   bytes: Buffer;
-  /** Hex HMAC-SHA256; what a database keeps to know this archive from any other, older ones included. */
+  /** Hex HMAC-SHA256. A database keeps it, to know this archive from any other, also from older ones with its id. */
   mac: string;
   sha256: string;
 }
@@ -33,19 +46,20 @@ export interface OpenedManifest {
   manifest: Manifest;
   mac: string;
   salt: Buffer;
-  /** The one of the given keys that it was sealed with. */
+  /** The key that sealed it, out of the given ones. */
   key: ArchiveKey;
 }
 
 /**
- * Verifies and then reads a manifest: not one byte of the JSON is parsed before the MAC agrees.
- * @throws ArchiveError `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
+ * Verifies a manifest and then reads it. Not one byte of the JSON is parsed before the MAC agrees. @throws ArchiveError
+ * `truncated`, `tampered`, `wrong_key`, `unsupported_format` or `mismatch`
  */
 export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifest {
   if (bytes.length > formatBounds.manifestBytes) refuse('tampered', 'a manifest larger than any');
   if (bytes.length < firstLineBytes + lastLineBytes) refuse('truncated', 'manifest is shorter than any');
   const [name, saltHex, checkHex] = readFirstLine(bytes);
-  if (name !== title) refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
+  if (name !== title)
+    refuse(name.startsWith('drydock-archive/') ? 'unsupported_format' : 'tampered', `the format ${name.slice(0, 40)}`);
   const salt = Buffer.from(saltHex, 'hex');
   const key = sealingKey(accepted, salt, Buffer.from(checkHex, 'hex'));
   const keys = manifestKeysOf(key, salt);
@@ -53,7 +67,9 @@ export function openManifest(accepted: ArchiveKey, bytes: Buffer): OpenedManifes
   const mac = createHmac('sha256', keys.manifest).update(signed).digest('hex');
   if (!timingSafeEqual(Buffer.from(`\n${mac}\n`, 'latin1'), bytes.subarray(bytes.length - lastLineBytes))) {
     refuse(
-      timingSafeEqual(Buffer.from(keys.check.toString('hex')), Buffer.from(checkHex, 'latin1')) ? 'tampered' : 'wrong_key',
+      timingSafeEqual(Buffer.from(keys.check.toString('hex')), Buffer.from(checkHex, 'latin1'))
+        ? 'tampered'
+        : 'wrong_key',
       'MAC of the manifest',
     );
   }

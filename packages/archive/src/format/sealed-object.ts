@@ -15,13 +15,13 @@ const zstdLevel = 3;
 export const objectKinds = { segment: 1, block: 2 } as const;
 export type ObjectKind = keyof typeof objectKinds;
 
-/** Which object this is; part of the authenticated header, so that no object can stand in for another. */
+/** Which object this is. It is part of the authenticated header, so that no object can replace another. */
 export interface ObjectPlace {
   kind: ObjectKind;
   number: number;
 }
 
-/** What the level above records about an object. */
+/** The record of an object in the one that refers to it. */
 export interface ObjectSeal {
   /** Bytes of the whole object. */
   size: number;
@@ -33,7 +33,7 @@ export interface SealedObject {
   seal: ObjectSeal;
 }
 
-/** One zstd frame of at most 1 MB of content; the compression runs on the thread pool. */
+/** Makes one zstd frame of at most 1 MB of content. The compression runs on the thread pool. */
 export async function compressFrame(raw: Buffer): Promise<Buffer> {
   const compressed = await compress(raw, zstdLevel);
   const frame = declareContentSize(compressed, raw.length);
@@ -41,8 +41,16 @@ export async function compressFrame(raw: Buffer): Promise<Buffer> {
   return frame;
 }
 
-/** Encrypts frames, which are used up by it (AES-256-CTR under a random IV) and then authenticates header and ciphertext (HMAC-SHA256). */
-export function sealFrames(keys: ArchiveKeys, place: ObjectPlace, frames: readonly Buffer[], rawBytes: number): SealedObject {
+/**
+ * Encrypts the frames in place (AES-256-CTR under a random IV), so they cannot be used afterwards. Then authenticates
+ * header and ciphertext (HMAC-SHA256).
+ */
+export function sealFrames(
+  keys: ArchiveKeys,
+  place: ObjectPlace,
+  frames: readonly Buffer[],
+  rawBytes: number,
+): SealedObject {
   const bodyBytes = frames.reduce((sum, frame) => sum + frame.length, 0);
   const iv = randomBytes(16);
   const bytes = Buffer.allocUnsafeSlow(headerBytes + bodyBytes + macBytes);
@@ -70,12 +78,13 @@ export async function sealObject(keys: ArchiveKeys, place: ObjectPlace, raw: Buf
 }
 
 /**
- * Authenticates an object: first against the seal that the level above recorded, then by its own MAC.
- * @throws ArchiveError `truncated`, `foreign` or `tampered`
+ * Authenticates an object: first against the seal that the level above recorded, then against its own MAC. @throws
+ * ArchiveError `truncated`, `foreign` or `tampered`
  */
 export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): void {
   const name = `${place.kind} ${place.number}`;
-  if (bytes.length < seal.size || bytes.length < headerBytes + macBytes) refuse('truncated', `${name} is shorter than recorded`);
+  if (bytes.length < seal.size || bytes.length < headerBytes + macBytes)
+    refuse('truncated', `${name} is shorter than recorded`);
   if (bytes.length !== seal.size) refuse('tampered', `${name} is longer than recorded`);
   const mac = createHmac('sha256', keys.authentication).update(bytes.subarray(0, -macBytes)).digest();
   const authentic = timingSafeEqual(mac, bytes.subarray(-macBytes)) && timingSafeEqual(mac, seal.mac);
@@ -83,17 +92,25 @@ export function verifyObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffe
     const sameArchive = bytes.subarray(24, 56).equals(Buffer.concat([keys.archiveTag, keys.salt]));
     refuse(sameArchive ? 'tampered' : 'foreign', `MAC of ${name}`);
   }
-  if (!bytes.subarray(0, 24).equals(headerStart(place, bytes.readUInt32BE(12), bytes.length - headerBytes - macBytes))) {
+  if (
+    !bytes.subarray(0, 24).equals(headerStart(place, bytes.readUInt32BE(12), bytes.length - headerBytes - macBytes))
+  ) {
     refuse('mismatch', `header of ${name}`);
   }
 }
 
 /**
- * Verifies an object, which is used up by it, and yields its content, frame by frame. Nothing of it is decrypted before its MACs agree, and no frame is decoded before
- * it is known to declare at most 1 MB and to stay below what the object declares.
- * @throws ArchiveError `truncated`, `foreign`, `tampered`, `limit_exceeded` or `mismatch`
+ * Verifies an object and yields its content, frame by frame. The object is decrypted in place and cannot be used
+ * afterwards. Nothing is decrypted before its MACs agree. No frame is decoded before it is known to declare at most 1
+ * MB, and to stay below what the object declares. @throws ArchiveError `truncated`, `foreign`, `tampered`,
+ * `limit_exceeded` or `mismatch`
  */
-export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): AsyncGenerator<Buffer> {
+export async function* openFrames(
+  keys: ArchiveKeys,
+  place: ObjectPlace,
+  bytes: Buffer,
+  seal: ObjectSeal,
+): AsyncGenerator<Buffer> {
   verifyObject(keys, place, bytes, seal);
   const name = `${place.kind} ${place.number}`;
   let left = bytes.readUInt32BE(12);
@@ -101,7 +118,9 @@ export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: 
   while (!body.isEmpty()) {
     const rawBytesMax = Math.min(left, formatBounds.frameRawBytes);
     const frame = body.takeFrame((start) => checkFrame(start, rawBytesMax));
-    const raw = await decompress(frame.bytes).catch((error: unknown) => refuse('mismatch', `${name} does not decode`, error));
+    const raw = await decompress(frame.bytes).catch((error: unknown) =>
+      refuse('mismatch', `${name} does not decode`, error),
+    );
     if (raw.length !== frame.rawBytes) refuse('mismatch', `a frame of ${name} decodes to ${raw.length} bytes`);
     left -= raw.length;
     yield raw;
@@ -110,13 +129,19 @@ export async function* openFrames(keys: ArchiveKeys, place: ObjectPlace, bytes: 
   if (left !== 0) refuse('mismatch', `${name} holds less than it declares`);
 }
 
-/** Content of an index block, whole. @throws ArchiveError as openFrames does */
-export async function openObject(keys: ArchiveKeys, place: ObjectPlace, bytes: Buffer, seal: ObjectSeal): Promise<Buffer> {
+/** The whole content of an index block. @throws ArchiveError as openFrames does */
+export async function openObject(
+  keys: ArchiveKeys,
+  place: ObjectPlace,
+  bytes: Buffer,
+  seal: ObjectSeal,
+): Promise<Buffer> {
   const frames: Buffer[] = [];
   let rawBytes = 0;
   for await (const raw of openFrames(keys, place, bytes, seal)) {
     rawBytes += raw.length;
-    if (rawBytes > formatBounds.blockIndexRawBytes) refuse('limit_exceeded', `${place.kind} ${place.number} is larger than any`);
+    if (rawBytes > formatBounds.blockIndexRawBytes)
+      refuse('limit_exceeded', `${place.kind} ${place.number} is larger than any`);
     frames.push(raw);
   }
   return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames);

@@ -7,9 +7,9 @@ import { type ArchiveSource, blockName, type SealedPiece, segmentName } from './
 import { type ObjectPlace, type ObjectSeal, verifyObject } from './sealed-object';
 
 /**
- * Every object of an archive but its manifest, in the order in which it may be had: the blocks, which the manifest names, and behind each block
- * that has been read its segments.
- * @throws ArchiveError when a block is not what the manifest says
+ * Every object of an archive except its manifest, in the order in which they can be read: the blocks, which the
+ * manifest names, and after each block that has been read its segments. @throws ArchiveError when a block is not what
+ * the manifest says
  */
 export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): AsyncGenerator<SealedPiece> {
   for (let number = 0; number < archive.manifest.blocks.length; number += 1) yield blockPiece(archive, number);
@@ -36,7 +36,7 @@ const pieceOf = ({ keys }: OpenArchive, name: string, place: ObjectPlace, seal: 
   verify: (bytes) => verifyObject(keys, place, bytes, seal),
 });
 
-/** Makes sure that a piece is there and what it was when it was sealed. @throws ArchiveError */
+/** Makes sure that a piece exists and is what it was when it was sealed. @throws ArchiveError */
 export async function verifyPiece(source: ArchiveSource, piece: SealedPiece): Promise<void> {
   if (source.hold !== undefined) return source.hold(piece);
   const bytes = await source.read(piece.name);

@@ -2,15 +2,21 @@ import { refuse } from './archive-error';
 
 const magic = 0xfd2fb528;
 const blockBytesMax = 128 * 1024;
-/** Level 3 uses 2 MB; more is never needed for 8 MB and would be allocated by the decoder before it reads a byte. */
+/**
+ * Level 3 uses 2 MB. 8 MB of content never needs more than this, and a decoder would allocate a larger window before it
+ * reads a byte.
+ */
 const windowBytesMax = 8 * 2 ** 20;
 
-/** Longest frame of 1 MB of content: zstd's bound for what does not compress, and room. A longer one is no frame of ours. */
+/**
+ * The longest frame for 1 MB of content: zstd's bound for content that cannot be compressed, with some room. Our writer
+ * never makes a longer one.
+ */
 export const frameBytesMax = 2 ** 20 + 16 * 1024;
 
 /**
- * The native encoder writes frames without a content size. Inserts it, which makes the decoder check it and lets `checkFrame` see it.
- * @throws TypeError when the encoder's frame header has another shape than it has had so far.
+ * The native encoder writes frames without a content size. This inserts it, so that the decoder checks it and
+ * `checkFrame` can see it. @throws TypeError when the encoder's frame header has an unknown form.
  */
 export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
   const descriptor = frame.readUInt8(4);
@@ -20,7 +26,7 @@ export function declareContentSize(frame: Buffer, rawBytes: number): Buffer {
     if (frame.readUInt8(5) !== rawBytes) throw new TypeError('unexpected zstd content size');
     return frame;
   }
-  // As a single segment the window is the content itself: a decoder then allocates that much and not the encoder's 2 MB.
+  // In a single segment the window is the content itself. So a decoder allocates that much, and not the encoder's 2 MB.
   const head = Buffer.alloc(9);
   head.writeUInt32LE(magic, 0);
   head.writeUInt8((descriptor & 0x04) | 0xa0, 4);
@@ -37,17 +43,20 @@ export interface CheckedFrame {
 }
 
 /**
- * Checks, without decoding, that `bytes` begin with a zstd frame which declares between 1 and `rawBytesMax` bytes of content and cannot make a
- * decoder produce much more than that, whatever it declares.
+ * Checks, without decoding, that `bytes` begin with a zstd frame which declares between 1 and `rawBytesMax` bytes of
+ * content and cannot make a decoder produce much more than that, whatever it declares.
  * @throws ArchiveError `limit_exceeded`
  */
 export function checkFrame(bytes: Buffer, rawBytesMax: number): CheckedFrame {
   const { headerBytes, rawBytes } = readFrameHeader(bytes);
-  if (rawBytes < 1n || rawBytes > BigInt(rawBytesMax)) refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
+  if (rawBytes < 1n || rawBytes > BigInt(rawBytesMax))
+    refuse('limit_exceeded', `zstd frame declares ${rawBytes} bytes`);
   const hasChecksum = (bytes.readUInt8(4) & 0x04) !== 0;
   const { end, producedMax } = walkBlocks(bytes, headerBytes);
-  // A block may hold less than 128 kB, so the bound is loose; it only has to keep a lying frame from filling the memory.
-  if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax) refuse('limit_exceeded', 'zstd frame could produce more than it declares');
+  // A block may hold less than 128 kB, so the bound is loose. It only has to keep a frame with a false size from
+  // filling the memory.
+  if (producedMax > 4 * Number(rawBytes) + 8 * blockBytesMax)
+    refuse('limit_exceeded', 'zstd frame could produce more than it declares');
   const frameBytes = end + (hasChecksum ? 4 : 0);
   if (frameBytes > bytes.length) refuse('mismatch', 'zstd frame cut short');
   return { bytes: frameBytes, rawBytes: Number(rawBytes) };

@@ -7,9 +7,9 @@ import { type ObjectSeal, sealObject } from '../format/sealed-object';
 import { encodeBlock, type SegmentSeal } from './index-block';
 import { SegmentWriter } from './segment-writer';
 
-/** Writes contents and entries as segments and index blocks. At any time one block and two segments are in memory. */
+/** Writes contents and entries as segments and index blocks. At most one block and two segments are in memory. */
 export class BlockWriter {
-  /** Seals of the finished blocks, in order; complete after `finish`. */
+  /** The seals of the finished blocks, in order. Complete after `finish`. */
   readonly blocks: ObjectSeal[] = [];
   sizeBytes = 0;
   private readonly sink: ArchiveSink;
@@ -20,7 +20,7 @@ export class BlockWriter {
   private entryBytes = 0;
   private rawBytes = 0;
   blockCount = 0;
-  /** The oldest format version whose readers can read the entries so far. */
+  /** The oldest format version whose readers can read the entries written so far. */
   formatVersion: 2 | 3 | 4 = 2;
   private closing: Promise<void> = Promise.resolve();
 
@@ -30,7 +30,7 @@ export class BlockWriter {
     this.segments = new SegmentWriter(sink, keys);
   }
 
-  /** Blocks begun from now on belong to this root. */
+  /** Blocks that are started from now on belong to this root. */
   async startRoot(name: string): Promise<number> {
     await this.closeBlock();
     this.root = name;
@@ -42,12 +42,12 @@ export class BlockWriter {
     return this.segments.nextSegment;
   }
 
-  /** Free room for content, at least one byte. What is written into it counts only once `commit` is called. */
+  /** Free room for content, at least one byte. What is written into it only counts after `commit`. */
   room(): Promise<Buffer> {
     return this.segments.room();
   }
 
-  /** Takes over the first `bytes` of the room as content of the next entry. */
+  /** Takes the first `bytes` of the room as content of the next entry. */
   commit(bytes: number): void {
     this.segments.commit(bytes);
     this.rawBytes += bytes;
@@ -76,7 +76,7 @@ export class BlockWriter {
     if (full) await this.closeBlock();
   }
 
-  /** Begins a new block unless this one is empty, so that what follows can be taken back by `discardContent`. */
+  /** Starts a new block unless this one is empty, so that `discardContent` can take back what follows. */
   async closeBlock(): Promise<void> {
     if (this.entries.length === 0) return;
     const { first, segments } = await this.segments.takeSegments();
@@ -103,7 +103,7 @@ export class BlockWriter {
     await this.closing;
   }
 
-  /** Resolves when nothing is written any more, whatever became of it. */
+  /** Resolves when nothing is written any more, whether writing succeeded or failed. */
   async settle(): Promise<void> {
     await this.segments.settle();
     await this.closing.catch(() => undefined);
@@ -124,9 +124,9 @@ export class BlockWriter {
   }
 }
 
-/** What readers of version 2 take for hostile. */
+/** The limits of version 2: its readers refuse anything beyond as hostile. */
 const version2 = { pathBytes: 4000, mode: 0o2777 } as const;
-/** What readers of version 3 take for hostile. */
+/** The limits of version 3: its readers refuse anything beyond as hostile. */
 const version3 = { directoryMode: 0o3777, otherMode: 0o777 } as const;
 
 /** The oldest format version whose readers can read an entry. */

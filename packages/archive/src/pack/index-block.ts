@@ -12,21 +12,25 @@ export interface SegmentSeal extends ObjectSeal {
 }
 
 /**
- * A run of entries of one root with the segments that hold their files' bytes: the contents of the block's files, in the order of its entries,
- * laid end to end, are exactly the contents of its segments. A block can therefore be extracted without any other.
+ * A run of entries of one root, with the segments that hold the bytes of their files. The contents of the block's
+ * files, joined in the order of its entries, are exactly the contents of its segments. So a block can be extracted
+ * without any other block.
  */
 export interface IndexBlock {
   root: string;
   firstSegment: number;
   segments: SegmentSeal[];
   entries: Entry[];
-  /** Memory of the entries' hashes; to be released when the block has been used. */
+  /** Memory of the entries' hashes. To be released when the block has been used. */
   raw: Buffer;
 }
 
 const segmentRowBytes = 8 + macBytes;
 
-/** Bytes of a block before sealing. `entries` are already encoded, so that a block under construction is held only once. */
+/**
+ * The bytes of a block before sealing. `entries` are already encoded, so that a block under construction is in memory
+ * only once.
+ */
 export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries: readonly Buffer[]): Buffer {
   const root = Buffer.from(block.root, 'utf8');
   const head = Buffer.alloc(1 + root.length + 12);
@@ -36,14 +40,15 @@ export function encodeBlock(block: Omit<IndexBlock, 'entries' | 'raw'>, entries:
   head.writeUInt32BE(block.segments.length, 5 + root.length);
   head.writeUInt32BE(entries.length, 9 + root.length);
   const bytes = Buffer.concat([head, ...block.segments.map(encodeSegmentRow), ...entries]);
-  if (bytes.length > formatBounds.blockIndexRawBytes) refuse('limit_exceeded', 'a file needs more segments than one block can list');
+  if (bytes.length > formatBounds.blockIndexRawBytes)
+    refuse('limit_exceeded', 'a file needs more segments than one block can list');
   return bytes;
 }
 
 /**
- * Reads a block and checks what can be seen in it alone: shape, counts and that files and segments hold the same number of bytes; for a tree
- * also that its paths ascend strictly.
- * @throws ArchiveError `mismatch` or `hostile_entry`
+ * Reads a block and checks everything that can be checked in it alone: its form, its counts, and that its files and
+ * segments hold the same number of bytes. In a tree its paths must also strictly ascend. @throws ArchiveError
+ * `mismatch` or `hostile_entry`
  */
 export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock {
   const rootBytes = bytes.length > 0 ? bytes.readUInt8(0) : 0;
@@ -69,7 +74,10 @@ export function decodeBlock(bytes: Buffer, kind: 'tree' | 'stream'): IndexBlock 
   return { root, firstSegment, segments, entries, raw: bytes };
 }
 
-/** @throws ArchiveError `hostile_entry` unless `path` comes after `previous`: a path twice, or out of order, could overwrite another */
+/**
+ * @throws ArchiveError `hostile_entry` unless `path` comes after `previous`: a path twice, or out of order, could
+ * overwrite another
+ */
 export function checkAscending(previous: string, path: string): void {
   if (comparePaths(previous, path) >= 0) refuse('hostile_entry', `path out of order or twice: ${path}`);
 }
@@ -85,7 +93,8 @@ function checkOrder(entries: readonly Entry[]): void {
 function checkBytes(entries: readonly Entry[], segments: readonly SegmentSeal[]): void {
   const ofFiles = entries.reduce((sum, entry) => sum + entry.size, 0);
   const ofSegments = segments.reduce((sum, segment) => sum + segment.rawBytes, 0);
-  if (ofFiles !== ofSegments) refuse('mismatch', `files of a block declare ${ofFiles} bytes, its segments ${ofSegments}`);
+  if (ofFiles !== ofSegments)
+    refuse('mismatch', `files of a block declare ${ofFiles} bytes, its segments ${ofSegments}`);
 }
 
 function encodeSegmentRow(segment: SegmentSeal): Buffer {
@@ -98,6 +107,7 @@ function encodeSegmentRow(segment: SegmentSeal): Buffer {
 
 function decodeSegmentRow(bytes: Buffer, at: number): SegmentSeal {
   const rawBytes = bytes.readUInt32BE(at + 4);
-  if (rawBytes === 0 || rawBytes > formatBounds.segmentRawBytes) refuse('limit_exceeded', `segment declares ${rawBytes} bytes`);
+  if (rawBytes === 0 || rawBytes > formatBounds.segmentRawBytes)
+    refuse('limit_exceeded', `segment declares ${rawBytes} bytes`);
   return { size: bytes.readUInt32BE(at), rawBytes, mac: Buffer.from(bytes.subarray(at + 8, at + segmentRowBytes)) };
 }

@@ -5,7 +5,10 @@ import type { ByteString } from '../format/path-bytes';
 
 const nanosecondsPerSecond = 1_000_000_000n;
 
-/** An entry of a path as it is on disk; content (size, SHA-256) and link are filled in by the caller. Bits of its mode are those that its type keeps (`keptModes`). */
+/**
+ * The entry of a path as it is on disk. The caller fills in the content (size, SHA-256) and the link. Its mode has the
+ * bits that its type keeps (`keptModes`).
+ */
 export function describeStat(type: EntryType, path: ByteString, stat: BigIntStats): Entry {
   const nanoseconds = ((stat.mtimeNs % nanosecondsPerSecond) + nanosecondsPerSecond) % nanosecondsPerSecond;
   return {
@@ -23,7 +26,10 @@ export function describeStat(type: EntryType, path: ByteString, stat: BigIntStat
   };
 }
 
-/** Fewer blocks on disk than its size takes. Says yes to files that the file system compresses, too, which costs them nothing. */
+/**
+ * Whether a file takes fewer blocks on disk than its size needs. Also true for files that the file system compresses,
+ * for which it does no harm.
+ */
 export const isSparse = (stat: BigIntStats): boolean => stat.isFile() && stat.blocks * 512n < stat.size;
 
 const noBytes = Buffer.alloc(0);

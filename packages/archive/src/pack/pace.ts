@@ -1,13 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Longest time for which synchronous work here keeps the event loop: the same process renews leases and answers health checks. */
+/**
+ * The longest time for which synchronous work here blocks the event loop. The same process renews leases and answers
+ * health checks.
+ */
 const sliceMilliseconds = 10;
 
 export type Pace = () => Promise<void> | undefined;
 
 /**
- * A function to call between pieces of synchronous work: it gives the event loop a turn when the last one is 10 ms ago.
- * @throws the signal's reason once it is aborted
+ * A function to call between pieces of synchronous work. It gives the event loop a turn when the last turn was 10 ms
+ * ago. @throws the signal's reason once it is aborted
  */
 export function createPace(signal?: AbortSignal): Pace {
   let started = performance.now();

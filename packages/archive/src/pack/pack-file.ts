@@ -6,27 +6,33 @@ import type { BlockWriter } from './block-writer';
 import type { Pace } from './pace';
 import { type LivePath, unlessClosed } from './walk-directory';
 
-/** A file that changes under the reader is read again this often; then what was read last is what is recorded. */
+/** A file that changes while it is read is read this many times. Then the last content that was read is recorded. */
 const attemptsMax = 3;
 
 export interface PackedContent {
-  /** As it was when reading began: if the file changed meanwhile, the next increment sees another time or size. */
+  /**
+   * The state of the file when reading began. If the file changed after that, the next increment sees another time or
+   * size.
+   */
   stat: BigIntStats;
   size: number;
   sha256: Buffer;
-  /** It was another one after each reading than before it. */
+  /** The file had changed after each of the readings. */
   hasChanged: boolean;
   /** Encoded. */
   attributes: Buffer;
 }
 
-/** Appends a file's content to the archive. Size and SHA-256 are always those of the bytes appended. Null: it is no longer a file. `closed`: we may not read it. */
+/**
+ * Appends a file's content to the archive. Size and SHA-256 are always those of the appended bytes. Returns null when
+ * it is no longer a file, and `closed` when this process may not read it.
+ */
 export async function packFile(
   live: LivePath,
   { writer, pace }: { writer: BlockWriter; pace: Pace },
   onLost: (part: LostPart) => void,
 ): Promise<PackedContent | 'closed' | null> {
-  // Nothing waits in open: a FIFO put in the file's place would otherwise block the whole process.
+  // Opening must never wait. Otherwise a FIFO that was put in the file's place would block the whole process.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = unlessClosed(() => openSync(live.location, flags));
   if (file === null || file === 'closed') return file;
@@ -69,8 +75,13 @@ async function packLarge(file: number, writer: BlockWriter, pace: Pace): Promise
   }
 }
 
-/** Reads no further than the size seen first: a log that grows as fast as it is read would have no end. */
-async function appendLarge(file: number, sizeMax: number, writer: BlockWriter, pace: Pace): Promise<{ size: number; sha256: Buffer }> {
+/** Reads only up to the size that was seen first. A log that grows as fast as it is read would have no end. */
+async function appendLarge(
+  file: number,
+  sizeMax: number,
+  writer: BlockWriter,
+  pace: Pace,
+): Promise<{ size: number; sha256: Buffer }> {
   const digest = createHash('sha256');
   let size = 0;
   while (size < sizeMax) {

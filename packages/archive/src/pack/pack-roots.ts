@@ -2,22 +2,29 @@ import { lostParts } from '../files/attributes';
 
 /** One content of a stream root, of unknown length. */
 export interface StreamEntry {
-  /** Unique in its root: relative, no `..`, UTF-8. */
+  /** Unique in its root. Relative, without `..`, in UTF-8. */
   path: string;
   content: AsyncIterable<Buffer>;
 }
 
-/** The path is in the archive as it was read last, and perhaps never was like that at one moment. */
+/** The path is in the archive as it was read last. It was perhaps never like that at one moment. */
 export const changedWhileRead = 'changed while it was read';
 
-/** A restore makes a release of its own, and the one that the link names goes. */
+/** A restore creates a release of its own, and the release that the link names is removed. */
 export const linkIntoRelease =
   'a link to a release by its absolute path, which leads nowhere after a restore: write it relative, or through `current`';
 
-/** Reasons that mean that the path itself is in the archive. */
-export const partlyKept: ReadonlySet<string> = new Set([changedWhileRead, linkIntoRelease, ...Object.values(lostParts)]);
+/** The reasons for which the path itself is still in the archive. */
+export const partlyKept: ReadonlySet<string> = new Set([
+  changedWhileRead,
+  linkIntoRelease,
+  ...Object.values(lostParts),
+]);
 
-/** Why a path of a directory is not in the archive, or not all of it, or will not do after a restore what it does now (`partlyKept`). */
+/**
+ * Why a path of a directory is not in the archive, or not completely, or will not work after a restore as it does now
+ * (`partlyKept`).
+ */
 export interface SkippedPath {
   path: string;
   reason: string;
@@ -28,14 +35,18 @@ export type PackRoot =
   | { kind: 'stream'; name: string; entries: AsyncIterable<StreamEntry> };
 
 /**
- * A root from a directory: everything below it, but not the directory itself. `name`: lower-case letters, digits, `-`, `_`. `releases`: the folder of releases of which
- * the directory is one, by the real path that whoever made a link saw; absolute links into it are packed and told of.
+ * A root made of a directory: everything below it, but not the directory itself. `name` has lower-case letters, digits,
+ * `-`, `_`. `releases` is the folder of releases to which the directory belongs, by the real path that was seen by
+ * whoever made a link. Absolute links into it are packed, and reported.
  */
 export function directoryRoot(name: string, directory: string, releases?: string): PackRoot {
   return { kind: 'tree', name, directory, releases };
 }
 
-/** A root from named streams, kept in the order in which they come. Each content is read to its end before the next entry is asked for. */
+/**
+ * A root made of named streams, in the order in which they come. Each content is read to its end before the next entry
+ * is requested.
+ */
 export function streamRoot(name: string, entries: AsyncIterable<StreamEntry>): PackRoot {
   return { kind: 'stream', name, entries };
 }

@@ -18,7 +18,10 @@ export interface StreamPacking {
   createdAt: Date;
 }
 
-/** Packs named streams in their order. Mode and time say nothing about a stream: 0600, and the archive's own time. */
+/**
+ * Packs named streams in their order. A stream has no mode and time of its own: it gets 0600, and the time of the
+ * archive.
+ */
 export async function packStream(packing: StreamPacking): Promise<void> {
   const seen = new Set<string>();
   for await (const source of packing.entries) {

@@ -21,13 +21,16 @@ export interface TreePacking {
   releases?: string | undefined;
   writer: BlockWriter;
   tally: RootTally;
-  /** What the chain so far holds; null for a full archive. */
+  /** The content of the chain so far; null for a full archive. */
   parent: ParentTree | null;
   pace: Pace;
   onSkip: (skipped: SkippedPath) => void;
 }
 
-/** Packs a directory: everything, or what differs from the parent with tombstones for what is gone. One streaming merge of two sorted walks. */
+/**
+ * Packs a directory: everything, or what differs from the parent, with tombstones for what was removed. It is one
+ * streaming merge of two sorted walks.
+ */
 export async function packTree(packing: TreePacking): Promise<void> {
   const hardLinks = new HardLinks();
   if (libc === null) skip(packing, '.', lostParts.unsupported);
@@ -45,8 +48,13 @@ async function bury(packing: TreePacking, path: ByteString): Promise<void> {
   await addEntry(packing, tombstoneOf(path));
 }
 
-/** `absent`: the archive has, and shall have, no such path. */
-async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePath, recorded: Entry | null): Promise<'present' | 'absent'> {
+/** `absent` means that the archive has no such path, and shall have none. */
+async function packPath(
+  packing: TreePacking,
+  hardLinks: HardLinks,
+  live: LivePath,
+  recorded: Entry | null,
+): Promise<'present' | 'absent'> {
   const found = describeLive(packing, hardLinks, live);
   if (found === null) return 'absent';
   const rememberName = (): void => {
@@ -68,15 +76,23 @@ async function packPath(packing: TreePacking, hardLinks: HardLinks, live: LivePa
     return 'absent';
   }
   const { stat, size, sha256, attributes, hasChanged } = content;
-  // It is in the archive, as it was read last; whoever restores it is told that nobody has seen it like that at one moment.
+  // The archive has the path as it was read last. Whoever restores it is told that the file was perhaps never like that
+  // at one moment.
   if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
-  await addEntry(packing, { ...describeStat('file', live.path, stat), size, sha256, linked, sparse: isSparse(stat), attributes });
+  await addEntry(packing, {
+    ...describeStat('file', live.path, stat),
+    size,
+    sha256,
+    linked,
+    sparse: isSparse(stat),
+    attributes,
+  });
   if (linked) hardLinks.remember(stat, live.path);
   return 'present';
 }
 
-/** The entry of a path as far as its metadata tells, or null for what an archive does not hold. */
+/** The entry of a path as far as its metadata tells, or null for a path that an archive cannot hold. */
 function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath): Entry | null {
   const { path, stat } = live;
   const problem = pathProblem(path, defaultLimits.depthMax);
@@ -100,8 +116,14 @@ const describeDirectory = (packing: TreePacking, live: LivePath): Entry => ({
 const attributesOf = (packing: TreePacking, { path, location }: LivePath): Buffer =>
   readAttributes(location, (part) => skip(packing, path, part));
 
-/** Whether a path, as recorded otherwise, still has the recorded attributes: changing them changes no time that is recorded. */
-function hasAttributes(packing: TreePacking, { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry }): boolean {
+/**
+ * Whether a path whose other metadata is unchanged also has the recorded attributes. Changing them changes no time that
+ * is recorded.
+ */
+function hasAttributes(
+  packing: TreePacking,
+  { live, found, recorded }: { live: LivePath; found: Entry; recorded: Entry },
+): boolean {
   if (found.type !== 'file') return found.attributes.equals(recorded.attributes);
   const lost: LostPart[] = [];
   if (!readAttributes(live.location, (part) => lost.push(part)).equals(recorded.attributes)) return false;
@@ -118,14 +140,16 @@ function describeSymlink(packing: TreePacking, live: LivePath, linked: boolean):
   return { ...describeStat('symlink', live.path, live.stat), linked, link: target };
 }
 
-/** By what is written in the link alone: a link may lead anywhere, and is never followed. */
+/** Decided only by the text of the link: a link may lead anywhere, and is never followed. */
 function leadsInto(folder: string | undefined, target: ByteString): boolean {
   if (folder === undefined || !target.startsWith('/')) return false;
   const written = posix.normalize(textOfBytes(target));
   return written.startsWith(`${folder}/`) && written.length > folder.length + 1;
 }
 
-/** What could not be restored is not packed, and said so: a backup that is refused at its restore would be none. */
+/**
+ * Leaves out a path that could not be restored, and reports it: a backup that its restore refuses would be worthless.
+ */
 function skip(packing: TreePacking, path: ByteString, reason: string): null {
   packing.onSkip({ path: textOfBytes(path), reason });
   return null;

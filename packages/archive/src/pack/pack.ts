@@ -19,7 +19,7 @@ export interface ArchiveIdentity {
   archiveId: string;
   siteId: string;
   orgId: string;
-  /** Greater than that of every archive before it in its chain. */
+  /** Greater than the sequence of every earlier archive in its chain. */
   sequence: number;
 }
 
@@ -31,20 +31,25 @@ export interface PackProgress {
 export interface PackOptions {
   roots: readonly PackRoot[];
   sink: ArchiveSink;
-  /** Derived ones: of this archive, and of each of its parents. */
+  /** When the keys are derived ones: those of this archive, and of each of its parents. */
   key: ArchiveKey;
   identity: ArchiveIdentity;
   createdAt: Date;
-  /** The chain to continue, full archive first: only what differs is packed. Left out: a full archive. */
+  /**
+   * The chain to continue, the full archive first: only what differs is packed. When left out, a full archive is made.
+   */
   parent?: readonly ArchiveLink[];
   signal?: AbortSignal;
   onProgress?: (progress: PackProgress) => void;
-  /** Told of each path of a directory root that is not packed, such as sockets, and of each file that changed whenever it was read. */
+  /**
+   * Called for each path of a directory root that is not packed, such as a socket, and for each file that changed
+   * during every reading.
+   */
   onSkip?: (skipped: SkippedPath) => void;
 }
 
 export interface PackResult {
-  /** Hex; to be recorded, and expected of the archive whenever it is read. */
+  /** In hex. To be recorded, and expected of the archive whenever it is read. */
   manifestMac: string;
   /** Hex SHA-256 of the manifest object. */
   manifestSha256: string;
@@ -64,8 +69,10 @@ interface Packing {
 }
 
 /**
- * Packs roots into one archive. The manifest is written last: without it there is no archive. Memory does not grow with the archive.
- * @throws ArchiveError `source_unreadable`, `limit_exceeded`, or any reason of the parent chain; whatever the sink or a stream throws
+ * Packs roots into one archive. The manifest is written last: without it there is no archive. Memory does not grow with
+ * the archive.
+ * @throws ArchiveError `source_unreadable`, `limit_exceeded`, or any reason of the parent chain; whatever the sink or a
+ * stream throws
  */
 export async function pack(options: PackOptions): Promise<PackResult> {
   const limits = completeLimits();
@@ -90,7 +97,7 @@ export async function pack(options: PackOptions): Promise<PackResult> {
   }
 }
 
-/** A chain that readers would refuse is not begun. */
+/** A chain that readers would refuse is not started. */
 function checkIdentity(identity: ArchiveIdentity, parent: OpenArchive | undefined): void {
   if (parent === undefined) return;
   const { manifest } = parent;
@@ -107,7 +114,8 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   const pace = (): Promise<void> | undefined => {
     assertAccepted(totals.entries + tally.entries, totals.rawBytes + tally.rawBytes);
     const turn = rest();
-    if (turn !== undefined) options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
+    if (turn !== undefined)
+      options.onProgress?.({ entries: totals.entries + tally.entries, rawBytes: totals.rawBytes + tally.rawBytes });
     return turn;
   };
   if (root.kind === 'stream') {
@@ -127,7 +135,7 @@ async function packRoot(packing: Packing, root: PackRoot): Promise<ManifestRoot>
   return tally.row(root.name, root.kind, writer.blockCount - firstBlock);
 }
 
-/** What readers would refuse is not written. */
+/** Refuses to write an archive that readers would refuse. */
 function assertAccepted(entries: number, rawBytes: number): void {
   if (entries > defaultLimits.entriesMax) refuse('limit_exceeded', `more than ${defaultLimits.entriesMax} paths`);
   if (rawBytes > defaultLimits.rawBytesMax) refuse('limit_exceeded', `more than ${defaultLimits.rawBytesMax} bytes`);

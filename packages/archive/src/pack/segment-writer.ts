@@ -6,10 +6,10 @@ import type { SegmentSeal } from './index-block';
 
 /** Frames being filled or compressed (on the thread pool). */
 const buffersMax = 2;
-/** Segments whose frames are compressed but which are not written yet. */
+/** Segments whose frames are compressed, but which are not yet written. */
 const sealingMax = 2;
 
-/** Turns bytes into frames and frames into segments, in the background, in buffers that are used again. */
+/** Turns bytes into frames and frames into segments, in the background, with buffers that are used again and again. */
 export class SegmentWriter {
   /** Number of the next segment. */
   nextSegment = 0;
@@ -30,7 +30,9 @@ export class SegmentWriter {
     this.keys = keys;
   }
 
-  /** Free room in the frame being filled, at least one byte. What is written into it counts only once `commit` is called. */
+  /**
+   * Free room in the frame that is being filled, at least one byte. What is written into it only counts after `commit`.
+   */
   async room(): Promise<Buffer> {
     if (this.filled === formatBounds.frameRawBytes) this.endFrame();
     if (this.rawBytes === formatBounds.segmentRawBytes) await this.endSegment();
@@ -43,7 +45,7 @@ export class SegmentWriter {
     this.rawBytes += bytes;
   }
 
-  /** Ends the segment being filled and hands over all segments since the last call. */
+  /** Ends the segment that is being filled, and returns all segments since the last call. */
   async takeSegments(): Promise<{ first: number; segments: Promise<SegmentSeal>[] }> {
     await this.endSegment();
     const { segments } = this;
@@ -51,14 +53,14 @@ export class SegmentWriter {
     return { first: this.nextSegment - segments.length, segments };
   }
 
-  /** Takes back everything since `takeSegments`; the numbers are used again, with fresh IVs. */
+  /** Takes back everything since `takeSegments`. The numbers are used again, with new IVs. */
   async discard(): Promise<void> {
     const { first, segments } = await this.takeSegments();
     await Promise.all(segments);
     this.nextSegment = first;
   }
 
-  /** Waits until nothing runs; never rejects, so that a failed packing leaves no writes behind its back. */
+  /** Waits until nothing runs. Never rejects. After it, a failed packing writes nothing any more. */
   async settle(): Promise<void> {
     await Promise.allSettled([...this.compressing, ...this.sealing]);
   }
@@ -97,7 +99,11 @@ export class SegmentWriter {
     while (this.sealing.size >= sealingMax) await Promise.race(this.sealing);
   }
 
-  private async sealSegment(number: number, frames: readonly Promise<Buffer>[], rawBytes: number): Promise<SegmentSeal> {
+  private async sealSegment(
+    number: number,
+    frames: readonly Promise<Buffer>[],
+    rawBytes: number,
+  ): Promise<SegmentSeal> {
     const { bytes, seal } = sealFrames(this.keys, { kind: 'segment', number }, await Promise.all(frames), rawBytes);
     await this.sink.write(segmentName(number), bytes);
     return { ...seal, rawBytes };

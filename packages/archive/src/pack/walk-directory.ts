@@ -4,7 +4,7 @@ import { refuse, systemErrorCode } from '../format/archive-error';
 import { defaultLimits, formatBounds } from '../format/archive-limits';
 import type { ByteString } from '../format/path-bytes';
 
-/** A path that was there when the walk came by. */
+/** A path that existed when the walk reached it. */
 export interface LivePath {
   /** In the tree. */
   path: ByteString;
@@ -13,7 +13,7 @@ export interface LivePath {
   stat: BigIntStats;
 }
 
-/** Told of each path that is there and cannot be packed, with everything below it. */
+/** Called for each path that exists but cannot be packed. Everything below the path is left out, too. */
 type OnUnreachable = (path: ByteString, reason: string) => void;
 
 export const closedToUs = 'its owner is another, and has closed it';
@@ -25,9 +25,9 @@ interface OpenDirectory {
 }
 
 /**
- * Walks a directory in path order (see comparePaths), the directory itself left out. What disappears while it is walked is left out too. A path may be as long and as
- * deep as the format takes. Memory: the names of the open directories.
- * @throws ArchiveError `source_unreadable`
+ * Walks a directory in path order (see comparePaths), without the directory itself. What disappears during the walk is
+ * left out. A path may be as long and as deep as the format allows. In memory are only the names of the open
+ * directories. @throws ArchiveError `source_unreadable`
  */
 export function* walkDirectory(directory: string, onUnreachable: OnUnreachable): Generator<LivePath> {
   const places = new DeepPaths(directory);
@@ -65,14 +65,15 @@ function findPath(places: DeepPaths, path: ByteString): LivePath | null {
   });
 }
 
-const readNames = (places: DeepPaths, path: ByteString): ByteString[] => readdirSync(places.at(path), { encoding: 'latin1' }).sort();
+const readNames = (places: DeepPaths, path: ByteString): ByteString[] =>
+  readdirSync(places.at(path), { encoding: 'latin1' }).sort();
 
-/** Target of a symlink, or null when it is gone or no symlink any more. */
+/** The target of a symlink, or null when it is gone or no longer a symlink. */
 export function readLinkTarget(location: string | Buffer): ByteString | null {
   return unlessGone(() => readlinkSync(location, { encoding: 'latin1' }));
 }
 
-/** Result of a file call; null when the path no longer is what the walk saw. */
+/** The result of a file call, or null when the path is no longer what the walk saw. */
 export function unlessGone<Result>(call: () => Result): Result | null {
   try {
     return readable(call);
@@ -83,7 +84,7 @@ export function unlessGone<Result>(call: () => Result): Result | null {
   }
 }
 
-/** As {@link unlessGone}, and `closed` for what only another account may read. */
+/** Like {@link unlessGone}, and `closed` for a path that only another account may read. */
 export function unlessClosed<Result>(call: () => Result): Result | 'closed' | null {
   try {
     return unlessGone(call);

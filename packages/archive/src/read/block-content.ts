@@ -5,23 +5,25 @@ import { openFrames } from '../format/sealed-object';
 import type { IndexBlock } from '../pack/index-block';
 import type { OpenArchive } from './open-archive';
 
-/** What reading segments needs of an archive; a worker has no more than this. */
+/** The parts of an archive that are needed to read segments; a worker has no more than these. */
 export type SegmentOrigin = Pick<OpenArchive, 'source' | 'keys'> & {
-  /** Pieces are used up before the next one is asked for, so their memory may be freed at once. */
+  /** The pieces are used before the next one is requested, so their memory may be freed at once. */
   freesFrames?: boolean;
 };
 
 const noBytes = Buffer.alloc(0);
 
-/** The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded. */
+/**
+ * The contents of one block's files, read in order. Each segment is fetched and verified right before it is decoded.
+ */
 export class BlockContent {
   private readonly origin: SegmentOrigin;
   private readonly block: IndexBlock;
   private nextRow = 0;
   private frames: AsyncGenerator<Buffer> | null = null;
-  /** The frame after the current one: decoded by another thread while this one uses the current. */
+  /** The frame after the current one. Another thread decodes it while the caller uses the current one. */
   private ahead: Promise<IteratorResult<Buffer>> | null = null;
-  /** Content bytes of the opened segment that have not been decoded yet. */
+  /** Content bytes of the open segment that have not been decoded yet. */
   private undecoded = 0;
   private current: Buffer = noBytes;
   private at = 0;
@@ -31,7 +33,10 @@ export class BlockContent {
     this.block = block;
   }
 
-  /** The next `size` bytes if they lie in the frame already decoded, else null. The bytes are valid until the next read. */
+  /**
+   * The next `size` bytes if they are in the frame that is already decoded, else null. The bytes are valid until the
+   * next read.
+   */
   takeWhole(size: number): Buffer | null {
     if (this.current.length - this.at < size) return null;
     const whole = this.current.subarray(this.at, this.at + size);
@@ -50,7 +55,7 @@ export class BlockContent {
     }
   }
 
-  /** Passes over `size` bytes; segments that lie in them wholly are not even fetched. */
+  /** Passes over `size` bytes. Segments that are completely inside them are not even fetched. */
   async skip(size: number): Promise<void> {
     let left = size;
     while (left > 0) {
@@ -85,13 +90,13 @@ export class BlockContent {
     this.ahead.catch(() => undefined); // awaited by the next load, or by nobody
   }
 
-  /** Lets the segment's end be checked and its memory go. */
+  /** Lets the end of the segment be checked and its memory be freed. */
   private async endSegment(frames: AsyncGenerator<Buffer>): Promise<void> {
     this.frames = null;
     if ((await frames.next()).done !== true) refuse('mismatch', 'a segment holds more content than its block records');
   }
 
-  /** Frees what is left, where frames are freed at all. */
+  /** Frees the rest, if frames are freed at all. */
   release(): void {
     if (this.origin.freesFrames === true) releaseMemory(this.current);
     this.current = noBytes;
@@ -99,7 +104,8 @@ export class BlockContent {
   }
 
   private async openSegment(): Promise<AsyncGenerator<Buffer>> {
-    const seal = this.block.segments[this.nextRow] ?? refuse('mismatch', 'files of a block hold more than its segments');
+    const seal =
+      this.block.segments[this.nextRow] ?? refuse('mismatch', 'files of a block hold more than its segments');
     const number = this.block.firstSegment + this.nextRow;
     this.nextRow += 1;
     this.undecoded = seal.rawBytes;

@@ -7,7 +7,7 @@ import { TreeChecker } from './tree-checker';
 
 export interface TreeTarget {
   limits: ArchiveLimits;
-  /** The target takes names that differ in case or normalisation for the same. */
+  /** The target treats names as equal that differ only in case or normalisation. */
   folds: boolean;
   signal?: AbortSignal;
 }
@@ -15,15 +15,19 @@ export interface TreeTarget {
 export interface CheckedTree {
   entries: number;
   rawBytes: number;
-  /** What to extract: 1 bit per entry, and the blocks that hold anything alive. */
+  /** The work of an extraction: 1 bit per entry, and the blocks that hold any entry to extract. */
   tasks: BlockTask[];
 }
 
 /**
- * Reads and checks the whole index of a tree root over a chain, before anything is written.
- * @throws ArchiveError of any reason
+ * Reads and checks the whole index of a tree root over a chain, before anything is written. @throws ArchiveError with
+ * any reason
  */
-export async function checkTree(archives: readonly OpenArchive[], root: string, target: TreeTarget): Promise<CheckedTree> {
+export async function checkTree(
+  archives: readonly OpenArchive[],
+  root: string,
+  target: TreeTarget,
+): Promise<CheckedTree> {
   for (const archive of archives) {
     if (findRoot(archive, root).kind !== 'tree') refuse('unknown_root', `${root} is no tree of files`);
   }
@@ -56,7 +60,8 @@ function listTasks(archive: OpenArchive, at: number, root: string, live: Map<num
   for (let block = first; block < first + findRoot(archive, root).blocks; block += 1) {
     const [size, mac] = archive.manifest.blocks[block] ?? refuse('mismatch', `no block ${block}`);
     const bits = live?.get(block) ?? null;
-    if (live === null || bits !== null) tasks.push({ archive: at, block, seal: { size, mac: Buffer.from(mac, 'hex') }, live: bits });
+    if (live === null || bits !== null)
+      tasks.push({ archive: at, block, seal: { size, mac: Buffer.from(mac, 'hex') }, live: bits });
   }
   return tasks;
 }

@@ -4,10 +4,10 @@ import type { ArchiveKeys } from '../format/archive-keys';
 import { headerBytes, ivAt, macBytes } from '../format/sealed-layout';
 import { type CheckedFrame, frameBytesMax } from '../format/zstd-frame';
 
-/** Decrypted at once; small, so that what the cipher returns is little. */
+/** How much is decrypted in one call. It is small, so that the cipher returns little at a time. */
 const stepBytes = 256 * 1024;
 
-/** Decrypts the body of a verified object frame by frame, in one buffer: never the whole of it. */
+/** Decrypts the body of a verified object frame by frame, in one buffer, and never the whole body. */
 export class DecryptedBody {
   private readonly bytes: Buffer;
   private readonly decipher: Decipher;
@@ -28,7 +28,7 @@ export class DecryptedBody {
     return this.at === this.end && this.start === this.filled;
   }
 
-  /** The next frame as `check` finds it; valid until the next call. */
+  /** The next frame, as `check` measures it. Valid until the next call. */
   takeFrame(check: (bytes: Buffer) => CheckedFrame): { bytes: Buffer; rawBytes: number } {
     this.fill();
     const frame = check(this.buffer.subarray(this.start, this.filled));

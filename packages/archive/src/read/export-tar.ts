@@ -23,9 +23,9 @@ export interface ExportTarOptions {
 }
 
 /**
- * Writes all roots as one plain tar stream (`<root>/<path>`, times to the nanosecond as PAX records) and ends it. The whole index is verified
- * and checked before the first byte; a content that fails its check on the way destroys the stream, so a tar that ended well is whole.
- * @throws ArchiveError
+ * Writes all roots as one plain tar stream (`<root>/<path>`, times to the nanosecond as PAX records) and ends it. The
+ * whole index is verified and checked before the first byte. When a content fails its check later, the stream is
+ * destroyed. So a tar that ended normally is complete. @throws ArchiveError
  */
 export async function exportTar(options: ExportTarOptions, target: Writable): Promise<void> {
   const limits = completeLimits(options.limits);
@@ -40,7 +40,10 @@ export async function exportTar(options: ExportTarOptions, target: Writable): Pr
     packer.destroy(error instanceof Error ? error : new Error(String(error)));
     throw error;
   });
-  const [filled, piped] = await Promise.allSettled([filling, pipeline(Readable.from(packer, { objectMode: false }), target, signal ?? {})]);
+  const [filled, piped] = await Promise.allSettled([
+    filling,
+    pipeline(Readable.from(packer, { objectMode: false }), target, signal ?? {}),
+  ]);
   if (filled.status === 'rejected') throw filled.reason;
   if (piped.status === 'rejected') throw piped.reason;
 }
@@ -48,14 +51,24 @@ export async function exportTar(options: ExportTarOptions, target: Writable): Pr
 async function fillTar(packer: Pack, archives: readonly OpenArchive[], options: ExportTarOptions): Promise<void> {
   const newest = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
   for (const root of newest.manifest.roots) {
-    await addEntry(packer, { name: `${root.name}/`, type: 'directory', mode: 0o700, mtime: new Date(newest.manifest.created_at) });
+    await addEntry(packer, {
+      name: `${root.name}/`,
+      type: 'directory',
+      mode: 0o700,
+      mtime: new Date(newest.manifest.created_at),
+    });
     if (root.kind === 'tree') await addTree(packer, archives, root.name, options.signal);
     else await addStreams(packer, root.name, newest.manifest.created_at, options);
   }
   packer.finalize();
 }
 
-async function addTree(packer: Pack, archives: readonly OpenArchive[], root: string, signal?: AbortSignal): Promise<void> {
+async function addTree(
+  packer: Pack,
+  archives: readonly OpenArchive[],
+  root: string,
+  signal?: AbortSignal,
+): Promise<void> {
   const contents = new TreeContents(archives);
   for await (const batch of mergeTree(archives, root, signal)) {
     for (const item of batch) {
@@ -68,12 +81,21 @@ async function addTree(packer: Pack, archives: readonly OpenArchive[], root: str
 async function addStreams(packer: Pack, root: string, createdAt: string, options: ExportTarOptions): Promise<void> {
   for await (const entry of openEntries({ ...options, root })) {
     const name = `${root}/${entry.path}`;
-    await addEntry(packer, { name, type: 'file', mode: 0o600, mtime: new Date(createdAt), size: entry.size }, entry.content());
+    await addEntry(
+      packer,
+      { name, type: 'file', mode: 0o600, mtime: new Date(createdAt), size: entry.size },
+      entry.content(),
+    );
   }
 }
 
 function headerOf(root: string, entry: Entry): EntryHeader {
-  const type = entry.type === 'hardlink' ? 'link' : entry.type === 'tombstone' ? refuse('mismatch', 'tombstone in a tree') : entry.type;
+  const type =
+    entry.type === 'hardlink'
+      ? 'link'
+      : entry.type === 'tombstone'
+        ? refuse('mismatch', 'tombstone in a tree')
+        : entry.type;
   const nanoseconds = String(entry.mtimeNanoseconds).padStart(9, '0');
   const linkname = textOfBytes(entry.type === 'hardlink' ? `${root}/${entry.link}` : entry.link);
   return {
@@ -83,11 +105,12 @@ function headerOf(root: string, entry: Entry): EntryHeader {
     size: entry.size,
     mtime: new Date(Math.max(0, entry.mtimeSeconds) * 1000),
     ...(linkname !== '' && { linkname }),
-    ...(entry.mtimeSeconds >= 0 && entry.mtimeNanoseconds > 0 && { pax: { mtime: `${entry.mtimeSeconds}.${nanoseconds}` } }),
+    ...(entry.mtimeSeconds >= 0 &&
+      entry.mtimeNanoseconds > 0 && { pax: { mtime: `${entry.mtimeSeconds}.${nanoseconds}` } }),
   };
 }
 
-/** Resolves once the entry is written, so that at most one is in memory. */
+/** Resolves once the entry is written, so that at most one entry is in memory. */
 async function addEntry(packer: Pack, header: EntryHeader, content?: AsyncIterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const sink = packer.entry(header, (error) => (error ? reject(error) : resolve()));

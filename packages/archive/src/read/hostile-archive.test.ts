@@ -9,7 +9,8 @@ import { verifyArchive } from './verify-archive';
 afterAll(removeFolders);
 
 const content = Buffer.from('harm');
-const attribute = (name: string): Buffer => Buffer.concat([Buffer.from([0, name.length, 0, 0, 0, 1]), Buffer.from(`${name}x`)]);
+const attribute = (name: string): Buffer =>
+  Buffer.concat([Buffer.from([0, name.length, 0, 0, 0, 1]), Buffer.from(`${name}x`)]);
 const directory = (path: string): CraftedEntry => ({ path, type: 'directory' });
 const symlink = (path: string, link: string): CraftedEntry => ({ path, type: 'symlink', link });
 
@@ -20,7 +21,9 @@ async function refusal(craft: Craft, options: Partial<ExtractOptions> = {}): Pro
   const target = join(outside, 'target');
   mkdirSync(target);
   const before = statSync(outside, { bigint: true }).mtimeNs;
-  const reason = await reasonOf(extract({ chain: [await craftArchive(craft)], key: craftKey, roots: { files: target }, ...options }));
+  const reason = await reasonOf(
+    extract({ chain: [await craftArchive(craft)], key: craftKey, roots: { files: target }, ...options }),
+  );
   expect(readdirSync(outside).sort()).toEqual(['canary', 'target']);
   expect(readdirSync(target)).toEqual([]);
   expect(statSync(outside, { bigint: true }).mtimeNs).toBe(before);
@@ -66,7 +69,10 @@ test.each<[string, CraftedEntry[]]>([
   ['set-id of a link', [{ ...symlink('a', 'b'), mode: 0o4777 }]],
   ['bits that are no mode', [{ path: 'a', mode: 0o14755, content }]],
   ['an attribute that gives rights', [{ path: 'a', content, attributes: attribute('security.capability') }]],
-  ['an attribute twice', [{ path: 'a', content, attributes: Buffer.concat([attribute('user.a'), attribute('user.a')]) }]],
+  [
+    'an attribute twice',
+    [{ path: 'a', content, attributes: Buffer.concat([attribute('user.a'), attribute('user.a')]) }],
+  ],
   [
     'the same path twice',
     [
@@ -105,16 +111,30 @@ test.each(['A/a', 'straße/STRASSE', 'caf\u00e9/cafe\u0301', 'ſ/s'])(
     const entries = names.sort().map((path) => ({ path, content }));
     expect(await refusal({ entries }, { foldsNames: true })).toBe('hostile_entry');
     const target = join(freshFolder(), 'target');
-    await extract({ chain: [await craftArchive({ entries })], key: craftKey, roots: { files: target }, foldsNames: false });
+    await extract({
+      chain: [await craftArchive({ entries })],
+      key: craftKey,
+      roots: { files: target },
+      foldsNames: false,
+    });
     expect(readdirSync(target)).toHaveLength(2);
   },
 );
 
 test.each<[string, Craft]>([
-  ['an entry fewer', { entries: [good], manifest: (m) => ({ ...m, entries: 2, roots: m.roots.map((root) => ({ ...root, entries: 2 })) }) }],
+  [
+    'an entry fewer',
+    {
+      entries: [good],
+      manifest: (m) => ({ ...m, entries: 2, roots: m.roots.map((root) => ({ ...root, entries: 2 })) }),
+    },
+  ],
   [
     'other bytes',
-    { entries: [good], manifest: (m) => ({ ...m, raw_bytes: 1, roots: m.roots.map((root) => ({ ...root, raw_bytes: 1 })) }) },
+    {
+      entries: [good],
+      manifest: (m) => ({ ...m, raw_bytes: 1, roots: m.roots.map((root) => ({ ...root, raw_bytes: 1 })) }),
+    },
   ],
   ['sums that differ', { entries: [good], manifest: (m) => ({ ...m, entries: 7 }) }],
   ['a parent without a base', { entries: [good], manifest: (m) => ({ ...m, base_id: 'other' }) }],
@@ -135,9 +155,13 @@ test('a content with another SHA-256 than recorded is refused', async () => {
 test('more entries or bytes than allowed are refused, declared or held', async () => {
   expect(await refusal({ entries: [good, { path: 'b' }] }, { limits: { entriesMax: 1 } })).toBe('limit_exceeded');
   expect(await refusal({ entries: [good] }, { limits: { rawBytesMax: 3 } })).toBe('limit_exceeded');
-  const huge = (m: { roots: { raw_bytes: number }[] }) => m.roots.map((root) => ({ ...root, raw_bytes: Number.MAX_SAFE_INTEGER }));
+  const huge = (m: { roots: { raw_bytes: number }[] }) =>
+    m.roots.map((root) => ({ ...root, raw_bytes: Number.MAX_SAFE_INTEGER }));
   expect(
-    await refusal({ entries: [good], manifest: (m) => ({ ...m, raw_bytes: Number.MAX_SAFE_INTEGER, roots: huge(m) as typeof m.roots }) }),
+    await refusal({
+      entries: [good],
+      manifest: (m) => ({ ...m, raw_bytes: Number.MAX_SAFE_INTEGER, roots: huge(m) as typeof m.roots }),
+    }),
   ).toBe('limit_exceeded');
 });
 

@@ -4,7 +4,7 @@ import { comparePaths } from '../format/path-bytes';
 import type { OpenArchive } from './open-archive';
 import { type NumberedBlock, readBlocks } from './read-blocks';
 
-/** A path of the tree as the chain leaves it, and where its newest version lies. */
+/** A path of the tree that the chain describes, and where its newest version is. */
 export interface TreeItem {
   entry: Entry;
   /** Position of the archive in the chain. */
@@ -15,10 +15,14 @@ export interface TreeItem {
 }
 
 /**
- * The tree that a chain describes: the newest version of each path, without what was deleted, in path order. A streaming merge of the
- * archives' sorted indexes, in batches; memory is one block per archive.
+ * The tree that a chain describes: the newest version of each path, without what was deleted, in path order. It is a
+ * streaming merge of the archives' sorted indexes, in batches, with one block per archive in memory.
  */
-export async function* mergeTree(archives: readonly OpenArchive[], root: string, signal?: AbortSignal): AsyncGenerator<TreeItem[]> {
+export async function* mergeTree(
+  archives: readonly OpenArchive[],
+  root: string,
+  signal?: AbortSignal,
+): AsyncGenerator<TreeItem[]> {
   const cursors = archives.map((archive, at) => new Cursor(at, readBlocks(archive, root, signal)));
   for (;;) {
     for (const cursor of cursors) if (cursor.isEmpty()) await cursor.load();
@@ -48,7 +52,7 @@ function takeNewest(cursors: readonly Cursor[]): TreeItem | null {
     const order = newest === null ? -1 : comparePaths(item.entry.path, newest.entry.path);
     if (order > 0) continue;
     holders = order < 0 ? [cursor] : [...holders, cursor];
-    newest = item; // later archives come later, so an equal path is a newer version
+    newest = item; // later archives are at the end, so an equal path is a newer version
   }
   for (const holder of holders) holder.advance();
   return newest;

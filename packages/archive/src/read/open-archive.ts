@@ -1,6 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { refuse } from '../format/archive-error';
-import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, type DerivedKeys, manifestKeysOf, type RootKey } from '../format/archive-keys';
+import {
+  type ArchiveKey,
+  type ArchiveKeys,
+  archiveKeysOf,
+  type DerivedKeys,
+  manifestKeysOf,
+  type RootKey,
+} from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
 import { type ArchiveSource, blockName, manifestName } from '../format/archive-objects';
 import type { Manifest, ManifestRoot } from '../format/manifest';
@@ -8,18 +15,18 @@ import { type OpenedManifest, openManifest } from '../format/sealed-manifest';
 import { openObject } from '../format/sealed-object';
 import { decodeBlock, type IndexBlock } from '../pack/index-block';
 
-/** What our own records say about an archive; it must be exactly this one. */
+/** The facts in our own records about an archive; it must be exactly this one. */
 export interface ExpectedArchive {
   archiveId: string;
   siteId: string;
   orgId: string;
   /** Hex MAC of the manifest, as `pack` returned it. */
   manifestMac: string;
-  /** Where recorded: MAC of the parent's manifest, null for a full archive. */
+  /** Where it is recorded: the MAC of the parent's manifest, or null for a full archive. */
   parentMac?: string | null;
 }
 
-/** An archive and what is expected of it; chains are arrays of these, full archive first. */
+/** An archive and what is expected of it. A chain is an array of these, the full archive first. */
 export interface ArchiveLink {
   source: ArchiveSource;
   expected: ExpectedArchive;
@@ -31,23 +38,28 @@ export interface OpenArchive {
   manifest: Manifest;
   manifestMac: string;
   keys: ArchiveKeys;
-  /** The one of the given keys that it was sealed with. */
+  /** The key that sealed it, out of the given ones. */
   key: ArchiveKey;
 }
 
 /**
- * Verifies a manifest and that it is the expected one.
- * @throws ArchiveError of any reason that concerns the manifest
+ * Verifies a manifest, and that it is the expected one. @throws ArchiveError with any reason that concerns the manifest
  */
 export async function openArchive(link: ArchiveLink, key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive> {
   const opened = openManifest(key, await link.source.read(manifestName));
   checkExpected(opened, link.expected);
   checkDeclared(opened.manifest, limits);
   const { manifest, mac, salt } = opened;
-  return { source: link.source, manifest, manifestMac: mac, keys: archiveKeysOf(opened.key, salt, manifest.archive_id), key: opened.key };
+  return {
+    source: link.source,
+    manifest,
+    manifestMac: mac,
+    keys: archiveKeysOf(opened.key, salt, manifest.archive_id),
+    key: opened.key,
+  };
 }
 
-/** What a writer tells of an archive once it is written. */
+/** The facts that a writer reports about a finished archive. */
 export interface ArchiveFacts {
   manifestMac: string;
   manifestSha256: string;
@@ -56,8 +68,9 @@ export interface ArchiveFacts {
 }
 
 /**
- * The facts of an archive that no record knows of, by its own manifest: it was sealed with our key, as this archive of this site. Whether it is whole is not said.
- * @throws ArchiveError of any reason that concerns the manifest
+ * The facts of an archive that no record knows of, from its own manifest: our key sealed it, as this archive of this
+ * site. This does not show that the archive is complete. @throws ArchiveError with any reason that concerns the
+ * manifest
  */
 export async function readFacts(
   source: ArchiveSource,
@@ -74,8 +87,8 @@ export async function readFacts(
 }
 
 /**
- * The keys of one archive, for somebody who shall read it and no other. Its manifest has been verified and is the expected one.
- * @throws ArchiveError of any reason that concerns the manifest
+ * The keys of one archive, for a process that shall read this archive and no other. Its manifest has been verified, and
+ * is the expected one. @throws ArchiveError with any reason that concerns the manifest
  */
 export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Promise<DerivedKeys> {
   const { keys, key } = await openArchive(link, archiveKey, completeLimits());
@@ -83,10 +96,13 @@ export async function deriveKeysOf(link: ArchiveLink, archiveKey: RootKey): Prom
 }
 
 function checkExpected({ manifest, mac }: OpenedManifest, expected: ExpectedArchive): void {
-  if (manifest.site_id !== expected.siteId || manifest.organisation_id !== expected.orgId) refuse('foreign', 'archive of another site');
-  if (!equalMacs(mac, expected.manifestMac)) refuse('replayed_older', 'a valid archive of this site, but not the recorded one');
+  if (manifest.site_id !== expected.siteId || manifest.organisation_id !== expected.orgId)
+    refuse('foreign', 'archive of another site');
+  if (!equalMacs(mac, expected.manifestMac))
+    refuse('replayed_older', 'a valid archive of this site, but not the recorded one');
   if (manifest.archive_id !== expected.archiveId) refuse('foreign', 'archive with another id');
-  if (expected.parentMac !== undefined && manifest.parent_mac !== expected.parentMac) refuse('chain_gap', 'archive with another parent');
+  if (expected.parentMac !== undefined && manifest.parent_mac !== expected.parentMac)
+    refuse('chain_gap', 'archive with another parent');
 }
 
 function equalMacs(left: string, right: string): boolean {

@@ -5,10 +5,14 @@ import type { ManifestRoot } from '../format/manifest';
 import { type ArchiveLink, type OpenArchive, openArchive } from './open-archive';
 
 /**
- * Verifies every manifest of a chain and every link between them, full archive first. Nothing else has been read then.
- * @throws ArchiveError of the reasons of openArchive, and `chain_gap`, `chain_cycle`, `foreign`, `limit_exceeded`
+ * Verifies every manifest of a chain and every link between them, the full archive first. Nothing else is read. @throws
+ * ArchiveError with the reasons of openArchive, and `chain_gap`, `chain_cycle`, `foreign`, `limit_exceeded`
  */
-export async function openChain(links: readonly ArchiveLink[], key: ArchiveKey, limits: ArchiveLimits): Promise<OpenArchive[]> {
+export async function openChain(
+  links: readonly ArchiveLink[],
+  key: ArchiveKey,
+  limits: ArchiveLimits,
+): Promise<OpenArchive[]> {
   if (links.length === 0) refuse('chain_gap', 'a chain without archives');
   const archives: OpenArchive[] = [];
   for (const link of links) archives.push(await openArchive(link, key, limits));
@@ -37,11 +41,12 @@ function checkLinks(archives: readonly OpenArchive[]): void {
 
 function checkLink(parent: OpenArchive, child: OpenArchive): void {
   const [older, newer] = [parent.manifest, child.manifest];
-  if (newer.site_id !== older.site_id || newer.organisation_id !== older.organisation_id) refuse('foreign', 'a chain over two sites');
+  if (newer.site_id !== older.site_id || newer.organisation_id !== older.organisation_id)
+    refuse('foreign', 'a chain over two sites');
   if (newer.parent_mac !== parent.manifestMac) refuse('chain_gap', `archive ${newer.archive_id} has another parent`);
   if (newer.base_id !== older.base_id) refuse('chain_gap', `archive ${newer.archive_id} has another base`);
   if (newer.sequence <= older.sequence) refuse('chain_gap', `archive ${newer.archive_id} is not newer than its parent`);
-  // Streams are whole in each archive, so a newer one may have streams that an older one has not.
+  // Streams are complete in each archive, so a newer archive may have streams that an older one does not have.
   const has = (roots: ManifestRoot[], { name, kind }: ManifestRoot): boolean =>
     roots.some((other) => other.name === name && other.kind === kind);
   const isContinued = older.roots.every((root) => has(newer.roots, root));

@@ -12,7 +12,10 @@ import { checkStreams } from './verify-archive';
 export interface OpenedEntry {
   path: string;
   size: number;
-  /** The content, once, and before the next entry is asked for. Its SHA-256 has been compared when it ends; until then trust no end of it. */
+  /**
+   * The content. It can be read once, and before the next entry is requested. Its SHA-256 is compared at its end. Do
+   * not rely on the content before that.
+   */
   content(): AsyncIterable<Buffer>;
 }
 
@@ -26,15 +29,16 @@ export interface OpenEntriesOptions {
 }
 
 /**
- * The streams of a root as the newest archive of a chain holds them, in the order in which they were packed, without touching the disk. The
- * index of the root has been read and checked whole before the first one comes out.
- * @throws ArchiveError while iterating
+ * The streams of a root as the newest archive of a chain holds them, in the order in which they were packed. Nothing is
+ * written to disk. The whole index of the root is read and checked before the first stream is returned. @throws
+ * ArchiveError while iterating
  */
 export async function* openEntries(options: OpenEntriesOptions): AsyncGenerator<OpenedEntry> {
   const limits = completeLimits(options.limits);
   const archives = await openChain(options.chain, options.key, limits);
   const archive = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
-  if (findRoot(archive, options.root).kind !== 'stream') refuse('unknown_root', `${options.root} is no root of streams`);
+  if (findRoot(archive, options.root).kind !== 'stream')
+    refuse('unknown_root', `${options.root} is no root of streams`);
   await checkRoot(archive, options.root, limits);
   const contents = new ContentReader(archive);
   for await (const block of readBlocks(archive, options.root, options.signal)) {

@@ -5,7 +5,7 @@ import type { OpenArchive } from './open-archive';
 
 type OnGone = (path: ByteString) => Promise<void>;
 
-/** What a chain holds of a root, walked along with the live tree. */
+/** The content of one root over a chain, walked along with the live tree. */
 export class ParentTree {
   private readonly batches: AsyncGenerator<TreeItem[]>;
   private batch: TreeItem[] = [];
@@ -16,7 +16,9 @@ export class ParentTree {
     this.batches = mergeTree(archives, root, signal);
   }
 
-  /** Passes every recorded path before `path` to `onGone`; returns the entry of `path` itself, or null when it is new. */
+  /**
+   * Passes every recorded path before `path` to `onGone`. Returns the entry of `path` itself, or null when it is new.
+   */
   async takeUpTo(path: ByteString, onGone: OnGone): Promise<Entry | null> {
     for (;;) {
       const recorded = this.peek() ?? (await this.load());
@@ -31,7 +33,11 @@ export class ParentTree {
 
   /** Passes every path that is left to `onGone`. */
   async takeRest(onGone: OnGone): Promise<void> {
-    for (let recorded = this.peek() ?? (await this.load()); recorded !== null; recorded = this.peek() ?? (await this.load())) {
+    for (
+      let recorded = this.peek() ?? (await this.load());
+      recorded !== null;
+      recorded = this.peek() ?? (await this.load())
+    ) {
       this.row += 1;
       await onGone(recorded.path);
     }

@@ -10,11 +10,15 @@ export interface NumberedBlock {
 }
 
 /**
- * The blocks of one root of one archive, in order, each verified and to be used before the next one is asked for; at the end their counts have been compared with the manifest's. One block
- * is read ahead.
- * @throws ArchiveError; `mismatch` when entries are missing, too many, or use segments out of order
+ * The blocks of one root of one archive, in order. Each is verified, and is to be used before the next one is
+ * requested. At the end their counts are compared with the manifest's. One block is read ahead. @throws ArchiveError;
+ * `mismatch` when entries are missing, too many, or use segments out of order
  */
-export async function* readBlocks(archive: OpenArchive, rootName: string, signal?: AbortSignal): AsyncGenerator<NumberedBlock> {
+export async function* readBlocks(
+  archive: OpenArchive,
+  rootName: string,
+  signal?: AbortSignal,
+): AsyncGenerator<NumberedBlock> {
   const root = findRoot(archive, rootName);
   const first = firstBlockOf(archive, rootName);
   const tally = new RootTally();
@@ -30,7 +34,8 @@ export async function* readBlocks(archive: OpenArchive, rootName: string, signal
     signal?.throwIfAborted();
     const block: IndexBlock = await ahead;
     ahead = number + 1 < first + root.blocks ? start(number + 1) : null;
-    if (nextSegment !== null && block.firstSegment !== nextSegment) refuse('mismatch', `block ${number} uses segments out of order`);
+    if (nextSegment !== null && block.firstSegment !== nextSegment)
+      refuse('mismatch', `block ${number} uses segments out of order`);
     nextSegment = block.firstSegment + block.segments.length;
     if (root.kind === 'tree') previousPath = checkContinues(previousPath, block);
     for (const entry of block.entries) tally.count(entry);
@@ -48,7 +53,12 @@ function checkContinues(previous: string | null, block: IndexBlock): string | nu
 
 function checkCounts(tally: RootTally, archive: OpenArchive, rootName: string): void {
   const root = findRoot(archive, rootName);
-  const agrees = tally.entries === root.entries && tally.tombstones === root.tombstones && tally.rawBytes === root.raw_bytes;
-  if (!agrees) refuse('mismatch', `root ${rootName} holds ${tally.entries} entries of ${tally.rawBytes} bytes, not what it declares`);
+  const agrees =
+    tally.entries === root.entries && tally.tombstones === root.tombstones && tally.rawBytes === root.raw_bytes;
+  if (!agrees)
+    refuse(
+      'mismatch',
+      `root ${rootName} holds ${tally.entries} entries of ${tally.rawBytes} bytes, not what it declares`,
+    );
   if (tally.tombstones > 0 && archive.manifest.parent_mac === null) refuse('mismatch', 'a full archive with deletions');
 }

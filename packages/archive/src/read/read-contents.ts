@@ -7,7 +7,8 @@ import type { OpenArchive } from './open-archive';
 import type { NumberedBlock } from './read-blocks';
 
 /**
- * Contents of files that are visited in order. Of each archive only the block at hand is open; what is not read is passed over.
+ * Contents of files that are visited in order. Only the current block of each archive is open. What is not read is
+ * passed over.
  */
 export class ContentReader {
   private readonly archive: OpenArchive;
@@ -20,9 +21,12 @@ export class ContentReader {
     this.archive = archive;
   }
 
-  /** Content of the file at `row` of `block`, in pieces; after the last one its SHA-256 has been compared. To be read to its end at once. */
+  /**
+   * The content of the file at `row` of `block`, in pieces. After the last piece its SHA-256 has been compared. It is
+   * to be read to its end at once.
+   */
   async *read(block: NumberedBlock, row: number): AsyncGenerator<Buffer> {
-    // Two at once would share one position and give each other's bytes.
+    // Two readings at once would share one position, and each would get the other's bytes.
     if (this.isReading) throw new TypeError('contents are read one at a time');
     this.isReading = true;
     const content = await this.moveTo(block, row);
@@ -40,7 +44,8 @@ export class ContentReader {
       await content.skip(left); // a reader that stops early does not disturb the next one
       this.isReading = false;
     }
-    if (!digest.digest().equals(entry.sha256)) refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
+    if (!digest.digest().equals(entry.sha256))
+      refuse('mismatch', `content of ${entry.path} has another SHA-256 than recorded`);
   }
 
   private async moveTo(block: NumberedBlock, row: number): Promise<BlockContent> {
@@ -57,7 +62,7 @@ export class ContentReader {
   }
 }
 
-/** Contents of a merged tree: each item from the archive that holds it. */
+/** Contents of a merged tree. Each item is read from the archive that holds it. */
 export class TreeContents {
   private readonly readers: ContentReader[];
 

@@ -15,7 +15,7 @@ export interface ListedEntry {
   mtimeNanoseconds: number;
   /** Hex, files only. */
   sha256: string;
-  /** Target of a symlink or hard link, '' otherwise. */
+  /** The target of a symlink or hard link, otherwise ''. */
   link: string;
 }
 
@@ -27,14 +27,20 @@ export interface ReadIndexOptions {
   signal?: AbortSignal;
 }
 
-/** Lists a tree root as a chain describes it, in path order and in bounded memory. @throws ArchiveError while iterating */
+/**
+ * Lists a tree root as a chain describes it, in path order and in bounded memory. @throws ArchiveError while iterating
+ */
 export async function* readIndex(options: ReadIndexOptions): AsyncGenerator<ListedEntry> {
   const archives = await openChain(options.chain, options.key, completeLimits(options.limits));
   for await (const batch of mergeTree(archives, options.root, options.signal)) {
     for (const { entry } of batch) {
       const { type, size, mode, mtimeSeconds, mtimeNanoseconds } = entry;
       if (type === 'tombstone') continue;
-      const names = { path: textOfBytes(entry.path), link: textOfBytes(entry.link), sha256: entry.sha256.toString('hex') };
+      const names = {
+        path: textOfBytes(entry.path),
+        link: textOfBytes(entry.link),
+        sha256: entry.sha256.toString('hex'),
+      };
       yield { type, size, mode, mtimeSeconds, mtimeNanoseconds, ...names };
     }
   }

@@ -17,7 +17,8 @@ let site: string;
 beforeAll(async () => {
   site = freshFolder();
   mkdirSync(join(site, 'd'));
-  for (let number = 0; number < 20; number += 1) writeFileSync(join(site, 'd', `file-${number}`), `content ${number} `.repeat(50));
+  for (let number = 0; number < 20; number += 1)
+    writeFileSync(join(site, 'd', `file-${number}`), `content ${number} `.repeat(50));
   link = await packDirectory(site);
 });
 afterAll(removeFolders);
@@ -33,7 +34,9 @@ test('one bit flipped at any byte of the manifest, of a header or of a MAC is re
     const everywhere = name === 'manifest' ? bytes.length : 72;
     const offsets = [...Array(everywhere).keys(), ...Array.from({ length: 32 }, (_, at) => bytes.length - 1 - at)];
     for (const at of offsets) {
-      expect(['tampered', 'foreign', 'wrong_key', 'unsupported_format']).toContain(await verify(link.source.with(name, flip(at))));
+      expect(['tampered', 'foreign', 'wrong_key', 'unsupported_format']).toContain(
+        await verify(link.source.with(name, flip(at))),
+      );
     }
   }
 });
@@ -50,7 +53,9 @@ test('one bit flipped at 200 random places is refused', async () => {
 test('a truncated or missing object is refused', async () => {
   for (const [name, bytes] of link.source.objects) {
     for (const length of [0, 1, 71, 72, 104, bytes.length - 33, bytes.length - 1]) {
-      expect(['truncated', 'tampered']).toContain(await verify(link.source.with(name, (whole) => whole.subarray(0, length))));
+      expect(['truncated', 'tampered']).toContain(
+        await verify(link.source.with(name, (whole) => whole.subarray(0, length))),
+      );
     }
     const copy = link.source.with(name, (whole) => whole);
     copy.objects.delete(name);
@@ -75,13 +80,17 @@ describe('an archive whose objects are verified as they come in', () => {
 
   test('names every object but its manifest, with its size, and refuses another in its place', async () => {
     const pieces = await gather();
-    expect(pieces.map(({ name }) => name).sort()).toEqual([...link.source.objects.keys()].filter((name) => name !== 'manifest').sort());
+    expect(pieces.map(({ name }) => name).sort()).toEqual(
+      [...link.source.objects.keys()].filter((name) => name !== 'manifest').sort(),
+    );
     for (const piece of pieces) {
       const bytes = await link.source.read(piece.name);
       expect(bytes).toHaveLength(piece.size);
       piece.verify(bytes);
       for (const other of pieces.filter(({ name }) => name !== piece.name))
-        expect(await reasonOf(Promise.resolve(link.source.read(other.name)).then(piece.verify))).toEqual(expect.any(String));
+        expect(await reasonOf(Promise.resolve(link.source.read(other.name)).then(piece.verify))).toEqual(
+          expect.any(String),
+        );
       expect(await reasonOf(Promise.resolve(flip(100)(bytes)).then(piece.verify))).toBe('tampered');
     }
   });
@@ -114,9 +123,12 @@ test.each([
   expect(await reasonOf(verifyArchive(link.source, key, { ...link.expected, [field]: 'other' }))).toBe(reason);
 });
 
-test.each(['', '00', 'x'.repeat(64), '0'.repeat(64)])('a recorded MAC of %p matches no archive', async (manifestMac) => {
-  expect(await reasonOf(verifyArchive(link.source, key, { ...link.expected, manifestMac }))).toBe('replayed_older');
-});
+test.each(['', '00', 'x'.repeat(64), '0'.repeat(64)])(
+  'a recorded MAC of %p matches no archive',
+  async (manifestMac) => {
+    expect(await reasonOf(verifyArchive(link.source, key, { ...link.expected, manifestMac }))).toBe('replayed_older');
+  },
+);
 
 test('an older valid archive of the same site, and the same one packed again, do not pass for the recorded one', async () => {
   const again = await packDirectory(site);
@@ -134,10 +146,14 @@ test('an object of another packing of the same archive id is refused', async () 
 test('extraction refuses a flipped bit, whether in a segment or an index block, and leaves no file that counts', async () => {
   const target = join(freshFolder(), 'target');
   const broken = link.source.with('segment-00000000', flip(100));
-  expect(await reasonOf(extract({ chain: [{ ...link, source: broken }], key, roots: { files: target } }))).toBe('tampered');
+  expect(await reasonOf(extract({ chain: [{ ...link, source: broken }], key, roots: { files: target } }))).toBe(
+    'tampered',
+  );
   const untouched = join(freshFolder(), 'target');
   const hidden = link.source.with('index-00000000', flip(100));
-  expect(await reasonOf(extract({ chain: [{ ...link, source: hidden }], key, roots: { files: untouched } }))).toBe('tampered');
+  expect(await reasonOf(extract({ chain: [{ ...link, source: hidden }], key, roots: { files: untouched } }))).toBe(
+    'tampered',
+  );
   expect(readdirSync(untouched)).toEqual([]);
 });
 
@@ -186,7 +202,9 @@ describe('chains', () => {
     const last = chain[3] ?? link;
     const corrupt = { ...last, source: last.source.with('manifest', flip(200)) };
     const target = join(freshFolder(), 'target');
-    expect(await reasonOf(extract({ chain: [...pick(0, 1, 2), corrupt], key, roots: { files: target } }))).toBe('tampered');
+    expect(await reasonOf(extract({ chain: [...pick(0, 1, 2), corrupt], key, roots: { files: target } }))).toBe(
+      'tampered',
+    );
     expect(existsSync(target)).toBe(false);
   });
 });

@@ -12,8 +12,9 @@ interface OpenDirectory {
 }
 
 /**
- * Checks a whole tree, entry by entry in path order, before any of it is written. It remembers the open directories, the files that hard links
- * may name, and, for a target that folds names, the names in the open directories: nothing that grows with the tree.
+ * Checks a whole tree, entry by entry in path order, before any of it is written. It remembers only the open
+ * directories, the files that hard links may name, and, for a target that folds names, the names in the open
+ * directories. None of these grows with the tree.
  */
 export class TreeChecker {
   private readonly limits: ArchiveLimits;
@@ -41,7 +42,10 @@ export class TreeChecker {
     if (entry.linked) this.rememberLinked(path);
   }
 
-  /** The parent must be a directory of this tree: not absent, and not a file or a link that a path would lead through. */
+  /**
+   * The parent must be a directory of this tree. It must not be missing, and not be a file or a link, through which the
+   * path would lead.
+   */
   private enterParent(path: ByteString): OpenDirectory {
     const parent = parentPath(path);
     for (;;) {
@@ -57,14 +61,19 @@ export class TreeChecker {
     if (problem !== null) refuse('hostile_entry', `${problem}: ${entry.path}`);
   }
 
-  /** The file that a hard link shares always comes first in path order; every directory on the way to it has been checked with it. */
+  /**
+   * The file that a hard link shares always comes first in path order. Every directory on the way to it was checked
+   * together with it.
+   */
   private checkHardLink(entry: Entry): void {
-    if (!this.linkedFiles.has(entry.link)) refuse('hostile_entry', `hard link to something else than an earlier file: ${entry.path}`);
+    if (!this.linkedFiles.has(entry.link))
+      refuse('hostile_entry', `hard link to something else than an earlier file: ${entry.path}`);
   }
 
   private rememberLinked(path: ByteString): void {
     this.linkedFiles.add(path);
-    if (this.linkedFiles.size > this.limits.linkedFilesMax) refuse('limit_exceeded', 'too many files with several names');
+    if (this.linkedFiles.size > this.limits.linkedFilesMax)
+      refuse('limit_exceeded', 'too many files with several names');
   }
 
   private directory(path: ByteString): OpenDirectory {

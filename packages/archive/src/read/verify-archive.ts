@@ -15,15 +15,17 @@ import { ContentReader } from './read-contents';
 
 export interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
-  /** Also decode every segment and compare every file's SHA-256. Left out: every MAC, which tells that the bytes are those written. */
+  /**
+   * Whether to decode every segment and compare every file's SHA-256, too. When left out, every MAC is checked, which
+   * shows that the bytes are those that were written.
+   */
   contents?: boolean;
   signal?: AbortSignal;
 }
 
 /**
- * Verifies one archive: its manifest and that it is the expected one, every index block and segment, every entry, all counts. Resolves to
- * the manifest; memory does not grow with the archive.
- * @throws ArchiveError
+ * Verifies one archive: its manifest, that it is the expected one, every index block and segment, every entry, and all
+ * counts. Resolves with the manifest. Memory does not grow with the archive. @throws ArchiveError
  */
 export async function verifyArchive(
   source: ArchiveSource,
@@ -38,17 +40,21 @@ export async function verifyArchive(
 }
 
 /**
- * Verifies every archive of a chain, full archive first, the links between them and the tree that they describe together. Resolves to the
- * manifests. @throws ArchiveError
+ * Verifies every archive of a chain, the full archive first, the links between them, and the tree that they describe
+ * together. Resolves with the manifests. @throws ArchiveError
  */
-export async function verifyChain(links: readonly ArchiveLink[], key: ArchiveKey, options: VerifyOptions = {}): Promise<Manifest[]> {
+export async function verifyChain(
+  links: readonly ArchiveLink[],
+  key: ArchiveKey,
+  options: VerifyOptions = {},
+): Promise<Manifest[]> {
   const archives = await openChain(links, key, completeLimits(options.limits));
   for (const archive of archives) await verifyObjects(archive, options);
   await verifyTrees(archives, options);
   return archives.map(({ manifest }) => manifest);
 }
 
-/** Everything that can be known of one archive without the others of its chain. */
+/** Everything that can be known about one archive without the others of its chain. */
 async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Promise<void> {
   const pace = createPace(options.signal);
   const limits = completeLimits(options.limits);
@@ -68,10 +74,11 @@ async function verifyObjects(archive: OpenArchive, options: VerifyOptions): Prom
     }
   }
   const { segments, size_bytes: sizeBytes } = archive.manifest;
-  if (total.segments !== segments || total.sizeBytes !== sizeBytes) refuse('mismatch', 'segments are not those that the manifest declares');
+  if (total.segments !== segments || total.sizeBytes !== sizeBytes)
+    refuse('mismatch', 'segments are not those that the manifest declares');
 }
 
-/** Entries of a stream root are named files, each once. */
+/** Entries of a stream root are named files, and each name is there once. */
 export function checkStreams(seen: Set<string>, { block }: NumberedBlock): void {
   for (const entry of block.entries) {
     if (entry.type !== 'file') refuse('hostile_entry', `${entry.type} among streams: ${entry.path}`);
@@ -98,6 +105,11 @@ async function readContents(contents: ContentReader, numbered: NumberedBlock, pa
 async function verifyTrees(archives: readonly OpenArchive[], options: VerifyOptions): Promise<void> {
   const newest = archives.at(-1) ?? refuse('chain_gap', 'a chain without archives');
   const signal = options.signal && { signal: options.signal };
-  const target = { limits: completeLimits(options.limits), folds: false, pathBytesMax: formatBounds.pathBytes, ...signal };
+  const target = {
+    limits: completeLimits(options.limits),
+    folds: false,
+    pathBytesMax: formatBounds.pathBytes,
+    ...signal,
+  };
   for (const root of newest.manifest.roots) if (root.kind === 'tree') await checkTree(archives, root.name, target);
 }

@@ -9,7 +9,7 @@ import path from 'node:path';
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 
-/** An answer of the server: a body alone is a 200. `hang up` breaks the connection. */
+/** An answer of the server. A body alone is a 200. `hang up` breaks the connection. */
 export interface Answer {
   status?: number;
   body?: unknown;
@@ -32,9 +32,11 @@ export interface Outcome {
   stderr: string;
 }
 
-/** A server over a real socket that answers as Drydock does, and the command that calls it in a home of its own. */
+/**
+ * A server on a real socket that answers as Drydock does, and the command that calls it from a home folder of its own.
+ */
 export class Bench {
-  /** Answers by `GET /path`, one after the other; the last one stays. */
+  /** The answers for each `GET /path`, used one after the other. The last one is used again and again. */
   answers: Record<string, Answer[]> = {};
   seen: Seen[] = [];
   readonly home = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-cli-'));
@@ -51,11 +53,20 @@ export class Bench {
         const call = `${request.method} ${request.url}`;
         const { authorization, 'idempotency-key': idempotencyKey } = request.headers;
         const sent = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
-        this.seen.push({ call, body: text === '' ? undefined : JSON.parse(text), authorization, idempotencyKey, text, headers: sent });
+        this.seen.push({
+          call,
+          body: text === '' ? undefined : JSON.parse(text),
+          authorization,
+          idempotencyKey,
+          text,
+          headers: sent,
+        });
         const left = this.answers[call] ?? [{ status: 404, body: problem(404, 'route_not_found') }];
         const { status = 200, body, text: raw, headers } = (left.length > 1 ? left.shift() : left[0]) ?? {};
         const type = status < 400 ? 'application/json' : 'application/problem+json';
-        response.writeHead(status, { 'content-type': type, ...headers }).end(raw ?? (body === undefined ? '' : JSON.stringify(body)));
+        response
+          .writeHead(status, { 'content-type': type, ...headers })
+          .end(raw ?? (body === undefined ? '' : JSON.stringify(body)));
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -74,26 +85,34 @@ export class Bench {
   }
 
   /** Runs the command over pipes. */
-  run(words: readonly string[], { input = '', env }: { input?: string; env?: Record<string, string> } = {}): Promise<Outcome> {
+  run(
+    words: readonly string[],
+    { input = '', env }: { input?: string; env?: Record<string, string> } = {},
+  ): Promise<Outcome> {
     const child = spawn(process.execPath, [program, ...words], { env: this.environment(env), ...untilGivenUp });
     child.stdin.end(input);
     return outcomeOf(child);
   }
 
-  /** Runs the command on a terminal of 100 columns, and types each answer once its question is shown. What it shows is in stdout. */
+  /**
+   * Runs the command on a terminal of 100 columns, and types each answer when its question is shown. Everything that
+   * the terminal shows is in stdout.
+   */
   runOnTerminal(words: readonly string[], dialogue: Dialogue = []): Promise<Outcome> {
     const quoted = [process.execPath, program, ...words].map((word) => `'${word}'`).join(' ');
     return onTerminal(`exec ${quoted}`, dialogue, this.environment());
   }
 }
 
-/** A question that never comes would be waited for. */
+/** Without this, a question that never comes would be waited for without end. */
 const untilGivenUp = { timeout: 60_000, killSignal: 'SIGKILL' } as const;
 
-/** Typed by somebody who closes the window. A shell that is asked to exit while it completes a word may not hear it. */
+/**
+ * Stands for a user who closes the window. A shell that is told to exit while it completes a word may miss the signal.
+ */
 export const closeWindow = Symbol('close the window');
 
-/** Each pair: the text that the terminal shows, and the keys that are typed then. */
+/** Each pair is the text that the terminal shows, and the keys that are typed after it. */
 export type Dialogue = readonly (readonly [shown: string, typed: string | typeof closeWindow])[];
 
 export function onTerminal(shellCommand: string, dialogue: Dialogue, env: NodeJS.ProcessEnv): Promise<Outcome> {
@@ -151,7 +170,15 @@ export const workflow = (status: string, progress: number, error: unknown = null
   started_at: '2026-01-01T00:00:01.000Z',
   finished_at: status === 'running' ? null : '2026-01-01T00:01:00.000Z',
   progress,
-  steps: [{ name: 'stage', status: status === 'running' ? 'running' : 'done', attempts: 1, started_at: null, finished_at: null }],
+  steps: [
+    {
+      name: 'stage',
+      status: status === 'running' ? 'running' : 'done',
+      attempts: 1,
+      started_at: null,
+      finished_at: null,
+    },
+  ],
   error,
   findings: [],
   trace_id: null,

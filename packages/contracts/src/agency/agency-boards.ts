@@ -33,7 +33,9 @@ export const boardColumnSchema = z
     id: uuidSchema.describe('The column.'),
     board_id: uuidSchema.describe('The board that it belongs to.'),
     name: z.string().describe('As the agency calls it.'),
-    visibility: boardVisibilitySchema.describe('Who may see it. A client sees a card only when its column is client visible too.'),
+    visibility: boardVisibilitySchema.describe(
+      'Who may see it. A client sees a card only when its column is client visible too.',
+    ),
     position: z
       .int()
       .min(0)
@@ -56,9 +58,11 @@ export const boardSchema = z
   .meta({ id: 'AgencyBoard' });
 export type Board = z.infer<typeof boardSchema>;
 
-/** `client`: what the client sees, which is nothing internal and no label. */
+/** `client` is what the client sees: nothing internal, and no label. */
 export const boardViewSchema = z.enum(['agency', 'client']);
-export const viewQuery = { view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }) };
+export const viewQuery = {
+  view: boardViewSchema.default('agency').meta({ description: 'client: what the client sees' }),
+};
 
 export const boardId = { schema: idSchema.describe('The board.'), notFound: 'board_not_found' } as const;
 const columnId = { schema: idSchema.describe('The column.'), notFound: 'board_column_not_found' } as const;
@@ -107,7 +111,7 @@ export const getBoard = endpoint({
   tags,
 });
 
-/** A board with cards is refused: archiving them is how the caller says that they may go. */
+/** A board that has cards is refused. By archiving the cards, the caller says that they may go. */
 export const deleteBoard = endpoint({
   id: 'deleteBoard',
   service: 'agency',
@@ -157,7 +161,8 @@ export const deleteBoardColumn = endpoint({
   service: 'agency',
   method: 'DELETE',
   path: `${boards}/{boardId}/columns/{columnId}`,
-  summary: "Delete a column without cards. Its archived cards stay in the archive, and return at the end of the board's first column",
+  summary:
+    "Delete a column without cards. Its archived cards stay in the archive, and return at the end of the board's first column",
   permissions: ['agency.boards.manage'],
   params: { boardId, columnId },
   response: { status: 204 },

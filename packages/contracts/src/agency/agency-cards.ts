@@ -1,6 +1,15 @@
 import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
-import { exampleId, idSchema, pageOf, pageQuerySchema, paragraphs, text, timestampSchema, uuidSchema } from '../platform/values';
+import {
+  exampleId,
+  idSchema,
+  pageOf,
+  pageQuerySchema,
+  paragraphs,
+  text,
+  timestampSchema,
+  uuidSchema,
+} from '../platform/values';
 import { boardId, boardLabelSchema, boardVisibilitySchema, labelColourSchema, viewQuery } from './agency-boards';
 
 const coverColourSchema = z.union(
@@ -8,7 +17,10 @@ const coverColourSchema = z.union(
   `must be one of ${labelColourSchema.options.join(', ')}, or empty for none`,
 );
 
-/** interface.md 2.7. `position` counts the cards of the column from 0; that of an archived card is where it was. */
+/**
+ * interface.md 2.7. `position` counts the cards of the column from 0. For an archived card it is the position that it
+ * had.
+ */
 export const cardSchema = z
   .strictObject({
     id: uuidSchema.describe('The card.'),
@@ -16,7 +28,9 @@ export const cardSchema = z
     column_id: uuidSchema.describe('The column that it is in, or was in when it was archived.'),
     title: z.string().describe('One line.'),
     body: z.string().describe('Text with line breaks; empty where none was given.'),
-    visibility: boardVisibilitySchema.describe('Who may see it. A client sees a card only when its column is client visible too.'),
+    visibility: boardVisibilitySchema.describe(
+      'Who may see it. A client sees a card only when its column is client visible too.',
+    ),
     position: z.int().min(0).describe('Place in the column, counted from 0. That of an archived card is where it was.'),
     assignee_id: z.string().nullable().describe("Whoever works on it, in the agency's own words; null for nobody."),
     due_at: timestampSchema.nullable().describe('When it is due; null for never.'),
@@ -35,7 +49,7 @@ export const cardLabelsMax = 50;
 
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
 const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
-/** In UTC too, whatever its offset: Postgres has no year 0, and RFC 3339 no year 10000. */
+/** Checked in UTC, whatever the offset is: Postgres has no year 0, and RFC 3339 no year 10000. */
 const isInFourDigitYears = (time: string): boolean => {
   const ms = Date.parse(time);
   return ms >= earliestMs && ms <= latestMs;
@@ -48,7 +62,9 @@ const fields = {
   title: text(500).describe('One line of 1 to 500 characters.'),
   body: paragraphs(20_000).describe('Text of up to 20,000 characters, line breaks included.'),
   visibility: boardVisibilitySchema.describe('Who may see it.'),
-  assignee_id: text(200).nullable().describe("Whoever works on it, in the agency's own words of up to 200 characters; null for nobody."),
+  assignee_id: text(200)
+    .nullable()
+    .describe("Whoever works on it, in the agency's own words of up to 200 characters; null for nobody."),
   due_at: dueSchema.nullable().describe('When it is due, as RFC 3339 in any offset; answered in UTC. Null for never.'),
   cover_colour: coverColourSchema.describe('Colour band across its top; empty for none.'),
   label_ids: z.array(idSchema).max(cardLabelsMax).describe('Labels of the board, up to 50.'),
@@ -69,7 +85,11 @@ const changeCardSchema = z
   .strictObject({
     column_id: idSchema.describe('A column of the board, to move the card to.'),
     ...fields,
-    position: z.int().min(0).max(1_000_000).describe('Place in the column, counted from 0; one behind the last card is the end.'),
+    position: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .describe('Place in the column, counted from 0; one behind the last card is the end.'),
   })
   .partial();
 

@@ -8,11 +8,27 @@ export const agencyProblems = define({
     title: 'No such card on this board',
     advice: "List the board's cards, with archived=true those in the archive.",
   },
-  board_column_not_found: { status: 404, title: 'No such column on this board', advice: 'The columns of the board list them.' },
-  board_label_not_found: { status: 404, title: 'No such label on this board', advice: 'The labels of the board list them.' },
-  // What was named in a body
-  column_not_found: { status: 422, title: 'No such column on this board', advice: "Send a column_id that the board's columns have." },
-  label_not_found: { status: 422, title: 'No such label on this board', advice: "Send label_ids that the board's labels have." },
+  board_column_not_found: {
+    status: 404,
+    title: 'No such column on this board',
+    advice: 'The columns of the board list them.',
+  },
+  board_label_not_found: {
+    status: 404,
+    title: 'No such label on this board',
+    advice: 'The labels of the board list them.',
+  },
+  // Ids that a body names
+  column_not_found: {
+    status: 422,
+    title: 'No such column on this board',
+    advice: "Send a column_id that the board's columns have.",
+  },
+  label_not_found: {
+    status: 422,
+    title: 'No such label on this board',
+    advice: "Send label_ids that the board's labels have.",
+  },
   card_archived: {
     status: 422,
     title: 'The card is in the archive',

@@ -43,7 +43,7 @@ export const computeProblems = define({
     advice: 'Ask support to lift the protection at the provider, then try again.',
     transient: true,
   },
-  // What was ordered
+  // Orders of servers
   deploy_target_unknown: {
     status: 422,
     title: 'No such range of servers',
@@ -69,7 +69,12 @@ export const computeProblems = define({
     advice: 'Ask support to lift the protection at the provider, then try again.',
     transient: true,
   },
-  server_not_running: { status: 422, title: 'The server is not on', advice: 'Power it on instead of restarting it.', transient: true },
+  server_not_running: {
+    status: 422,
+    title: 'The server is not on',
+    advice: 'Power it on instead of restarting it.',
+    transient: true,
+  },
   rebuild_protected: {
     status: 422,
     title: 'The machine is protected from being overwritten',
@@ -81,13 +86,17 @@ export const computeProblems = define({
     title: "The server's provider cannot rebuild it",
     advice: 'capabilities of the server says what its provider can do; order a new server from the image instead.',
   },
-  // Failures of a workflow, seen on it and never as an answer of their own
+  // Failures of a workflow. They are seen on the workflow, and no request is answered with them
   order_refused: {
     status: 422,
     title: 'The provider does not offer this',
     advice: 'See that the image, the size and the zone exist there and fit each other, then order again.',
   },
-  order_failed: { status: 422, title: 'The provider says that it could not make the machine', advice: 'Nothing is charged. Order again.' },
+  order_failed: {
+    status: 422,
+    title: 'The provider says that it could not make the machine',
+    advice: 'Nothing is charged. Order again.',
+  },
   rollback_failed: {
     status: 422,
     title: 'The provider says that its rollback failed',

@@ -27,17 +27,25 @@ export type ServerStatus = z.infer<typeof serverStatusSchema>;
 export const powerStateSchema = z.enum(['unknown', 'on', 'off', 'starting', 'stopping', 'rebooting']);
 export type ServerPowerState = z.infer<typeof powerStateSchema>;
 
-/** How the machine is paid for (decisions.md 3): ahead by a subscription, or per started hour. In the sandbox nothing is: `status` is none. */
+/**
+ * How the machine is paid for (decisions.md 3): in advance by a subscription, or for each started hour. In the sandbox
+ * nothing is paid, and `status` is none.
+ */
 export const computeServerBillingSchema = z
   .strictObject({
     mode: z.enum(['term', 'metered']).describe('term is paid ahead by a subscription, metered by the started hour.'),
     currency: z.string().describe('Three letters of ISO 4217.'),
     amount_minor: z.int().min(0).describe("Price of one interval in the currency's smallest unit, such as cents."),
     interval: z.enum(['month', 'hour']).describe('What amount_minor pays for.'),
-    subscription_id: z.string().nullable().describe('The subscription that pays for a term; null for a metered machine.'),
+    subscription_id: z
+      .string()
+      .nullable()
+      .describe('The subscription that pays for a term; null for a metered machine.'),
     term_months: z.int().nullable().describe('Months of the term; null for a metered machine.'),
     started_hours: z.int().nullable().describe('Hours begun so far; null for a machine on a term.'),
-    charged_until: timestampSchema.nullable().describe('End of the last hour or term that was charged; null before the first charge.'),
+    charged_until: timestampSchema
+      .nullable()
+      .describe('End of the last hour or term that was charged; null before the first charge.'),
     status: z
       .enum(['active', 'past_due', 'cancelled', 'none'])
       .describe('How payment stands. none in the sandbox, where nothing is charged.'),
@@ -45,7 +53,7 @@ export const computeServerBillingSchema = z
   .meta({ id: 'ComputeServerBilling' });
 export type ComputeServerBilling = z.infer<typeof computeServerBillingSchema>;
 
-/** interface.md 2.6, in its extended form everywhere */
+/** interface.md 2.6. Every answer has the extended form */
 export const computeServerSchema = z
   .strictObject({
     id: uuidSchema.describe("Also the id of its provisioning workflow, and the machine's name at the provider."),
@@ -59,7 +67,9 @@ export const computeServerSchema = z
     message: z.string().describe('Why the order failed; empty unless status is failed.'),
     vendor_status: z.string().describe("The provider's own word, as it is. For staff, not for showing to customers."),
     power_state: powerStateSchema.describe('What the machine does now.'),
-    addresses: z.array(z.string()).describe('Public IP addresses. An empty list means that the provider has stated none.'),
+    addresses: z
+      .array(z.string())
+      .describe('Public IP addresses. An empty list means that the provider has stated none.'),
     optimisation: z.string().describe('Profile that its software was tuned for; empty for none.'),
     term_months: z.int().nullable().describe('Months of the term that it was bought on; null where there is none.'),
     renews_at: z.null().describe('Always null: no provider publishes a date.'),
@@ -72,16 +82,20 @@ export const computeServerSchema = z
     capabilities: z.array(z.string()).describe('What its provider can do, such as compute:snapshots.'),
     billing: computeServerBillingSchema.describe('How it is paid for.'),
     login_user: z.string().describe('The account to sign in as over ssh.'),
-    blueprint: z.enum(['', 'docker', 'k3s', 'k3s_argocd']).describe('Software that was installed at its first boot; empty for none.'),
+    blueprint: z
+      .enum(['', 'docker', 'k3s', 'k3s_argocd'])
+      .describe('Software that was installed at its first boot; empty for none.'),
     cluster_id: z.string().describe('The cluster that it is a node of; empty for none.'),
     cluster_role: z.enum(['', 'server', 'agent']).describe('Its role in that cluster; empty for none.'),
   })
   .meta({ id: 'ComputeServer' });
 export type ComputeServerView = z.infer<typeof computeServerSchema>;
 
-/** A word of the installation or of the provider: a range, a size, a place. */
-const codeSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, underscores or hyphens');
-/** By name. A number would be an image's id, and some of those are other customers' snapshots. */
+/** A name that the installation or the provider has given: to a range, a size, a place. */
+const codeSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, underscores or hyphens');
+/** An image by its name. A number would be an image's id, and some of those are other customers' snapshots. */
 const imageSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,62}$/, "must be an image's name, such as debian-12");
 
 export const serverId = { schema: idSchema.describe('The server.'), notFound: 'server_not_found' } as const;
@@ -124,8 +138,15 @@ export const orderComputeServer = endpoint({
       spec: codeSchema.optional().describe('A size of the provider, such as cpx11. Give either this or plan_code.'),
       image: imageSchema.describe('Name of an image of the provider, such as ubuntu-24.04.'),
       zone: codeSchema.describe('A data centre of the provider, such as fsn1.'),
-      term_months: z.int().min(1).max(60).optional().describe('Buys a term of 1 to 60 months. Left out: charged by the started hour.'),
-      metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
+      term_months: z
+        .int()
+        .min(1)
+        .max(60)
+        .optional()
+        .describe('Buys a term of 1 to 60 months. Left out: charged by the started hour.'),
+      metadata: metadataChangeSchema
+        .optional()
+        .describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
     })
     .refine((order) => (order.plan_code === undefined) !== (order.spec === undefined), {
       path: ['plan_code'],
@@ -271,7 +292,7 @@ export const preflightComputeServerReboot = endpoint({
 
 const deletionPermissions = ['sites.view', 'sites.delete'] as const;
 
-/** Destructive: machine, disk and snapshots are gone. */
+/** Destructive: machine, disk and snapshots are deleted. */
 export const deleteComputeServer = endpoint({
   id: 'deleteComputeServer',
   service: 'compute',
@@ -281,7 +302,13 @@ export const deleteComputeServer = endpoint({
   permissions: deletionPermissions,
   params: { serverId },
   response: { status: 202, schema: computeServerSchema },
-  problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'server_protected', 'snapshot_protected'],
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'server_not_operable',
+    'server_protected',
+    'snapshot_protected',
+  ],
   tags,
 });
 
@@ -299,9 +326,11 @@ export const preflightComputeServerDeletion = endpoint({
 });
 
 const rebuildPermissions = ['sites.view', 'sites.delete'] as const;
-const rebuildBody = z.strictObject({ image: imageSchema.describe('Name of an image of the provider, such as debian-12.') });
+const rebuildBody = z.strictObject({
+  image: imageSchema.describe('Name of an image of the provider, such as debian-12.'),
+});
 
-/** Destructive: what is on the disk is gone. */
+/** Destructive: the content of the disk is deleted. */
 export const rebuildComputeServer = endpoint({
   id: 'rebuildComputeServer',
   service: 'compute',
@@ -313,7 +342,13 @@ export const rebuildComputeServer = endpoint({
   body: rebuildBody,
   example: { image: 'debian-12' },
   response: { status: 202, schema: computeServerSchema },
-  problems: ['operation_in_progress', 'needs_attention', 'server_not_operable', 'rebuild_unsupported', 'rebuild_protected'],
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'server_not_operable',
+    'rebuild_unsupported',
+    'rebuild_protected',
+  ],
   tags,
 });
 

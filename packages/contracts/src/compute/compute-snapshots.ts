@@ -5,21 +5,36 @@ import { pageOf, pageQuerySchema, text, timestampSchema } from '../platform/valu
 import { acceptedWork } from '../platform/workflows';
 import { computeServerSchema, serverId } from './compute-servers';
 
-/** `id` is the provider's; empty only in the answer to an order whose number the provider has not told yet. */
+/**
+ * `id` is the provider's. It is empty only in the answer to an order for which the provider has not yet given a number.
+ */
 export const serverSnapshotSchema = z
   .strictObject({
-    id: z.string().describe("The provider's own id. Empty only in the answer to an order whose number the provider has not told yet."),
+    id: z
+      .string()
+      .describe(
+        "The provider's own id. Empty only in the answer to an order whose number the provider has not told yet.",
+      ),
     description: z.string().describe('As it was given.'),
     status: z.enum(['creating', 'available', 'unavailable']).describe('Only an available one can be rolled back to.'),
     created_at: timestampSchema.describe('When the provider took it.'),
-    size_gb: z.number().min(0).nullable().describe('Size at the provider in GB (10^9 bytes); null while it is not known.'),
+    size_gb: z
+      .number()
+      .min(0)
+      .nullable()
+      .describe('Size at the provider in GB (10^9 bytes); null while it is not known.'),
   })
   .meta({ id: 'ServerSnapshot' });
 export type ServerSnapshot = z.infer<typeof serverSnapshotSchema>;
 
-export const acceptedServerSnapshotSchema = serverSnapshotSchema.extend(acceptedWork).meta({ id: 'AcceptedServerSnapshot' });
+export const acceptedServerSnapshotSchema = serverSnapshotSchema
+  .extend(acceptedWork)
+  .meta({ id: 'AcceptedServerSnapshot' });
 
-/** The snapshot is named and not owned, so whatever it is told apart by, one that is not this server's is 422 and never 404. */
+/**
+ * The snapshot is only named, and Drydock has no record of its own for it. So a snapshot that does not belong to this
+ * server is 422, and never 404, whatever shows that.
+ */
 const snapshotId = {
   schema: z
     .string()

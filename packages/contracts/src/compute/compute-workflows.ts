@@ -41,7 +41,12 @@ export const watchServerWorkflow = endpoint({
   summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
   permissions: ['sites.view'],
   params: { serverId, workflowId },
-  response: { status: 200, schema: workflowSchema, contentType: 'text/event-stream', eventLines: 'id: 5\nevent: workflow' },
+  response: {
+    status: 200,
+    schema: workflowSchema,
+    contentType: 'text/event-stream',
+    eventLines: 'id: 5\nevent: workflow',
+  },
   problems: [],
   tags,
 });

@@ -6,7 +6,7 @@ import { idSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '
 import { acceptedWork } from '../platform/workflows';
 import { databaseId, managedDatabaseSchema } from './databases';
 
-/** `upgrade`: taken before or after one; `pre_restore`: what a restore has replaced. */
+/** `upgrade` was taken before or after an upgrade. `pre_restore` is the content that a restore has replaced. */
 export const databaseBackupKindSchema = z.enum(['on_demand', 'upgrade', 'pre_restore']);
 const databaseBackupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed']);
 export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
@@ -14,7 +14,9 @@ export type DatabaseBackupKind = z.infer<typeof databaseBackupKindSchema>;
 export const databaseBackupSchema = z
   .strictObject({
     id: uuidSchema.describe('The backup.'),
-    kind: databaseBackupKindSchema.describe('upgrade was taken before or after an upgrade; pre_restore is what a restore has replaced.'),
+    kind: databaseBackupKindSchema.describe(
+      'upgrade was taken before or after an upgrade; pre_restore is what a restore has replaced.',
+    ),
     status: databaseBackupStatusSchema.describe('Only a completed one can be restored.'),
     engine_version: z.string().describe('Major of the instance that it was taken from.'),
     size_bytes: z.int().min(0).nullable().describe('Bytes of the archive, compressed; null until it is completed.'),
@@ -24,7 +26,9 @@ export const databaseBackupSchema = z
   .meta({ id: 'DatabaseBackup' });
 export type DatabaseBackup = z.infer<typeof databaseBackupSchema>;
 
-export const acceptedDatabaseBackupSchema = databaseBackupSchema.extend(acceptedWork).meta({ id: 'AcceptedDatabaseBackup' });
+export const acceptedDatabaseBackupSchema = databaseBackupSchema
+  .extend(acceptedWork)
+  .meta({ id: 'AcceptedDatabaseBackup' });
 
 const path = '/v1/databases/{databaseId}/backups';
 const tags = ['Databases'] as const;
@@ -80,13 +84,14 @@ export const takeDatabaseBackup = endpoint({
 
 const backupId = { schema: idSchema.describe('The backup.'), notNamed: 'backup_not_found' } as const;
 
-/** Destructive. A database's backups do not expire. */
+/** Destructive. The backups of a database do not expire. */
 export const restoreDatabaseBackup = endpoint({
   id: 'restoreDatabaseBackup',
   service: 'databases',
   method: 'POST',
   path: `${path}/{backupId}/restore`,
-  summary: 'Replace what the database holds by the backup, behind the same address; what is replaced becomes a backup of kind pre_restore',
+  summary:
+    'Replace what the database holds by the backup, behind the same address; what is replaced becomes a backup of kind pre_restore',
   about:
     'Sessions end at the switch, and clients connect again at the same host and port. Roles, their passwords and memberships stay as they are ' +
     'now. What is replaced can be restored in turn.',

@@ -66,7 +66,8 @@ export const databaseProblems = define({
   database_content_refused: {
     status: 422,
     title: 'The engine refuses something in the database',
-    advice: 'The database serves on as it was. findings names the object and the reason: change or drop it, and try again.',
+    advice:
+      'The database serves on as it was. findings names the object and the reason: change or drop it, and try again.',
     transient: true,
   },
   backup_version_newer: {

@@ -4,7 +4,10 @@ import { preflightSchema } from '../platform/preflight';
 import { databaseId, managedDatabaseSchema } from './databases';
 
 const body = z.strictObject({
-  engine_version: z.string().max(32).meta({ description: 'A newer major of the catalogue, exactly as it stands there' }),
+  engine_version: z
+    .string()
+    .max(32)
+    .meta({ description: 'A newer major of the catalogue, exactly as it stands there' }),
 });
 const refusals = [
   'operation_in_progress',
@@ -44,7 +47,8 @@ export const preflightDatabaseUpgrade = endpoint({
   service: 'databases',
   method: 'POST',
   path: '/v1/databases/{databaseId}/upgrade/preflight',
-  summary: 'What the upgrade would meet: its findings, the way it would take, the space it needs, the refusal it would get',
+  summary:
+    'What the upgrade would meet: its findings, the way it would take, the space it needs, the refusal it would get',
   permissions: ['databases.manage'],
   params: { databaseId },
   body,

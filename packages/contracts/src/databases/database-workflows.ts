@@ -41,7 +41,12 @@ export const watchDatabaseWorkflow = endpoint({
   summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
   permissions: ['databases.view'],
   params: { databaseId, workflowId },
-  response: { status: 200, schema: workflowSchema, contentType: 'text/event-stream', eventLines: 'id: 5\nevent: workflow' },
+  response: {
+    status: 200,
+    schema: workflowSchema,
+    contentType: 'text/event-stream',
+    eventLines: 'id: 5\nevent: workflow',
+  },
   problems: [],
   tags,
 });
@@ -65,7 +70,8 @@ export const abandonDatabaseWorkflow = endpoint({
   service: 'databases',
   method: 'POST',
   path: '/v1/databases/{databaseId}/workflows/{workflowId}/abandon',
-  summary: 'Staff: give up a workflow that needs attention and unlock the database; error.detail says what state it is left in',
+  summary:
+    'Staff: give up a workflow that needs attention and unlock the database; error.detail says what state it is left in',
   permissions: ['platform.staff'],
   params: { databaseId, workflowId },
   response: { status: 202, schema: workflowSchema },

@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { anyOf, createdFilter, metadataFilter, textFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
-import { idSchema, metadataChangeSchema, metadataSchema, pageOf, pageQuerySchema, text, timestampSchema } from '../platform/values';
+import {
+  idSchema,
+  metadataChangeSchema,
+  metadataSchema,
+  pageOf,
+  pageQuerySchema,
+  text,
+  timestampSchema,
+} from '../platform/values';
 
 export const databaseEngineSchema = z.enum(['postgres', 'mysql']);
 export type DatabaseEngine = z.infer<typeof databaseEngineSchema>;
@@ -44,16 +52,23 @@ export const managedDatabaseSchema = z
     metadata: metadataSchema.describe('Names and values of your own, up to 20; Drydock only keeps them.'),
     created_at: timestampSchema.describe('When it was ordered.'),
     last_backup_at: timestampSchema.nullable().describe('When a backup last completed; null if never.'),
-    order_line_id: z.string().nullable().describe('The line of the paid order that it fulfils; null where there is none.'),
-    billing: managedDatabaseBillingSchema.nullable().describe('The subscription that pays for it; null where none does.'),
+    order_line_id: z
+      .string()
+      .nullable()
+      .describe('The line of the paid order that it fulfils; null where there is none.'),
+    billing: managedDatabaseBillingSchema
+      .nullable()
+      .describe('The subscription that pays for it; null where none does.'),
     restore_verified_at: timestampSchema
       .nullable()
-      .describe('When a backup of it was last restored on trial and read back over a client connection; null if never.'),
+      .describe(
+        'When a backup of it was last restored on trial and read back over a client connection; null if never.',
+      ),
   })
   .meta({ id: 'ManagedDatabase' });
 export type ManagedDatabase = z.infer<typeof managedDatabaseSchema>;
 
-/** With its password, which is shown by the creating call alone. */
+/** With its password, which only the creating call shows. */
 export const createdDatabaseSchema = managedDatabaseSchema
   .extend({ password: z.string().describe("The owner's password. Shown by this answer only.") })
   .meta({ id: 'CreatedDatabase' });
@@ -107,7 +122,8 @@ export const getDatabaseCatalogue = endpoint({
   service: 'databases',
   method: 'GET',
   path: '/v1/databases/catalogue',
-  summary: 'Engines, their majors and sizes that are offered here: of engine mysql those whose programs the host of databases has',
+  summary:
+    'Engines, their majors and sizes that are offered here: of engine mysql those whose programs the host of databases has',
   permissions: [],
   response: { status: 200, schema: databaseCatalogueSchema },
   problems: [],
@@ -147,7 +163,9 @@ export const createDatabase = endpoint({
     engine: databaseEngineSchema.describe('An engine of the catalogue.'),
     engine_version: z.string().max(32).describe('A major of the catalogue.'),
     size: z.string().max(32).describe('A size code of the catalogue.'),
-    metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
+    metadata: metadataChangeSchema
+      .optional()
+      .describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
     high_availability: z.boolean().default(false).describe('A standby that takes over by itself.'),
     from: z
       .strictObject({ backup_id: idSchema.describe('A completed backup of a database of the organisation.') })

@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { endpoint } from '../platform/endpoint';
 import { anyOf, createdFilter } from '../platform/filters';
 import { preflightSchema } from '../platform/preflight';
-import { exampleId, idSchema, pageMetaSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
+import {
+  exampleId,
+  idSchema,
+  pageMetaSchema,
+  pageOf,
+  pageQuerySchema,
+  timestampSchema,
+  uuidSchema,
+} from '../platform/values';
 import { siteId } from './sites';
 
 export const backupKindSchema = z.enum(['scheduled', 'on_demand', 'pre_restore', 'drill']);
@@ -10,18 +18,23 @@ export type BackupKind = z.infer<typeof backupKindSchema>;
 export const backupStatusSchema = z.enum(['queued', 'running', 'completed', 'failed', 'expired']);
 export type BackupStatus = z.infer<typeof backupStatusSchema>;
 
-/** On-demand backups that a site may take in any 24 hours; failed ones do not count. */
+/** How many on-demand backups a site may take in any 24 hours. Failed ones do not count. */
 export const onDemandLimit = 5;
 /** interface.md 8.3 */
 export const immutableDays = 30;
 
-/** `reason` is for people. `changed while it was read`, and what names a part that was left out, mean that the path itself is in the backup. */
+/**
+ * `reason` is for people. With `changed while it was read`, and with a reason that names a part that was left out, the
+ * path itself is in the backup.
+ */
 export const skippedPathSchema = z
   .strictObject({
     path: z.string().describe("Path below the site's folder; bytes that are no UTF-8 are shown as U+FFFD."),
     reason: z
       .string()
-      .describe('Why, for people. `changed while it was read`, and a part that was left out, mean that the path itself is in the backup.'),
+      .describe(
+        'Why, for people. `changed while it was read`, and a part that was left out, mean that the path itself is in the backup.',
+      ),
   })
   .meta({ id: 'SkippedPath' });
 
@@ -42,7 +55,10 @@ export const siteBackupSchema = z
     skipped: z
       .strictObject({
         count: z.int().min(0).describe('How many, also beyond those that are listed.'),
-        sample: z.array(skippedPathSchema).max(10).describe('Up to ten of them, a front page first. The list has an endpoint of its own.'),
+        sample: z
+          .array(skippedPathSchema)
+          .max(10)
+          .describe('Up to ten of them, a front page first. The list has an endpoint of its own.'),
       })
       .meta({ id: 'SkippedPaths' })
       .describe('Paths that are not in it, or not as they were at one moment.'),
@@ -53,11 +69,15 @@ export const siteBackupSchema = z
       .describe(
         "SHA-256 of the archive's manifest in hexadecimal, which in turn covers every byte of the archive; null until it is completed.",
       ),
-    location: z.enum(['object_storage', 'worker_host']).describe('Where it is kept. worker_host is the machine that took it.'),
+    location: z
+      .enum(['object_storage', 'worker_host'])
+      .describe('Where it is kept. worker_host is the machine that took it.'),
     created_at: timestampSchema.describe('When it was asked for.'),
     completed_at: timestampSchema.nullable().describe('When it ended; null before.'),
     expires_at: timestampSchema.nullable().describe('When it is deleted; null for never.'),
-    locked_until: timestampSchema.nullable().describe('Until when nobody can delete or change it; null where the storage locks nothing.'),
+    locked_until: timestampSchema
+      .nullable()
+      .describe('Until when nobody can delete or change it; null where the storage locks nothing.'),
     error_code: z.string().describe('Why it failed, as a code of /problems; empty otherwise.'),
   })
   .meta({ id: 'SiteBackup' });
@@ -99,30 +119,44 @@ export const siteBackupSurfaceSchema = z
     can_backup: z.boolean().describe('Whether a backup would be accepted now.'),
     in_progress: z.boolean().describe('Whether a backup or a restore is running. Poll while it is true.'),
     on_demand_backups: z.literal(true).describe('Always true: every plan includes them.'),
-    unsupported_reason: unsupportedReasonSchema.describe("Why the site's platform cannot be backed up at all; empty when it can."),
+    unsupported_reason: unsupportedReasonSchema.describe(
+      "Why the site's platform cannot be backed up at all; empty when it can.",
+    ),
     on_demand_limit: z.int().describe('On-demand backups that a site may take in any 24 hours.'),
     on_demand_used: z.int().describe('On-demand backups of the last 24 hours. Failed ones do not count.'),
     on_demand_remaining: z.int().describe('How many may be taken now.'),
-    on_demand_next_at: timestampSchema.nullable().describe('When the next one may be taken; null while on_demand_remaining is above 0.'),
+    on_demand_next_at: timestampSchema
+      .nullable()
+      .describe('When the next one may be taken; null while on_demand_remaining is above 0.'),
     daily_backups: z.boolean().describe('Whether the plan takes one every night.'),
     retention_days: z.int().describe('Days for which a backup is kept.'),
-    offsite_enabled: z.boolean().describe('Whether backups are kept in object storage. Otherwise each stays on the machine that took it.'),
+    offsite_enabled: z
+      .boolean()
+      .describe('Whether backups are kept in object storage. Otherwise each stays on the machine that took it.'),
     immutable: z
       .boolean()
-      .describe('Whether it was proven lately, by a delete that was refused, that nobody can delete or change a backup.'),
+      .describe(
+        'Whether it was proven lately, by a delete that was refused, that nobody can delete or change a backup.',
+      ),
     immutable_days: z.literal(immutableDays).describe('Days for which nobody can delete or change a backup.'),
-    immutability_verified_at: timestampSchema.nullable().describe('When a delete was last tried and refused; null if never.'),
+    immutability_verified_at: timestampSchema
+      .nullable()
+      .describe('When a delete was last tried and refused; null if never.'),
     immutability_reason: immutabilityReasonSchema.describe('Why immutability is not proven; empty when it is.'),
     restore_drill_passed: z
       .boolean()
       .describe('Whether the weekly drill, which restores a stored backup onto a site of the platform, passed lately.'),
-    restore_drill_at: timestampSchema.nullable().describe('When the last drill ended, whatever its outcome; null if never.'),
+    restore_drill_at: timestampSchema
+      .nullable()
+      .describe('When the last drill ended, whatever its outcome; null if never.'),
     restore_drill_reason: restoreDrillReasonSchema.describe('Why restores are not proven; empty when they are.'),
   })
   .meta({ id: 'SiteBackupSurface' });
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
-/** What of a backup or copy a restore brings back. Ours: the specification knows only all of it. */
+/**
+ * The part of a backup or copy that a restore brings back. Our own addition: the specification knows only all of it.
+ */
 export const restoreContentsSchema = z.enum(['all', 'files']);
 export type RestoreContents = z.infer<typeof restoreContentsSchema>;
 
@@ -186,7 +220,8 @@ export const listSiteBackupSkipped = endpoint({
   service: 'hosting',
   method: 'GET',
   path: '/v1/sites/{siteId}/backups/{backupId}/skipped',
-  summary: 'The paths that a backup does not hold, or not as they were at one moment; 10,000 are listed, skipped.count counts all',
+  summary:
+    'The paths that a backup does not hold, or not as they were at one moment; 10,000 are listed, skipped.count counts all',
   permissions: ['sites.view'],
   params: { siteId, backupId: siteBackupId },
   query: pageQuerySchema,
@@ -201,13 +236,20 @@ export const takeSiteBackup = endpoint({
   method: 'POST',
   path: '/v1/sites/{siteId}/backups',
   summary: 'Take a backup now; a site has five in any 24 hours',
-  about: 'The site goes on serving, and its database takes writes. The backup is complete when all of it was read back and verified.',
+  about:
+    'The site goes on serving, and its database takes writes. The backup is complete when all of it was read back and verified.',
   permissions: ['hosting.backup.manage'],
   params: { siteId },
   body: z.strictObject({}),
   example: {},
   response: { status: 202, schema: siteBackupSurfaceSchema },
-  problems: ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready', 'on_demand_limit_reached'],
+  problems: [
+    'operation_in_progress',
+    'needs_attention',
+    'platform_unsupported',
+    'site_not_ready',
+    'on_demand_limit_reached',
+  ],
   tags,
 });
 

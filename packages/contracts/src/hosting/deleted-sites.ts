@@ -9,8 +9,15 @@ import { restoreQuerySchema } from './backups';
 export const deleteReasonSchema = z.enum(['dunning', 'customer', 'staff', 'abuse']);
 export type DeleteReason = z.infer<typeof deleteReasonSchema>;
 
-/** Why a deleted site cannot come back, in the order in which it is asked; '' when it can. */
-export const deletedSiteReasonSchema = z.enum(['', 'already_restored', 'purged', 'abuse_hold', 'no_backup', 'domain_in_use']);
+/** Why a deleted site cannot be restored. The reasons are checked in this order. '' when it can be restored. */
+export const deletedSiteReasonSchema = z.enum([
+  '',
+  'already_restored',
+  'purged',
+  'abuse_hold',
+  'no_backup',
+  'domain_in_use',
+]);
 export type DeletedSiteReason = z.infer<typeof deletedSiteReasonSchema>;
 
 /** interface.md 2.5 */
@@ -20,7 +27,9 @@ export const deletedSiteSchema = z
     site_id: uuidSchema.describe('The site that it was.'),
     org_id: uuidSchema.describe('The organisation that it belonged to.'),
     primary_domain: z.string().describe('The domain that it was served under.'),
-    reason: deleteReasonSchema.describe('Why it was deleted. One that was deleted for abuse is restored by staff only.'),
+    reason: deleteReasonSchema.describe(
+      'Why it was deleted. One that was deleted for abuse is restored by staff only.',
+    ),
     deleted_at: timestampSchema.describe('When it was deleted. Its data is kept until it is purged.'),
     deleted_by: z.string().nullable().describe('Id of the key that deleted it; null where no key did.'),
     purge_due_at: timestampSchema
@@ -148,7 +157,12 @@ export const watchDeletedSiteWorkflow = endpoint({
   summary: 'Its changes as server-sent events; ends with it or after 60 s, resumes by Last-Event-ID',
   permissions: ['sites.view'],
   params: { deletedSiteId, workflowId },
-  response: { status: 200, schema: workflowSchema, contentType: 'text/event-stream', eventLines: 'id: 5\nevent: workflow' },
+  response: {
+    status: 200,
+    schema: workflowSchema,
+    contentType: 'text/event-stream',
+    eventLines: 'id: 5\nevent: workflow',
+  },
   problems: [],
   tags,
 });

@@ -17,13 +17,23 @@ export const offsiteCopySchema = z
     depends_on: z.array(z.string()).describe('Every copy that is needed to restore it, the full one first.'),
     created_at: timestampSchema.describe('When it was taken.'),
     size_bytes: z.int().min(0).describe('Bytes in the bucket.'),
-    status: z.enum(['completed', 'failed', 'incomplete_chain']).describe('One of incomplete_chain lacks a copy that it depends on.'),
+    status: z
+      .enum(['completed', 'failed', 'incomplete_chain'])
+      .describe('One of incomplete_chain lacks a copy that it depends on.'),
     verified_at: timestampSchema.nullable().describe('When every HMAC of it was last compared; null if never.'),
   })
   .meta({ id: 'SiteOffsiteCopy' });
 export type OffsiteCopyView = z.infer<typeof offsiteCopySchema>;
 
-export const offsiteRestorePhaseSchema = z.enum(['queued', 'fetching', 'verifying', 'staging', 'switching', 'done', 'failed']);
+export const offsiteRestorePhaseSchema = z.enum([
+  'queued',
+  'fetching',
+  'verifying',
+  'staging',
+  'switching',
+  'done',
+  'failed',
+]);
 export type OffsiteRestorePhase = z.infer<typeof offsiteRestorePhaseSchema>;
 
 export const offsiteRestoreSchema = z
@@ -72,7 +82,9 @@ export const siteOffsiteSchema = z
   .meta({ id: 'SiteOffsite' });
 export type SiteOffsite = z.infer<typeof siteOffsiteSchema>;
 
-export const acceptedSiteOffsiteCopySchema = siteOffsiteSchema.extend(acceptedWork).meta({ id: 'AcceptedSiteOffsiteCopy' });
+export const acceptedSiteOffsiteCopySchema = siteOffsiteSchema
+  .extend(acceptedWork)
+  .meta({ id: 'AcceptedSiteOffsiteCopy' });
 
 /** interface.md 2.4 */
 export const offsiteRestoreResultSchema = z
@@ -83,19 +95,33 @@ export const offsiteRestoreResultSchema = z
   .meta({ id: 'OffsiteRestoreResult' });
 
 const withoutSpaces = (maxLength: number) =>
-  z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`), `must be 1 to ${maxLength} characters of ASCII without spaces`);
+  z
+    .string()
+    .regex(
+      new RegExp(`^[\\x21-\\x7e]{1,${maxLength}}$`),
+      `must be 1 to ${maxLength} characters of ASCII without spaces`,
+    );
 
-/** `https://host[:port]` and nothing behind it, as URL writes it: an address in octal or as one number is then what it means. */
+/**
+ * `https://host[:port]` and nothing after it, in the form in which URL writes it. An address in octal or as one number
+ * is thereby shown as what it really is.
+ */
 const endpointSchema = withoutSpaces(300).transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isOrigin =
-    url !== null && url.username === '' && url.password === '' && url.pathname === '/' && url.search === '' && url.hash === '';
-  if (isOrigin && (url.protocol === 'https:' || url.protocol === 'http:') && !text.includes('#') && !text.includes('?')) return url.origin;
+    url !== null &&
+    url.username === '' &&
+    url.password === '' &&
+    url.pathname === '/' &&
+    url.search === '' &&
+    url.hash === '';
+  if (isOrigin && (url.protocol === 'https:' || url.protocol === 'http:') && !text.includes('#') && !text.includes('?'))
+    return url.origin;
   context.addIssue({ code: 'custom', message: 'must be https://host or https://host:port' });
   return z.NEVER;
 });
 
-/** `write-only`: the secret is in no answer. */
+/** `write-only`: no answer contains the secret. */
 const destinationBody = z.strictObject({
   endpoint: endpointSchema.describe('https://host or https://host:port of an S3 storage, up to 300 characters.'),
   region: z
@@ -104,7 +130,10 @@ const destinationBody = z.strictObject({
     .describe("The bucket's region, such as eu-central-1."),
   bucket: z
     .string()
-    .regex(/^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/, "must be a bucket's name: 3 to 63 small letters, digits, hyphens or dots")
+    .regex(
+      /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/,
+      "must be a bucket's name: 3 to 63 small letters, digits, hyphens or dots",
+    )
     .describe("The bucket's name; the bucket must be there."),
   prefix: z
     .string()
@@ -120,8 +149,10 @@ const destinationBody = z.strictObject({
   secret_access_key: withoutSpaces(512).describe('Of the same account. It is stored encrypted and is in no answer.'),
 });
 
-/** Any text may be named; what is no copy of this site answers like one that does not exist. */
-const restoreBody = z.strictObject({ copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.') });
+/** Any text may be sent. A text that is not a copy of this site gets the same answer as a copy that does not exist. */
+const restoreBody = z.strictObject({
+  copy_id: z.string().min(1).max(255).describe('A copy of this site, of status completed.'),
+});
 const stateProblems = ['operation_in_progress', 'needs_attention', 'platform_unsupported', 'site_not_ready'] as const;
 const restoreProblems = [
   'offsite_not_configured',

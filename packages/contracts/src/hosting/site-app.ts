@@ -11,9 +11,13 @@ export const siteAppSchema = z
     generation: z
       .int()
       .min(0)
-      .describe('Counts the processes that the application has had. A restart has taken effect when it is greater than before.'),
+      .describe(
+        'Counts the processes that the application has had. A restart has taken effect when it is greater than before.',
+      ),
     last_restart_at: timestampSchema.nullable().describe('When a restart was last asked for; null if never.'),
-    in_progress: z.boolean().describe('Whether other work is running on the site. A restart is refused while it is true.'),
+    in_progress: z
+      .boolean()
+      .describe('Whether other work is running on the site. A restart is refused while it is true.'),
   })
   .meta({ id: 'SiteApp' });
 export type SiteApp = z.infer<typeof siteAppSchema>;

@@ -3,7 +3,7 @@ import { endpoint } from '../platform/endpoint';
 import { timestampSchema, uuidSchema } from '../platform/values';
 import { siteId } from './sites';
 
-/** `proofs`: either one is enough. The value is the organisation's own for this domain and does not change. */
+/** `proofs`: one of them is enough. The value belongs to the organisation and this domain, and does not change. */
 export const siteDomainSchema = z
   .strictObject({
     site_id: uuidSchema.describe('The site.'),
@@ -21,7 +21,10 @@ export const siteDomainSchema = z
           .meta({ id: 'DnsProof' })
           .describe('A DNS record to publish.'),
         http: z
-          .strictObject({ url: z.string().describe('Where it must be found.'), content: z.string().describe('What it must hold.') })
+          .strictObject({
+            url: z.string().describe('Where it must be found.'),
+            content: z.string().describe('What it must hold.'),
+          })
           .meta({ id: 'HttpProof' })
           .describe('A file to serve.'),
       })

@@ -3,19 +3,29 @@ import { define } from '../platform/problem-definition';
 /** Codes about sites, their backups and copies, and their applications. */
 export const siteProblems = define({
   site_not_found: { status: 404, title: 'No such site', advice: 'GET /v1/sites lists your sites.' },
-  site_offsite_copy_not_found: { status: 404, title: 'No such copy of this site', advice: 'GET /v1/sites/{siteId}/offsite lists them.' },
-  site_backup_not_found: { status: 404, title: 'No such backup of this site', advice: 'GET /v1/sites/{siteId}/backups lists them.' },
+  site_offsite_copy_not_found: {
+    status: 404,
+    title: 'No such copy of this site',
+    advice: 'GET /v1/sites/{siteId}/offsite lists them.',
+  },
+  site_backup_not_found: {
+    status: 404,
+    title: 'No such backup of this site',
+    advice: 'GET /v1/sites/{siteId}/backups lists them.',
+  },
   deleted_site_not_found: { status: 404, title: 'No such deleted site', advice: 'GET /v1/sites/deleted lists them.' },
   on_demand_limit_reached: {
     status: 429,
     title: 'The allowance of on-demand backups is spent',
-    advice: 'Wait until on_demand_next_at of the backup surface; the oldest counted backup leaves the rolling 24 hours then.',
+    advice:
+      'Wait until on_demand_next_at of the backup surface; the oldest counted backup leaves the rolling 24 hours then.',
     transient: true,
   },
   backup_not_found: {
     status: 422,
     title: 'No such backup of this site or database',
-    advice: 'Name a backup from its own list; a new database may be made from a backup of any database of the organisation.',
+    advice:
+      'Name a backup from its own list; a new database may be made from a backup of any database of the organisation.',
   },
   backup_not_completed: {
     status: 422,
@@ -40,7 +50,8 @@ export const siteProblems = define({
   offsite_credentials_rejected: {
     status: 422,
     title: 'Your storage rejected the credentials',
-    advice: 'Send valid ones with PUT /v1/sites/{siteId}/offsite; they must be allowed to read, write and delete below the prefix.',
+    advice:
+      'Send valid ones with PUT /v1/sites/{siteId}/offsite; they must be allowed to read, write and delete below the prefix.',
     transient: true,
   },
   offsite_bucket_unusable: {
@@ -49,7 +60,11 @@ export const siteProblems = define({
     advice: 'See that it exists in the region that you named and takes objects, then try again.',
     transient: true,
   },
-  copy_not_found: { status: 422, title: 'No such copy of this site', advice: 'Name a copy that GET /v1/sites/{siteId}/offsite lists.' },
+  copy_not_found: {
+    status: 422,
+    title: 'No such copy of this site',
+    advice: 'Name a copy that GET /v1/sites/{siteId}/offsite lists.',
+  },
   copy_chain_incomplete: {
     status: 422,
     title: 'A copy that this one depends on is missing',
@@ -71,12 +86,14 @@ export const siteProblems = define({
   copy_too_large: {
     status: 422,
     title: 'The copy holds more than can be restored',
-    advice: 'Nothing was changed, and the copy is what was written. detail names the limit. Name another copy, or ask support.',
+    advice:
+      'Nothing was changed, and the copy is what was written. detail names the limit. Name another copy, or ask support.',
   },
   copy_format_newer: {
     status: 422,
     title: 'The copy was written by a newer version of Drydock',
-    advice: 'Nothing was changed. It can be restored once this installation is as new; name another copy until then, or ask support.',
+    advice:
+      'Nothing was changed. It can be restored once this installation is as new; name another copy until then, or ask support.',
     transient: true,
   },
   platform_unsupported: {
@@ -118,7 +135,8 @@ export const siteProblems = define({
   no_backup: {
     status: 422,
     title: 'There is no backup to restore from',
-    advice: 'The site held nothing, its platform kept no backup of it, or the backup is not in the storage; ask support.',
+    advice:
+      'The site held nothing, its platform kept no backup of it, or the backup is not in the storage; ask support.',
     transient: true,
   },
   no_app: {
@@ -163,7 +181,8 @@ export const siteProblems = define({
   domain_in_use: {
     status: 422,
     title: 'The domain is in use',
-    advice: 'Choose another domain, or delete the site that has it. If the domain is yours, prove it: its owner has it.',
+    advice:
+      'Choose another domain, or delete the site that has it. If the domain is yours, prove it: its owner has it.',
     transient: true,
   },
   domain_not_proven: {
@@ -186,7 +205,8 @@ export const siteProblems = define({
   backup_too_large: {
     status: 422,
     title: 'The backup holds more than can be restored',
-    advice: 'Nothing was changed, and the backup is what was written. detail names the limit. Choose another backup; staff have been told.',
+    advice:
+      'Nothing was changed, and the backup is what was written. detail names the limit. Choose another backup; staff have been told.',
   },
   backup_format_newer: {
     status: 422,

@@ -21,13 +21,20 @@ export type SitePlatform = z.infer<typeof sitePlatformSchema>;
 export const siteDatabaseSchema = z.enum(['postgres', 'mysql']);
 export type SiteDatabase = z.infer<typeof siteDatabaseSchema>;
 
-/** Days a plan may keep backups; more is clamped, not refused (interface.md 8.2). */
+/**
+ * The most days for which a plan may keep backups. A higher number is lowered to this, and not refused (interface.md
+ * 8.2).
+ */
 export const retentionDaysMax = 90;
 
 const planSchema = z
   .strictObject({
     daily_backups: z.boolean().describe('Whether a backup is taken every night.'),
-    backup_retention_days: z.int().min(1).max(3650).describe('Days for which backups are kept; more than 90 counts as 90.'),
+    backup_retention_days: z
+      .int()
+      .min(1)
+      .max(3650)
+      .describe('Days for which backups are kept; more than 90 counts as 90.'),
   })
   .meta({ id: 'SitePlan' });
 
@@ -37,10 +44,14 @@ export const siteSchema = z
     org_id: uuidSchema.describe('The organisation that it belongs to.'),
     name: z.string().describe("The customer's own name for it."),
     primary_domain: z.string().describe('The domain that it is served under.'),
-    platform: sitePlatformSchema.describe("What serves it: a host of Drydock's own, a host over ssh, or a vendor's panel."),
+    platform: sitePlatformSchema.describe(
+      "What serves it: a host of Drydock's own, a host over ssh, or a vendor's panel.",
+    ),
     database: siteDatabaseSchema
       .nullable()
-      .describe('Which database it has; mysql is a MariaDB. null on the platforms ssh and vendor: there it has what they give it.'),
+      .describe(
+        'Which database it has; mysql is a MariaDB. null on the platforms ssh and vendor: there it has what they give it.',
+      ),
     status: siteStatusSchema.describe('How the site stands. restoring is being overwritten.'),
     url: z.string().describe('Where it is served now.'),
     plan: planSchema.describe('What its plan includes.'),
@@ -52,7 +63,7 @@ export type SiteView = z.infer<typeof siteSchema>;
 
 export const acceptedSiteSchema = siteSchema.extend(acceptedWork).meta({ id: 'AcceptedSite' });
 
-/** A host name of two labels or more, in lower case; at most 253 characters as DNS has it. */
+/** A host name with at least two labels, in lower case. At most 253 characters, as in DNS. */
 const domainSchema = z
   .string()
   .max(253)
@@ -99,7 +110,9 @@ export const createSite = endpoint({
   permissions: ['sites.create'],
   body: z.strictObject({
     name: text(200).describe("The customer's own name for it, 1 to 200 characters."),
-    primary_domain: domainSchema.describe('A host name of two labels or more, up to 253 characters; stored in lower case.'),
+    primary_domain: domainSchema.describe(
+      'A host name of two labels or more, up to 253 characters; stored in lower case.',
+    ),
     platform: sitePlatformSchema.default('local').describe('What serves it.'),
     database: siteDatabaseSchema
       .optional()
@@ -108,11 +121,23 @@ export const createSite = endpoint({
           'Only on platform local.',
       ),
     plan: planSchema.default({ daily_backups: true, backup_retention_days: 30 }).describe('What its plan includes.'),
-    metadata: metadataChangeSchema.optional().describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
+    metadata: metadataChangeSchema
+      .optional()
+      .describe('Up to 20 names of up to 40 characters, each with a value of up to 500.'),
   }),
-  example: { name: 'Shop', primary_domain: 'shop.example.com', plan: { daily_backups: true, backup_retention_days: 30 } },
+  example: {
+    name: 'Shop',
+    primary_domain: 'shop.example.com',
+    plan: { daily_backups: true, backup_retention_days: 30 },
+  },
   response: { status: 202, schema: acceptedSiteSchema },
-  problems: ['quota_exceeded', 'domain_in_use', 'domain_not_proven', 'platform_unavailable', 'site_database_not_offered'],
+  problems: [
+    'quota_exceeded',
+    'domain_in_use',
+    'domain_not_proven',
+    'platform_unavailable',
+    'site_database_not_offered',
+  ],
   tags,
 });
 
@@ -153,10 +178,9 @@ export const updateSite = endpoint({
 
 const deletionPermissions = ['sites.view', 'sites.delete'] as const;
 const deletionQuery = z.strictObject({
-  last_backup: z
-    .enum(['required', 'none'])
-    .default('required')
-    .meta({ description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has' }),
+  last_backup: z.enum(['required', 'none']).default('required').meta({
+    description: 'none: the state that is deleted is lost; the site can come back from the newest backup that it has',
+  }),
 });
 
 export const deleteSite = endpoint({
@@ -164,7 +188,8 @@ export const deleteSite = endpoint({
   service: 'hosting',
   method: 'DELETE',
   path: '/v1/sites/{siteId}',
-  summary: 'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
+  summary:
+    'Delete a site after a last backup of it was taken; with last_backup=none without one, also where none can be taken',
   about:
     'A last backup is taken and verified before anything is removed. The site then stands among the deleted sites, from where it comes back until ' +
     'its record is purged. With `last_backup=none` it comes back from its newest earlier backup, or not at all.',
@@ -181,7 +206,8 @@ export const preflightSiteDeletion = endpoint({
   service: 'hosting',
   method: 'POST',
   path: '/v1/sites/{siteId}/deletion/preflight',
-  summary: 'What a deletion would remove and what would be left to come back from, and the refusal it would give; changes nothing',
+  summary:
+    'What a deletion would remove and what would be left to come back from, and the refusal it would give; changes nothing',
   permissions: deletionPermissions,
   params: { siteId },
   query: deletionQuery,

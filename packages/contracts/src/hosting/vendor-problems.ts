@@ -19,9 +19,21 @@ export const vendorProblems = define({
     advice: 'restorable and dead of the item say so; choose another item, or ask support about a broken timeline.',
     transient: true,
   },
-  item_required: { status: 422, title: 'A database or mailbox must be named', advice: 'Send the item_id that the listing gives.' },
-  item_not_allowed: { status: 422, title: 'The website is restored as a whole', advice: 'Leave item_id out, or empty, for the scope web.' },
-  item_not_found: { status: 422, title: 'No such database or mailbox of this site', advice: 'Send an item_id that the listing gives.' },
+  item_required: {
+    status: 422,
+    title: 'A database or mailbox must be named',
+    advice: 'Send the item_id that the listing gives.',
+  },
+  item_not_allowed: {
+    status: 422,
+    title: 'The website is restored as a whole',
+    advice: 'Leave item_id out, or empty, for the scope web.',
+  },
+  item_not_found: {
+    status: 422,
+    title: 'No such database or mailbox of this site',
+    advice: 'Send an item_id that the listing gives.',
+  },
   temp_mailbox_not_allowed: {
     status: 422,
     title: 'Only a mailbox can be restored beside itself',
@@ -30,7 +42,8 @@ export const vendorProblems = define({
   snapshot_unavailable: {
     status: 422,
     title: 'The platform takes no snapshot of this now',
-    advice: 'can_back_up says whether it would take one; mailboxes are snapshotted by the platform itself and never on demand.',
+    advice:
+      'can_back_up says whether it would take one; mailboxes are snapshotted by the platform itself and never on demand.',
     transient: true,
   },
   vendor_restore_failed: {
@@ -38,7 +51,11 @@ export const vendorProblems = define({
     title: 'The platform says that its restore failed',
     advice: 'Look at the site before anything else, then try again or choose another restore point.',
   },
-  vendor_snapshot_failed: { status: 422, title: 'The platform says that its snapshot failed', advice: 'Nothing was changed. Try again.' },
+  vendor_snapshot_failed: {
+    status: 422,
+    title: 'The platform says that its snapshot failed',
+    advice: 'Nothing was changed. Try again.',
+  },
   vendor_not_accepted: {
     status: 503,
     title: 'The platform did not take the order',

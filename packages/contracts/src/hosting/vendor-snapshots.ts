@@ -7,7 +7,7 @@ import { siteId } from './sites';
 export const vendorScopeSchema = z.enum(['web', 'database', 'mailbox']);
 export type VendorScope = z.infer<typeof vendorScopeSchema>;
 
-/** One timeline: the website's, a database's or a mailbox's. */
+/** One timeline: that of the website, of a database or of a mailbox. */
 export const siteVendorSnapshotItemSchema = z
   .strictObject({
     item_id: z.string().describe('The database or the mailbox; empty for the website.'),
@@ -47,7 +47,7 @@ export const vendorSnapshotSurfaceSchema = z
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
 
-/** As long as the longest name that a platform is known to give; '' is the website. */
+/** As long as the longest name that any known platform gives. '' is the website. */
 const itemIdSchema = z.string().max(255);
 const path = '/v1/sites/{siteId}/vendor-snapshots';
 const tags = ['Vendor snapshots'] as const;

@@ -12,7 +12,7 @@ const allowedIpsSchema = z
   )
   .max(allowedIpsMax);
 
-/** interface.md 2.1. `token` is in the creating answer only. */
+/** interface.md 2.1. Only the creating answer has `token`. */
 export const apiKeySchema = z
   .strictObject({
     id: uuidSchema.describe("The key's record. This is no part of the token."),
@@ -21,21 +21,29 @@ export const apiKeySchema = z
     scopes: z.array(z.string()).describe('Permissions that the key may exercise, where its organisation holds them.'),
     sandbox: z
       .boolean()
-      .describe('Whether it is a test key: it reaches the sandbox only, where nothing is charged and no machine is ordered.'),
-    last_used_at: timestampSchema.nullable().describe('When it last authenticated a request, to the minute; null if never.'),
+      .describe(
+        'Whether it is a test key: it reaches the sandbox only, where nothing is charged and no machine is ordered.',
+      ),
+    last_used_at: timestampSchema
+      .nullable()
+      .describe('When it last authenticated a request, to the minute; null if never.'),
     revoked_at: timestampSchema.nullable().describe('Always null: a revoked key is in no list and cannot be fetched.'),
     created_at: timestampSchema.describe('When it was minted.'),
   })
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKeySchema>;
 
-/** One key, with what can be changed of it and is in no list. */
+/** One key, with its fields that can be changed and that no list shows. */
 export const apiKeyDetailSchema = apiKeySchema
   .extend({
-    expires_at: timestampSchema.nullable().describe('When it ends by itself, as if it were revoked then; null for never.'),
+    expires_at: timestampSchema
+      .nullable()
+      .describe('When it ends by itself, as if it were revoked then; null for never.'),
     allowed_ips: z
       .array(z.string())
-      .describe('Addresses and networks, such as 203.0.113.7 or 2001:db8::/32, from which it can be used; empty for any.'),
+      .describe(
+        'Addresses and networks, such as 203.0.113.7 or 2001:db8::/32, from which it can be used; empty for any.',
+      ),
     created_by: uuidSchema.nullable().describe('The key that minted it; null for the first one of an organisation.'),
   })
   .meta({ id: 'ApiKeyDetail' });
@@ -43,12 +51,19 @@ export type ApiKeyDetail = z.infer<typeof apiKeyDetailSchema>;
 
 export const mintedApiKeySchema = apiKeySchema
   .extend({
-    token: z.string().describe('The whole token, `dd_<live|test>_<prefix>_<secret>`. Shown by this answer only; nobody can read it again.'),
+    token: z
+      .string()
+      .describe(
+        'The whole token, `dd_<live|test>_<prefix>_<secret>`. Shown by this answer only; nobody can read it again.',
+      ),
   })
   .meta({ id: 'MintedApiKey' });
 export type MintedApiKey = z.infer<typeof mintedApiKeySchema>;
 
-const keyId = { schema: idSchema.describe("The key's record, which is no part of its token."), notFound: 'api_key_not_found' } as const;
+const keyId = {
+  schema: idSchema.describe("The key's record, which is no part of its token."),
+  notFound: 'api_key_not_found',
+} as const;
 const tags = ['API keys'] as const;
 
 export const createApiKey = endpoint({
@@ -68,7 +83,10 @@ export const createApiKey = endpoint({
       .default([])
       .describe('Permissions to grant; each must be held by the caller. GET /v1/permissions lists them.'),
     sandbox: z.boolean().default(false).describe('Mints a test key, which reaches the sandbox only.'),
-    org_id: idSchema.nullable().default(null).describe("An organisation below the caller's own. Null: the caller's own."),
+    org_id: idSchema
+      .nullable()
+      .default(null)
+      .describe("An organisation below the caller's own. Null: the caller's own."),
   }),
   example: { name: 'deploy', scopes: ['sites.view', 'hosting.backup.manage'], sandbox: false },
   response: { status: 201, schema: mintedApiKeySchema },
@@ -85,7 +103,9 @@ export const listApiKeys = endpoint({
   summary: 'List the keys that the caller can manage, as metadata only',
   permissions: ['apikeys.manage'],
   query: pageQuerySchema.extend({
-    org_id: idSchema.optional().describe("Keys of this organisation only. Left out: of the caller's own and all below it."),
+    org_id: idSchema
+      .optional()
+      .describe("Keys of this organisation only. Left out: of the caller's own and all below it."),
   }),
   response: { status: 200, schema: pageOf(apiKeySchema) },
   problems: ['org_out_of_scope'],
@@ -121,7 +141,11 @@ export const updateApiKey = endpoint({
       .max(100)
       .optional()
       .describe('All permissions that it shall keep; each must be one of those that it has.'),
-    expires_at: z.iso.datetime({ offset: true }).nullable().optional().describe('A moment to come, as RFC 3339; null for never.'),
+    expires_at: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .optional()
+      .describe('A moment to come, as RFC 3339; null for never.'),
     allowed_ips: allowedIpsSchema
       .optional()
       .describe(`Addresses and networks from which it can be used, at most ${allowedIpsMax}; an empty list for any.`),
@@ -146,7 +170,7 @@ export const revokeApiKey = endpoint({
   tags,
 });
 
-/** Longest time for which the old token may live on after a rotation. */
+/** The longest time for which the old token may stay valid after a rotation. */
 const graceSecondsMax = 7 * 24 * 3600;
 
 export const rotateApiKey = endpoint({
@@ -186,10 +210,15 @@ export const getMe = endpoint({
       .strictObject({
         key: apiKeySchema.describe('The calling key.'),
         org: z
-          .strictObject({ id: uuidSchema.describe('The organisation.'), name: z.string().describe("The organisation's name.") })
+          .strictObject({
+            id: uuidSchema.describe('The organisation.'),
+            name: z.string().describe("The organisation's name."),
+          })
           .meta({ id: 'KeyOrg' })
           .describe('Its organisation.'),
-        scopes: z.array(z.string()).describe('What the key may do now: its scopes that its organisation and all above it hold.'),
+        scopes: z
+          .array(z.string())
+          .describe('What the key may do now: its scopes that its organisation and all above it hold.'),
         mode: modeSchema.describe('live, or sandbox for a test key.'),
       })
       .meta({ id: 'Me' }),

@@ -4,7 +4,10 @@ import { problemSchema } from '../platform/problems';
 import { idSchema, modeSchema, pageOf, pageQuerySchema, timestampSchema, uuidSchema } from '../platform/values';
 import { workflowStatusSchema } from '../platform/workflows';
 
-/** By type: what it tells. A workflow's come from its service when it gets there; the others are the actions of calls that were done at once. */
+/**
+ * By type: what the event says. The events of a workflow come from its service, when the workflow reaches that state.
+ * The others are the actions of calls that were carried out at once.
+ */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',
   'workflow.succeeded': 'Long work has ended well',
@@ -48,10 +51,12 @@ export const isEventType = (value: string): value is EventType => Object.hasOwn(
 export const eventTypes: readonly EventType[] = Object.keys(eventMeanings).filter(isEventType);
 export const eventTypeSchema = z.enum(Object.keys(eventMeanings).filter(isEventType)).meta({ id: 'EventType' });
 
-/** The types that a list such as `workflow.*,api_key.create` names; null when a name in it stands for no type. */
+/** The types that a list such as `workflow.*,api_key.create` means, or null when a name in it matches no type. */
 export function typesMeant(list: string): EventType[] | null {
   const named = list.split(',').map((name) => {
-    const isWanted = name.endsWith('.*') ? (type: string) => type.startsWith(name.slice(0, -1)) : (type: string) => type === name;
+    const isWanted = name.endsWith('.*')
+      ? (type: string) => type.startsWith(name.slice(0, -1))
+      : (type: string) => type === name;
     return eventTypes.filter(isWanted);
   });
   return named.some((types) => types.length === 0) ? null : [...new Set(named.flat())];
@@ -82,7 +87,9 @@ export const eventSchema = z
   .meta({ id: 'Event' });
 export type Event = z.infer<typeof eventSchema>;
 
-/** What a service delivers to keys of its workflows: in order, at least once; the event's id makes a repeat harmless. */
+/**
+ * A delivery of a service's workflow events to keys: in order, at least once; the event's id makes a repeat harmless.
+ */
 export const eventDeliverySchema = z.strictObject({
   service: z.string(),
   entries: z.array(eventSchema.extend({ mode: modeSchema })).max(500),
@@ -93,8 +100,14 @@ const type = z
   .string()
   .refine((text) => typesMeant(text) !== null, 'must be names of event types with commas between them')
   .optional()
-  .meta({ description: 'Only events of these types: names with commas between them; workflow.* stands for all that begin so' });
-const resource = z.string().max(300).optional().meta({ description: 'Only events of this resource: its path, such as /v1/sites/{siteId}' });
+  .meta({
+    description: 'Only events of these types: names with commas between them; workflow.* stands for all that begin so',
+  });
+const resource = z
+  .string()
+  .max(300)
+  .optional()
+  .meta({ description: 'Only events of this resource: its path, such as /v1/sites/{siteId}' });
 
 const after = z.string().optional().meta({
   description:

@@ -39,7 +39,10 @@ export const createOrg = endpoint({
   body: z.strictObject({
     name: text(200).describe('1 to 200 characters, none of them a control character.'),
     parent_id: idSchema.nullable().default(null).meta({ description: "Default: the caller's own organisation" }),
-    permissions: z.array(permissionSchema).max(100).describe('All that a key of it may ever hold; each must be held by the caller.'),
+    permissions: z
+      .array(permissionSchema)
+      .max(100)
+      .describe('All that a key of it may ever hold; each must be held by the caller.'),
   }),
   example: { name: 'Reseller', permissions: ['apikeys.manage', 'sites.view'] },
   response: { status: 201, schema: orgSchema },

@@ -3,14 +3,17 @@ import { endpoint } from '../platform/endpoint';
 import { idSchema, pageOf, pageQuerySchema, text, timestampSchema, uuidSchema } from '../platform/values';
 import { eventDays, eventSchema, eventTypeSchema, typesMeant } from './events';
 
-/** How many an organisation may have in each mode. */
+/** How many webhooks an organisation may have in each mode. */
 export const webhooksMax = 20;
 
 const eventTypesSchema = z
   .array(
     z
       .string()
-      .refine((name) => name === '*' || (typesMeant(name) !== null && !name.includes(',')), 'must be an event type, workflow.* or *'),
+      .refine(
+        (name) => name === '*' || (typesMeant(name) !== null && !name.includes(',')),
+        'must be an event type, workflow.* or *',
+      ),
   )
   .min(1)
   .max(50);
@@ -18,20 +21,30 @@ const eventTypesSchema = z
 const urlSchema = z
   .string()
   .max(2_000)
-  .refine((url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol), 'must be a URL that begins with https://')
+  .refine(
+    (url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol),
+    'must be a URL that begins with https://',
+  )
   .refine((url) => !URL.canParse(url) || new URL(url).username === '', 'must not hold a user or a password');
 
 export const webhookSchema = z
   .strictObject({
     id: uuidSchema.describe('The webhook.'),
     url: z.string().describe('Where events are sent.'),
-    event_types: z.array(z.string()).describe('The events that are sent: names of types, a beginning such as workflow.*, or * for all.'),
+    event_types: z
+      .array(z.string())
+      .describe('The events that are sent: names of types, a beginning such as workflow.*, or * for all.'),
     description: z.string().nullable().describe("The customer's own note."),
     secret_version: z.int().min(1).describe('Counts up with each new secret.'),
     enabled: z
       .boolean()
-      .describe('Whether events are sent. False after it was switched off, by a call or because it failed for five days.'),
-    disabled_reason: z.enum(['customer', 'failures', 'gone']).nullable().describe('gone: it answered 410. Null while it is enabled.'),
+      .describe(
+        'Whether events are sent. False after it was switched off, by a call or because it failed for five days.',
+      ),
+    disabled_reason: z
+      .enum(['customer', 'failures', 'gone'])
+      .nullable()
+      .describe('gone: it answered 410. Null while it is enabled.'),
     failing_since: timestampSchema
       .nullable()
       .describe('When it began to fail without a success since; null where the last delivery succeeded.'),
@@ -57,7 +70,9 @@ export const webhookDeliverySchema = z
     attempts: z.int().min(0).describe('How often it was sent.'),
     next_attempt_at: timestampSchema
       .nullable()
-      .describe('When it is sent (again); null where it is over, waits for an earlier event of the same resource, or its webhook is off.'),
+      .describe(
+        'When it is sent (again); null where it is over, waits for an earlier event of the same resource, or its webhook is off.',
+      ),
     last_attempt_at: timestampSchema.nullable().describe('When it was last sent; null before.'),
     last_status: z.int().nullable().describe('HTTP status of the last answer; null without one.'),
     last_error: z.string().nullable().describe('Why the last attempt did not succeed; null where it did, or before.'),
@@ -72,7 +87,9 @@ const webhookId = { schema: idSchema.describe('The webhook.'), notFound: 'webhoo
 const deliveryId = { schema: idSchema.describe('The delivery.'), notFound: 'webhook_delivery_not_found' } as const;
 const url = urlSchema.describe('Where events are sent: https, on the public internet, without a user or password.');
 const description = text(200).nullable().describe("The customer's own note; 1 to 200 characters.");
-const eventTypes = eventTypesSchema.describe('The events to send: names of types, a beginning such as workflow.*, or * for all.');
+const eventTypes = eventTypesSchema.describe(
+  'The events to send: names of types, a beginning such as workflow.*, or * for all.',
+);
 
 export const listWebhooks = endpoint({
   id: 'listWebhooks',
@@ -127,7 +144,10 @@ export const updateWebhook = endpoint({
     url: url.optional(),
     event_types: eventTypes.optional(),
     description: description.optional(),
-    enabled: z.boolean().optional().describe('Whether events are sent. While it is off, new events are not kept for it.'),
+    enabled: z
+      .boolean()
+      .optional()
+      .describe('Whether events are sent. While it is off, new events are not kept for it.'),
   }),
   example: { enabled: false },
   response: { status: 200, schema: webhookSchema },
@@ -159,7 +179,12 @@ export const rotateWebhookSecret = endpoint({
   permissions,
   params: { webhookId },
   body: z.strictObject({
-    grace_seconds: z.int().min(0).max(604_800).default(86_400).describe('Seconds for which the old secret signs too, at most a week.'),
+    grace_seconds: z
+      .int()
+      .min(0)
+      .max(604_800)
+      .default(86_400)
+      .describe('Seconds for which the old secret signs too, at most a week.'),
   }),
   example: { grace_seconds: 3_600 },
   response: { status: 200, schema: webhookWithSecretSchema },

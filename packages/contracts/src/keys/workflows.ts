@@ -27,7 +27,11 @@ export type WorkflowSummary = z.infer<typeof workflowSummarySchema>;
 
 const listQuery = workflowListQuery.extend({
   status: anyOf(workflowOutcomeSchema, 'work of these statuses'),
-  resource: z.string().max(300).optional().meta({ description: 'Only work on this resource: its path, such as /v1/sites/{siteId}' }),
+  resource: z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'Only work on this resource: its path, such as /v1/sites/{siteId}' }),
 });
 export type WorkflowSummaryFilter = Omit<z.output<typeof listQuery>, 'cursor' | 'limit'>;
 

@@ -1,6 +1,6 @@
 import type { JsonSchema, SchemaComponents } from './json-schema';
 
-/** What a text or a number of this name looks like; `Schema.name` where one schema's differs from what the others have. */
+/** Example values by the name of a field; `Schema.name` if one schema's example differs from the others. */
 const values: Readonly<Record<string, string | number | boolean | null | Readonly<Record<string, string>>>> = {
   Metadata: { contract: 'C-1041' },
   Uuid: '01a208be-f0eb-7d31-82a5-1e3a0fff2b2c',
@@ -120,7 +120,7 @@ const values: Readonly<Record<string, string | number | boolean | null | Readonl
   created_at: '2026-11-23T14:11:02.503Z',
   scopes: 'sites.view',
 };
-/** The usual one of those that a value may have, where it is not the first. */
+/** The most usual of the values that a field may have, where that is not the first one. */
 const usual: ReadonlySet<unknown> = new Set([
   'active',
   'available',
@@ -136,7 +136,7 @@ const usual: ReadonlySet<unknown> = new Set([
   'proven',
   'automatic',
 ]);
-/** Said of something that goes as it should. */
+/** Fields that are false when everything goes as it should. */
 const untrue: ReadonlySet<string> = new Set([
   'suspended',
   'held',
@@ -147,7 +147,7 @@ const untrue: ReadonlySet<string> = new Set([
   'sandbox',
   'in_progress',
 ]);
-/** Null where nothing has gone wrong, ended or been taken back. */
+/** Fields that are null as long as nothing has failed, ended or been taken back. */
 const usuallyNull: ReadonlySet<string> = new Set([
   'error',
   'refusal',
@@ -166,9 +166,13 @@ const usuallyNull: ReadonlySet<string> = new Set([
   'billing',
 ]);
 
-const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isSchema = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An answer as it might be, made from its schema. Throws when a field has no value here, so that none is forgotten. */
+/**
+ * An example of an answer, made from its schema. Throws when there is no value for a field here, so that none is
+ * forgotten.
+ */
 export function answerExample(schema: JsonSchema, components: SchemaComponents, owner = '', name = ''): unknown {
   const { $ref, const: fixed, enum: choices, anyOf, type, format, items, properties } = schema;
   if (typeof $ref === 'string') {
@@ -193,11 +197,18 @@ export function answerExample(schema: JsonSchema, components: SchemaComponents, 
   if (format === 'date') return '2026-12-23';
   const value = values[`${owner}.${name}`] ?? values[name];
   if (value === undefined)
-    throw new Error(`give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`);
+    throw new Error(
+      `give ${name} an example in packages/contracts/src/platform/answer-example.ts: ${owner} has ${JSON.stringify(schema)}`,
+    );
   return value;
 }
 
-function exampleOfOne(options: readonly JsonSchema[], components: SchemaComponents, owner: string, name: string): unknown {
+function exampleOfOne(
+  options: readonly JsonSchema[],
+  components: SchemaComponents,
+  owner: string,
+  name: string,
+): unknown {
   const isNullable = options.some(({ type }) => type === 'null');
   const [first] = options.filter(({ type }) => type !== 'null');
   if (first === undefined || (isNullable && usuallyNull.has(name))) return null;

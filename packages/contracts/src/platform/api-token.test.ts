@@ -7,10 +7,16 @@ import { crc32 } from './crc32';
 const characters = base62Alphabet.split('');
 const base62Text = (length: number) =>
   fc.array(fc.constantFrom(...characters), { minLength: length, maxLength: length }).map((all) => all.join(''));
-const tokens = fc.record({ mode: fc.constantFrom('live' as const, 'sandbox' as const), prefix: base62Text(12), secret: base62Text(43) });
+const tokens = fc.record({
+  mode: fc.constantFrom('live' as const, 'sandbox' as const),
+  prefix: base62Text(12),
+  secret: base62Text(43),
+});
 
 /** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
-const seeded = { seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)) };
+const seeded = {
+  seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
+};
 
 describe('API tokens', () => {
   it('come back from their text', () => {
@@ -33,7 +39,9 @@ describe('API tokens', () => {
     );
   });
 
-  it.each(['', 'dd_live', 'dd_prod_000000000000_', `${'x'.repeat(10_000)}`])('refuse %p', (text) => expect(parseToken(text)).toBeNull());
+  it.each(['', 'dd_live', 'dd_prod_000000000000_', `${'x'.repeat(10_000)}`])('refuse %p', (text) =>
+    expect(parseToken(text)).toBeNull(),
+  );
 
   it('carry the CRC-32 that every tool knows, in six characters whatever its size', () => {
     fc.assert(

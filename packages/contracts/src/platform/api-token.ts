@@ -3,10 +3,10 @@ import { base62 } from './base62';
 import { crc32 } from './crc32';
 import type { Mode } from './values';
 
-/** What a token says of itself. Being well formed proves nothing: only keys knows whether it is good. */
+/** The parts of a token. A well-formed token proves nothing: only keys knows whether it is good. */
 export interface ApiToken {
   mode: Mode;
-  /** 12 characters, public: what the key is looked up by. */
+  /** 12 public characters, by which the key is looked up. */
   prefix: string;
   /** The 43 random characters, without the checksum. */
   secret: string;
@@ -24,7 +24,7 @@ export function formatToken({ mode, prefix, secret }: ApiToken): string {
   return text + crcOf(text);
 }
 
-/** Null for anything whose form or checksum is wrong, so that a typo is refused without a look-up. */
+/** Null for anything whose form or checksum is wrong. So a typing error is refused without a look-up. */
 export function parseToken(token: string): ApiToken | null {
   const [, word, prefix, secret, crc] = tokenPattern.exec(token) ?? [];
   if (prefix === undefined || secret === undefined || crc !== crcOf(token.slice(0, -crcLength))) return null;

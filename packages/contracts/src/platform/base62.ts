@@ -1,7 +1,10 @@
-/** Digits, capitals, small letters: the order of ASCII, so that texts of one length sort as their numbers do. */
+/** Digits, capitals, small letters: the order of ASCII. So texts of equal length sort as their numbers do. */
 export const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** A whole number from 0, padded with zeros to `length` characters. Throws RangeError when it does not fit or is not such a number. */
+/**
+ * A whole number from 0, padded with zeros to `length` characters. Throws RangeError when it does not fit or is not
+ * such a number.
+ */
 export function base62(value: number, length: number): string {
   if (!Number.isSafeInteger(value) || value < 0) throw new RangeError('base62 writes whole numbers from 0');
   let rest = value;

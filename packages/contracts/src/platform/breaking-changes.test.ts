@@ -43,7 +43,12 @@ it.each<[string, string, Parameters<typeof changed>[1], string[]]>([
     ({ takes }) => Object.assign(takes, { platform: '"local"' }),
     [`${created} takes platform as "local", and no more as "ssh" | "vendor"`],
   ],
-  ['a field of the answer that is gone', restore, ({ gives }) => delete gives['backups[].id'], [`${restore} answers backups[].id no more`]],
+  [
+    'a field of the answer that is gone',
+    restore,
+    ({ gives }) => delete gives['backups[].id'],
+    [`${restore} answers backups[].id no more`],
+  ],
   [
     'an answer of another type',
     restore,
@@ -56,7 +61,12 @@ it.each<[string, string, Parameters<typeof changed>[1], string[]]>([
     ({ gives }) => Object.assign(gives, { url: 'string | null' }),
     [`${created} answers url as string | null, and was string`],
   ],
-  ['a new value of an enumeration', created, ({ gives }) => Object.assign(gives, { status: `${gives['status']} | "paused"` }), []],
+  [
+    'a new value of an enumeration',
+    created,
+    ({ gives }) => Object.assign(gives, { status: `${gives['status']} | "paused"` }),
+    [],
+  ],
   ['a new field of the answer', created, ({ gives }) => Object.assign(gives, { colour: 'string' }), []],
   ['a new field that may be left out', created, ({ takes }) => Object.assign(takes, { colour: 'string' }), []],
 ])('tells %s', (_what, operation, change, expected) => {

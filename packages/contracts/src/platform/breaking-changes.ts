@@ -1,43 +1,57 @@
 import type { JsonSchema } from './json-schema';
 import type { OpenApiDocument } from './openapi';
 
-/** What callers rely on, by operation: small enough to be committed and read. */
+/** The parts of each operation that callers rely on: small enough to be committed and read. */
 export interface Surface {
   readonly [operation: string]: {
-    /** Parameters and fields of the body without which a call is refused. */
+    /** Parameters and fields of the body that a call must have. */
     readonly needs: readonly string[];
-    /** All that it takes, with the type of each. */
+    /** Everything that the operation accepts, with the type of each. */
     readonly takes: Readonly<Record<string, string>>;
-    /** All that it answers on success, with the type of each. */
+    /** Everything that the operation answers on success, with the type of each. */
     readonly gives: Readonly<Record<string, string>>;
     readonly status: readonly string[];
   };
 }
 
-const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 const objectsIn = (value: unknown): JsonSchema[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
-/** The surface of a document. Fields are named by their path, `data[].id`; a type is that of JSON, with its values where it has only some. */
+/**
+ * The surface of a document. Fields are named by their path, `data[].id`. A type is the JSON type, with its values when
+ * it has only some.
+ */
 export function surfaceOf(document: OpenApiDocument): Surface {
   const resolved = (schema: unknown): JsonSchema => {
     if (!isObject(schema)) return {};
     const { $ref: reference } = schema;
-    return typeof reference === 'string' ? resolved(document.components.schemas[reference.split('/').at(-1) ?? '']) : schema;
+    return typeof reference === 'string'
+      ? resolved(document.components.schemas[reference.split('/').at(-1) ?? ''])
+      : schema;
   };
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, Surface[string]] => {
       const parameters = objectsIn(operation['parameters']);
       const body = bodyOf(operation['requestBody']);
-      const [input, output] = [fieldsOf(body, resolved), Object.entries(isObject(operation['responses']) ? operation['responses'] : {})];
+      const [input, output] = [
+        fieldsOf(body, resolved),
+        Object.entries(isObject(operation['responses']) ? operation['responses'] : {}),
+      ];
       const successes = output.filter(([status]) => /^2/.test(status));
       return [
         `${method.toUpperCase()} ${path}`,
         {
           needs: [
             ...parameters.filter(({ required }) => required === true).map(({ name }) => String(name)),
-            ...(isObject(operation['requestBody']) && operation['requestBody']['required'] === true ? requiredIn(resolved(body)) : []),
+            ...(isObject(operation['requestBody']) && operation['requestBody']['required'] === true
+              ? requiredIn(resolved(body))
+              : []),
           ].sort(),
-          takes: { ...Object.fromEntries(parameters.map(({ name, schema }) => [String(name), typeOf(resolved(schema))])), ...input },
+          takes: {
+            ...Object.fromEntries(parameters.map(({ name, schema }) => [String(name), typeOf(resolved(schema))])),
+            ...input,
+          },
           gives: Object.assign({}, ...successes.map(([, answer]) => fieldsOf(bodyOf(answer), resolved))),
           status: successes.map(([status]) => status),
         },
@@ -75,7 +89,10 @@ function fieldsOf(
   );
 }
 
-function typeOf(schema: JsonSchema, resolved: (schema: unknown) => JsonSchema = (same) => (isObject(same) ? same : {})): string {
+function typeOf(
+  schema: JsonSchema,
+  resolved: (schema: unknown) => JsonSchema = (same) => (isObject(same) ? same : {}),
+): string {
   if (schema['const'] !== undefined) return JSON.stringify(schema['const']);
   if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => JSON.stringify(value)).join(' | ');
   const alternatives = objectsIn(schema['anyOf']);
@@ -85,13 +102,20 @@ function typeOf(schema: JsonSchema, resolved: (schema: unknown) => JsonSchema = 
   return Array.isArray(type) ? type.join(' | ') : typeof type === 'string' ? type : 'object';
 }
 
-/** What a caller of `released` would stumble over in `current`, one sentence each. New operations, optional input, fields and values of answers are not among them. */
+/**
+ * The changes from `released` to `current` that would break a caller, one sentence each. New operations, optional
+ * input, fields and values of answers are not among them.
+ */
 export function breakingChanges(released: Surface, current: Surface): string[] {
   return Object.entries(released).flatMap(([operation, before]) => {
     const now = current[operation];
     if (now === undefined) return [`${operation} is gone`];
-    const needed = now.needs.filter((name) => !before.needs.includes(name)).map((name) => `${operation} needs ${name} now`);
-    const status = before.status.filter((one) => !now.status.includes(one)).map((one) => `${operation} answers ${one} no more`);
+    const needed = now.needs
+      .filter((name) => !before.needs.includes(name))
+      .map((name) => `${operation} needs ${name} now`);
+    const status = before.status
+      .filter((one) => !now.status.includes(one))
+      .map((one) => `${operation} answers ${one} no more`);
     const taken = Object.entries(before.takes).flatMap(([name, type]) => {
       const takes = now.takes[name];
       if (takes === undefined) return [`${operation} takes ${name} no more`];
@@ -109,5 +133,5 @@ export function breakingChanges(released: Surface, current: Surface): string[] {
 }
 
 const valuesOf = (type: string): string[] => type.split(' | ');
-/** Callers are told to expect new values of an enumeration. */
+/** Callers are told to expect new values in an enumeration. */
 const isNewValue = (value: string, type: string): boolean => value.startsWith('"') && type.startsWith('"');

@@ -4,7 +4,10 @@ const table = Uint32Array.from({ length: 256 }, (_, index) => {
   return value;
 });
 
-/** CRC-32 as in zlib and PNG, of ASCII text, as an unsigned number. Own code because contracts run in a browser too. */
+/**
+ * CRC-32 as in zlib and PNG, of ASCII text, as an unsigned number. It is our own code because contracts also run in a
+ * browser.
+ */
 export function crc32(text: string): number {
   let crc = 0xffffffff;
   for (let index = 0; index < text.length; index += 1) {

@@ -41,13 +41,19 @@ const codesIn = (text: string): ProblemCode[] => {
 };
 
 describe('the table of codes in docs/spec/decisions.md', () => {
-  const table = decisions.slice(decisions.indexOf('### Codes'), decisions.indexOf('Every 403 for a missing permission'));
+  const table = decisions.slice(
+    decisions.indexOf('### Codes'),
+    decisions.indexOf('Every 403 for a missing permission'),
+  );
 
-  it.each(ten.map((id, index) => [index + 1, id] as const))('has in row %i what %s can answer, and nothing else', (number, id) => {
-    const endpoint = endpoints.find((candidate) => candidate.id === id);
-    const row = table.split('\n').find((line) => line.startsWith(`| ${number} |`));
-    if (endpoint === undefined || row === undefined) throw new Error(`there is no ${id} or no row ${number}`);
-    const own = new Set(problemCodesOf(endpoint).filter((code) => !common.has(code)));
-    expect(codesIn(row)).toEqual(problemCodes.filter((code) => own.has(code)));
-  });
+  it.each(ten.map((id, index) => [index + 1, id] as const))(
+    'has in row %i what %s can answer, and nothing else',
+    (number, id) => {
+      const endpoint = endpoints.find((candidate) => candidate.id === id);
+      const row = table.split('\n').find((line) => line.startsWith(`| ${number} |`));
+      if (endpoint === undefined || row === undefined) throw new Error(`there is no ${id} or no row ${number}`);
+      const own = new Set(problemCodesOf(endpoint).filter((code) => !common.has(code)));
+      expect(codesIn(row)).toEqual(problemCodes.filter((code) => own.has(code)));
+    },
+  );
 });

@@ -5,17 +5,24 @@ import type { ProblemCode, ProblemCodeOf } from './problems';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type ServiceName = 'keys' | 'hosting' | 'compute' | 'agency' | 'databases';
 
-/** A record of the caller's: what its id looks like, and the 404 that every other value answers, whether malformed, foreign or gone. */
+/**
+ * A record that belongs to the caller: the form of its id, and the 404 that answers every other value, whether it is
+ * malformed, belongs to somebody else, or is gone.
+ */
 export interface OwnedParameter {
   schema: z.ZodType<string>;
   notFound: ProblemCodeOf<404>;
-  /** Staff name anybody's by it, and the service cannot tell whether there is one: only a malformed value is not found. Left out: false. */
+  /**
+   * Staff use it to name a record of any organisation, and the service cannot know whether the record exists. Only a
+   * malformed value is not found. When left out: false.
+   */
   isAnybodys?: true;
 }
 
 /**
- * Something that is named within an owned record and known to somebody else, such as a provider's snapshot: the record's own 404 comes first, and a value
- * that names nothing is 422. The handler gets a malformed one as '', which it must not ask anybody about.
+ * Something inside a record of the caller that another system knows, such as a provider's snapshot. The record's own
+ * 404 comes first, and a value that names nothing is 422. The handler gets a malformed value as ''. It must not ask any
+ * other system about that.
  */
 export interface NamedParameter {
   schema: z.ZodType<string>;
@@ -32,37 +39,57 @@ export interface EndpointDefinition {
   /** With `{name}` for each path parameter. */
   path: string;
   summary: string;
-  /** What whoever decides on the call wants to know beyond the summary: what it overwrites, what goes on meanwhile, whether it can be undone. In whole sentences. */
+  /**
+   * Help for deciding on the call, beyond the summary: what it overwrites, what goes on meanwhile, whether it can be
+   * undone. In whole sentences.
+   */
   about?: string;
-  /** All of them are needed; `[]` is "any key". */
+  /** The caller needs all of them. With `[]`, any key may call. */
   permissions: readonly Permission[];
   params?: Record<string, PathParameter>;
   query?: z.ZodObject;
-  /** Left out: the endpoint takes no body and ignores one. */
+  /** When left out, the endpoint takes no body and ignores one. */
   body?: z.ZodObject;
-  /** A body that is taken, wherever there is one: in the documentation, and sent by the conformance suite, which puts ids of its own in the place of these. */
+  /**
+   * A body that the endpoint accepts, on any installation. The documentation shows it, and the conformance suite sends
+   * it with ids of its own instead of these.
+   */
   example?: Readonly<Record<string, unknown>>;
-  /** Where nothing of the demo of `npm start` is in the state that the operation needs: what it answers there, and why. Left out: it succeeds. */
+  /**
+   * For an operation that needs a state which nothing in the demo of `npm start` has: its answer there, and the reason.
+   * When left out, it succeeds.
+   */
   inDemo?: { problem: ProblemCode; because: string };
   /**
-   * `schema`: of the body, or of each event's data in a stream. `eventLines`: what stands before the data of an event, in the documentation's example.
+   * `schema` is that of the body, or of each event's data in a stream. `eventLines` are the lines before the data of an
+   * event in the documentation's example.
    */
-  response: { status: 200 | 201 | 202 | 204; schema?: z.ZodType; contentType?: 'text/event-stream'; eventLines?: string };
-  /** The codes of this endpoint's own beyond those that every endpoint can answer (see {@link problemCodesOf}). */
+  response: {
+    status: 200 | 201 | 202 | 204;
+    schema?: z.ZodType;
+    contentType?: 'text/event-stream';
+    eventLines?: string;
+  };
+  /** The codes of this endpoint, in addition to those that every endpoint can answer (see {@link problemCodesOf}). */
   problems: readonly ProblemCode[];
-  /** The specification lists every status of this endpoint, and 400 and 415 are not among them: a body that is no JSON is 422. Left out: 400 and 415. */
+  /**
+   * The specification lists every status of this endpoint, without 400 and 415. So a body that is not JSON is 422. When
+   * left out: 400 and 415.
+   */
   hasClosedStatuses?: true;
-  /** Which quota a call counts against; the specification exempts 5, 9 and 10. */
+  /** The quota that a call counts against. The specification exempts 5, 9 and 10. */
   quota: 'read' | 'write' | 'mint' | 'exempt';
-  /** Whether an Idempotency-Key is taken. Only POSTs take one. */
+  /** Whether an Idempotency-Key is accepted. Only POSTs accept one. */
   idempotency: 'accepted' | 'ignored';
-  /** `ignored` where the closed set of statuses has no 422 to refuse an undeclared parameter with. */
+  /** `ignored` where the closed set of statuses has no 422 with which an undeclared parameter could be refused. */
   undeclaredQuery: 'refused' | 'ignored';
   tags: readonly string[];
 }
 
 /** Fills in what follows from the method, and keeps the literal types of a definition. */
-export const endpoint = <const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>>(
+export const endpoint = <
+  const Definition extends Omit<EndpointDefinition, DerivedMember> & Partial<EndpointDefinition>,
+>(
   definition: Definition,
 ): Definition & Pick<EndpointDefinition, DerivedMember> => ({
   quota: definition.method === 'GET' ? 'read' : 'write',
@@ -73,11 +100,11 @@ export const endpoint = <const Definition extends Omit<EndpointDefinition, Deriv
 
 type DerivedMember = 'quota' | 'idempotency' | 'undeclaredQuery';
 
-/** Whether its answer has an ETag: what can be read as JSON, and what a PATCH has made of it. */
+/** Whether the answer has an ETag: every JSON that can be read, and the answer of a PATCH. */
 export const hasEntityTag = ({ method, response }: EndpointDefinition): boolean =>
   (method === 'GET' || method === 'PATCH') && response.status === 200 && response.contentType === undefined;
 
-/** What makes this endpoint refuse, beside what any of its kind can answer. */
+/** The refusals of this endpoint, besides those that any of its kind can give. */
 export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition): ProblemCode[] => [
   ...new Set<ProblemCode>([
     ...Object.values(params).map((parameter) => ('notFound' in parameter ? parameter.notFound : parameter.notNamed)),
@@ -85,7 +112,7 @@ export const ownProblemCodesOf = ({ params = {}, problems }: EndpointDefinition)
   ]),
 ];
 
-/** Every code that `endpoint` may answer: its own and those that follow from what it takes. */
+/** Every code that `endpoint` may answer: its own codes, and those that follow from what it accepts. */
 export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   const codes = new Set<ProblemCode>([
     'unauthenticated',
@@ -98,7 +125,8 @@ export function problemCodesOf(definition: EndpointDefinition): ProblemCode[] {
   if (definition.response.contentType === 'text/event-stream') codes.add('too_many_streams');
   if (definition.permissions.length > 0) codes.add('permission_denied');
   if (definition.undeclaredQuery === 'refused') codes.add('invalid_request');
-  if (definition.query !== undefined && 'cursor' in definition.query.shape) codes.add('invalid_limit').add('invalid_cursor');
+  if (definition.query !== undefined && 'cursor' in definition.query.shape)
+    codes.add('invalid_limit').add('invalid_cursor');
   if (definition.body !== undefined) {
     const { notJson, otherType } = bodyRefusalsOf(definition);
     for (const code of ['invalid_request', notJson, otherType, 'body_too_large'] as const) codes.add(code);
@@ -113,7 +141,7 @@ export interface BodyRefusals {
   otherType: 'unsupported_media_type' | 'invalid_content_type';
 }
 
-/** How `endpoint` refuses a body that cannot be read: by 400 and 415, or by 422 where its statuses are closed. */
+/** How `endpoint` refuses a body that cannot be read: with 400 and 415, or with 422 where its statuses are closed. */
 export const bodyRefusalsOf = ({ hasClosedStatuses }: Pick<EndpointDefinition, 'hasClosedStatuses'>): BodyRefusals =>
   hasClosedStatuses === true
     ? { notJson: 'invalid_json', otherType: 'invalid_content_type' }

@@ -24,11 +24,19 @@ import * as workflows from '../keys/workflows';
 import type { EndpointDefinition } from './endpoint';
 import * as quotas from './quotas';
 
-/** An endpoint among the schemas of a domain's file. */
+/** Whether a value of a domain's file is an endpoint and not a schema. */
 const isEndpoint = (value: unknown): value is EndpointDefinition =>
-  typeof value === 'object' && value !== null && 'path' in value && 'method' in value && 'service' in value && 'permissions' in value;
+  typeof value === 'object' &&
+  value !== null &&
+  'path' in value &&
+  'method' in value &&
+  'service' in value &&
+  'permissions' in value;
 
-/** Every endpoint behind the gateway. The gateway routes by it, OpenAPI is made of it, tests prove that each is mounted once. */
+/**
+ * Every endpoint behind the gateway. The gateway routes with this list, OpenAPI is made from it, and tests prove that
+ * each is mounted once.
+ */
 export const endpoints: readonly EndpointDefinition[] = [
   agencyBoards,
   agencyCards,

@@ -13,26 +13,29 @@ export const createdFilter = {
   created_before: momentSchema.meta({ description: 'Only what was created before this moment, as RFC 3339' }),
 };
 
-/** Narrows a list to some values of one field: names of `values` with commas between them. */
+/** Narrows a list to some values of one field: names from `values`, separated by commas. */
 export const anyOf = <const Value extends string>(values: z.ZodEnum<Readonly<Record<Value, Value>>>, what: string) =>
   z
     .string()
     .transform((list, context) => {
       const parsed = z.array(values).safeParse(list.split(','));
       if (parsed.success) return parsed.data;
-      context.addIssue({ code: 'custom', message: `must be some of ${values.options.join(', ')}, with commas between them` });
+      context.addIssue({
+        code: 'custom',
+        message: `must be some of ${values.options.join(', ')}, with commas between them`,
+      });
       return z.NEVER;
     })
     .optional()
     .meta({ description: `Only ${what}: some of ${values.options.join(', ')}, with commas between them` });
 
-/** Narrows a list to what has a text in its name. `where`: the fields that are searched. */
+/** Narrows a list to items with a text in their name. `where` names the fields that are searched. */
 export const textFilter = (where: string) =>
   text(100)
     .optional()
     .meta({ description: `Only what has this text in ${where}, in upper or lower case` });
 
-/** Narrows a list to what has a value in its metadata. */
+/** Narrows a list to items with a value in their metadata. */
 export const metadataFilter = z
   .string()
   .transform((pair, context) => {

@@ -6,20 +6,26 @@ export type JsonSchema = { readonly [member: string]: unknown };
 export type SchemaComponents = Map<string, JsonSchema>;
 
 const componentPrefix = '#/components/schemas/';
-const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * JSON Schema (2020-12) of what a client sends (`input`) or gets (`output`). Schemas with an id become references; they are added to
- * `components`. Throws when two different schemas have one id.
+ * The JSON Schema (2020-12) of what a client sends (`input`) or receives (`output`). Schemas with an id become
+ * references, and are added to `components`. Throws when two different schemas have the same id.
  */
-export function schemaOf(schema: z.ZodType, io: 'input' | 'output', components: SchemaComponents = new Map()): JsonSchema {
+export function schemaOf(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+  components: SchemaComponents = new Map(),
+): JsonSchema {
   const { $schema: _dialect, $defs: definitions = {}, ...own } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-  for (const [id, definition] of Object.entries(definitions)) addComponent(components, id, pointToComponents(definition));
+  for (const [id, definition] of Object.entries(definitions))
+    addComponent(components, id, pointToComponents(definition));
   const { id, ...named } = own;
   return typeof id === 'string' ? nameSchema(id, pointToComponents(named), components) : pointToComponents(own);
 }
 
-/** Makes `schema` a component called `id`, unless it refers to one already; gives the reference. */
+/** Makes `schema` a component with the name `id`, unless it is already a reference. Returns the reference. */
 export function nameSchema(id: string, schema: JsonSchema, components: SchemaComponents): JsonSchema {
   if ('$ref' in schema) return schema;
   addComponent(components, id, schema);
@@ -29,11 +35,12 @@ export function nameSchema(id: string, schema: JsonSchema, components: SchemaCom
 function addComponent(components: SchemaComponents, id: string, schema: JsonSchema): void {
   const { id: _id, ...definition } = schema;
   const known = components.get(id);
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition)) throw new Error(`two schemas are called ${id}`);
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(definition))
+    throw new Error(`two schemas are called ${id}`);
   components.set(id, definition);
 }
 
-/** zod refers to `#/$defs/X`; in OpenAPI the same schema lives among the components. */
+/** zod refers to `#/$defs/X`. In OpenAPI the same schema is among the components. */
 function pointToComponents(value: unknown): JsonSchema {
   const rewritten = rewrite(value);
   if (!isObject(rewritten)) throw new TypeError('a schema is an object');

@@ -21,13 +21,19 @@ export const headerComponents = {
     pattern: '^"[A-Za-z0-9_-]{27}"$',
   }),
   Location: header('Where what was made, or the workflow that makes it, is'),
-  XWorkflowId: header('The workflow that does what was accepted; Location is its path', { type: 'string', format: 'uuid' }),
-  IdempotentReplayed: header('true on an answer that was stored for the Idempotency-Key', { type: 'string', const: 'true' }),
+  XWorkflowId: header('The workflow that does what was accepted; Location is its path', {
+    type: 'string',
+    format: 'uuid',
+  }),
+  IdempotentReplayed: header('true on an answer that was stored for the Idempotency-Key', {
+    type: 'string',
+    const: 'true',
+  }),
 } as const;
 
 const refer = (name: keyof typeof headerComponents): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** The headers of an answer that no endpoint gave. */
+/** The headers of an answer that did not come from an endpoint. */
 export const transportHeaders: JsonSchema = { 'X-Request-Id': refer('XRequestId') };
 
 /** The headers of an endpoint's answer with `status`. */
@@ -35,14 +41,20 @@ export function answerHeaders(endpoint: EndpointDefinition, status: number): Jso
   return {
     'X-Request-Id': refer('XRequestId'),
     traceparent: refer('Traceparent'),
-    ...(status === 401 ? { 'WWW-Authenticate': refer('WwwAuthenticate') } : { 'X-Drydock-Mode': refer('XDrydockMode') }),
+    ...(status === 401
+      ? { 'WWW-Authenticate': refer('WwwAuthenticate') }
+      : { 'X-Drydock-Mode': refer('XDrydockMode') }),
     'RateLimit-Policy': refer('RateLimitPolicy'),
     RateLimit: refer('RateLimit'),
     ...((status === 200 || status === 304) && hasEntityTag(endpoint) ? { ETag: refer('ETag') } : {}),
     ...(status === 201 || status === 202 ? { Location: refer('Location') } : {}),
     ...(status === 202 ? { 'X-Workflow-Id': refer('XWorkflowId') } : {}),
-    ...(status === 202 || status === 409 || status === 429 || status === 503 ? { 'Retry-After': refer('RetryAfter') } : {}),
-    ...(status < 300 && endpoint.idempotency === 'accepted' ? { 'Idempotent-Replayed': refer('IdempotentReplayed') } : {}),
+    ...(status === 202 || status === 409 || status === 429 || status === 503
+      ? { 'Retry-After': refer('RetryAfter') }
+      : {}),
+    ...(status < 300 && endpoint.idempotency === 'accepted'
+      ? { 'Idempotent-Replayed': refer('IdempotentReplayed') }
+      : {}),
   };
 }
 

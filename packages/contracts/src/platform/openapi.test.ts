@@ -18,12 +18,14 @@ function referencesIn(value: unknown): string[] {
   );
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Every object of the document, with its place. */
 function visit(value: unknown, look: (node: Record<string, unknown>, at: string) => void, at = '#'): void {
   if (isRecord(value)) look(value, at);
-  if (typeof value === 'object' && value !== null) for (const [name, member] of Object.entries(value)) visit(member, look, `${at}/${name}`);
+  if (typeof value === 'object' && value !== null)
+    for (const [name, member] of Object.entries(value)) visit(member, look, `${at}/${name}`);
 }
 
 const resolve = (reference: string): unknown =>
@@ -31,7 +33,10 @@ const resolve = (reference: string): unknown =>
     .replace(/^#\//, '')
     .split('/')
     .map((name) => name.replaceAll('~1', '/'))
-    .reduce<unknown>((node, name) => (typeof node === 'object' && node !== null ? Reflect.get(node, name) : undefined), document);
+    .reduce<unknown>(
+      (node, name) => (typeof node === 'object' && node !== null ? Reflect.get(node, name) : undefined),
+      document,
+    );
 
 describe('docs/openapi.json', () => {
   it('is current: run `npm run openapi` after a change of the contracts', () => {
@@ -39,21 +44,28 @@ describe('docs/openapi.json', () => {
   });
 
   it('shows for every body one that its endpoint takes', () => {
-    const refused = endpoints.filter(({ body, example }) => body !== undefined && !body.strict().safeParse(example).success);
+    const refused = endpoints.filter(
+      ({ body, example }) => body !== undefined && !body.strict().safeParse(example).success,
+    );
     expect(refused.map(({ id }) => id)).toEqual([]);
     expect(endpoints.filter(({ body, example }) => body === undefined && example !== undefined)).toEqual([]);
   });
 
   it('shows for every answer one that its endpoint gives', () => {
-    const shown = endpoints.flatMap(({ id, method, path: at, response: { status, schema, contentType = 'application/json' } }) => {
-      if (schema === undefined) return [];
-      const type = contentType.replace('/', '~1');
-      const answer = resolve(`#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/${type}`);
-      const example = isRecord(answer) ? answer['example'] : undefined;
-      // An event of a stream is its name, its place in the stream and its data.
-      const data = typeof example === 'string' ? /^id: \S+\nevent: \S+\ndata: (.+)\n\n$/.exec(example)?.[1] : undefined;
-      return [{ id, schema, body: data === undefined ? example : JSON.parse(data) }];
-    });
+    const shown = endpoints.flatMap(
+      ({ id, method, path: at, response: { status, schema, contentType = 'application/json' } }) => {
+        if (schema === undefined) return [];
+        const type = contentType.replace('/', '~1');
+        const answer = resolve(
+          `#/paths/${at.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${status}/content/${type}`,
+        );
+        const example = isRecord(answer) ? answer['example'] : undefined;
+        // An event of a stream is its name, its place in the stream and its data.
+        const data =
+          typeof example === 'string' ? /^id: \S+\nevent: \S+\ndata: (.+)\n\n$/.exec(example)?.[1] : undefined;
+        return [{ id, schema, body: data === undefined ? example : JSON.parse(data) }];
+      },
+    );
     const wrong = shown.filter(({ schema, body }) => !schema.safeParse(body).success);
     expect([shown.length > 80, wrong.map(({ id }) => id)]).toEqual([true, []]);
   });
@@ -97,7 +109,8 @@ describe('docs/openapi.json', () => {
 
   it('knows each list by its page', () => {
     const lists = endpoints.filter(
-      ({ response: { schema } }) => schema !== undefined && /"data":\{"type":"array"/.test(JSON.stringify(schemaOf(schema, 'output'))),
+      ({ response: { schema } }) =>
+        schema !== undefined && /"data":\{"type":"array"/.test(JSON.stringify(schemaOf(schema, 'output'))),
     );
     for (const { id, query } of lists)
       expect([id, Object.keys(query?.shape ?? {})]).toEqual([id, expect.arrayContaining(['cursor', 'limit'])]);
@@ -114,24 +127,31 @@ describe('docs/openapi.json', () => {
       }
       const inPath = [...endpoint.path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name);
       expect(
-        operation.parameters.filter((parameter: { in: string }) => parameter.in === 'path').map(({ name }: { name: string }) => name),
+        operation.parameters
+          .filter((parameter: { in: string }) => parameter.in === 'path')
+          .map(({ name }: { name: string }) => name),
       ).toEqual(inPath);
     }
-    expect(Object.values(document.paths).flatMap((operations) => Object.keys(operations))).toHaveLength(endpoints.length);
+    expect(Object.values(document.paths).flatMap((operations) => Object.keys(operations))).toHaveLength(
+      endpoints.length,
+    );
   });
 
   it('gives each operation a problem of its own, with exactly the codes that it can answer, and says what it needs and what refuses it', () => {
     for (const endpoint of endpoints) {
       const operation = JSON.parse(JSON.stringify(document.paths[endpoint.path]?.[endpoint.method.toLowerCase()]));
-      const schemas = Object.values(operation.responses as Record<string, { content?: Record<string, { schema?: object }> }>).flatMap(
-        ({ content }) => content?.['application/problem+json']?.schema ?? [],
-      );
+      const schemas = Object.values(
+        operation.responses as Record<string, { content?: Record<string, { schema?: object }> }>,
+      ).flatMap(({ content }) => content?.['application/problem+json']?.schema ?? []);
       const name = `${endpoint.id.charAt(0).toUpperCase()}${endpoint.id.slice(1)}Problem`;
       for (const schema of schemas) expect(schema).toEqual({ $ref: `#/components/schemas/${name}` });
       const { enum: codes } = JSON.parse(JSON.stringify(document.components.schemas[name]?.['properties'])).code;
       const transport: string[] = ['malformed_request', 'request_timeout', 'headers_too_large'];
-      expect(codes.filter((code: string) => !transport.includes(code)).sort()).toEqual([...problemCodesOf(endpoint)].sort());
-      for (const told of [...endpoint.permissions, ...ownProblemCodesOf(endpoint)]) expect(operation.description).toContain(`\`${told}\``);
+      expect(codes.filter((code: string) => !transport.includes(code)).sort()).toEqual(
+        [...problemCodesOf(endpoint)].sort(),
+      );
+      for (const told of [...endpoint.permissions, ...ownProblemCodesOf(endpoint)])
+        expect(operation.description).toContain(`\`${told}\``);
     }
   });
 

@@ -28,10 +28,13 @@ A header that is not documented is ignored.
 
 Every answer to GET has a strong \`ETag\` of its content. With it as \`If-None-Match\` the same answer comes as 304 without a body, which counts as a read like any other. With it as \`If-Match\` a PATCH changes only what is still as you read it: else 412 \`precondition_failed\`, and nothing was changed. Nothing needs an \`If-Match\`, so that 428 is never answered.`;
 
-/** What any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in time, or its headers are too many. */
+/**
+ * Codes that any request can be answered with before its endpoint is known: it is malformed as HTTP, does not arrive in
+ * time, or its headers are too many.
+ */
 const transportCodes = ['malformed_request', 'request_timeout', 'headers_too_large'] as const;
 
-/** In the order of the document. An endpoint with a tag that is not here fails the build of the document. */
+/** In the order of the document. An endpoint with a tag that is missing here fails the build of the document. */
 const tagDescriptions: Readonly<Record<string, string>> = {
   'API keys': 'Keys are minted once, listed as metadata, rotated and revoked.',
   Organisations: 'Organisations form a tree; a right that is taken away is gone in the whole subtree.',
@@ -51,7 +54,10 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   Workflows: 'Long work: its steps, its progress as an event stream, and how it ended.',
 };
 
-/** The OpenAPI 3.1 document of `endpoints`: whatever the gateway, the services and the tests know of them, and nothing else. */
+/**
+ * The OpenAPI 3.1 document of `endpoints`: everything that the gateway, the services and the tests know of them, and
+ * nothing else.
+ */
 export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiDocument {
   const components: SchemaComponents = new Map();
   schemaOf(problemSchema, 'output', components);
@@ -61,7 +67,10 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
   const answered = [...new Set([...transportCodes, ...endpoints.flatMap(problemCodesOf)])].sort();
   const paths: Record<string, Record<string, JsonSchema>> = {};
   for (const endpoint of endpoints) {
-    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
+    paths[endpoint.path] = {
+      ...paths[endpoint.path],
+      [endpoint.method.toLowerCase()]: operationOf(endpoint, components),
+    };
   }
   return {
     openapi: '3.1.1',
@@ -75,14 +84,20 @@ export function buildOpenApi(endpoints: readonly EndpointDefinition[]): OpenApiD
     },
     servers: [{ url: '/' }],
     security: [{ apiKey: [] }],
-    tags: Object.entries(tagDescriptions).flatMap(([name, description]) => (tags.includes(name) ? [{ name, description }] : [])),
+    tags: Object.entries(tagDescriptions).flatMap(([name, description]) =>
+      tags.includes(name) ? [{ name, description }] : [],
+    ),
     paths,
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
       responses: Object.fromEntries(transportCodes.map((code) => [code, problemAnswer([code], transportHeaders)])),
-      examples: Object.fromEntries(answered.map((code) => [code, { summary: problems[code].title, value: exampleOf(code) }])),
+      examples: Object.fromEntries(
+        answered.map((code) => [code, { summary: problems[code].title, value: exampleOf(code) }]),
+      ),
       headers: headerComponents,
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: '`dd_<live|test>_<prefix>_<secret>`' } },
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: '`dd_<live|test>_<prefix>_<secret>`' },
+      },
     },
   };
 }
@@ -103,7 +118,10 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
           requestBody: {
             required: !body.safeParse({}).success,
             content: {
-              'application/json': { schema: nameSchema(`${nameOf(id)}Request`, schemaOf(body, 'input', components), components), example },
+              'application/json': {
+                schema: nameSchema(`${nameOf(id)}Request`, schemaOf(body, 'input', components), components),
+                example,
+              },
             },
           },
         }),
@@ -113,7 +131,7 @@ function operationOf(endpoint: EndpointDefinition, components: SchemaComponents)
 
 const longWork = 'The answer comes once the work is accepted; the workflow at `Location` tells each step and the end.';
 
-/** One paragraph each: what it does, what it needs, what refuses it. */
+/** One paragraph for each: what it does, what it needs, and what it refuses. */
 function descriptionOf(endpoint: EndpointDefinition): string {
   const { about, permissions, inDemo, response } = endpoint;
   const needed = permissions.map((name) => `\`${name}\``).join(' and ');
@@ -149,17 +167,18 @@ function parametersOf(endpoint: EndpointDefinition, components: SchemaComponents
   return [...path, ...query, ...headers];
 }
 
-/** The description is the parameter's, not its schema's. */
+/** The description belongs to the parameter, not to its schema. */
 const described = (name: string, { description, ...schema }: JsonSchema): JsonSchema => ({ name, description, schema });
 
 /** An operation's name as that of a type. */
 const nameOf = (operationId: string): string => operationId.charAt(0).toUpperCase() + operationId.slice(1);
 
-/** Every status with the codes that it can mean; 503 is `default`, since it can happen to every call. */
+/** Every status with the codes that it can mean. 503 is `default`, because every call can be answered with it. */
 function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents): JsonSchema {
   const { status, schema: answer, contentType = 'application/json' } = endpoint.response;
   const codesOf = new Map<number, ProblemCode[]>();
-  for (const code of problemCodesOf(endpoint)) codesOf.set(problems[code].status, [...(codesOf.get(problems[code].status) ?? []), code]);
+  for (const code of problemCodesOf(endpoint))
+    codesOf.set(problems[code].status, [...(codesOf.get(problems[code].status) ?? []), code]);
   const success = {
     description: status === 204 ? 'Done; there is no body' : endpoint.summary,
     headers: answerHeaders(endpoint, status),
@@ -167,7 +186,7 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
       ? {}
       : { content: { [contentType]: contentOf(schemaOf(answer, 'output', components), endpoint, components) } }),
   };
-  // One answer for each status: it tells what the transport and the endpoint can mean by it.
+  // One answer for each status. It lists what the transport and the endpoint can mean by it.
   for (const code of transportCodes) {
     const own = codesOf.get(problems[code].status);
     if (own !== undefined) own.unshift(code);
@@ -175,15 +194,30 @@ function responsesOf(endpoint: EndpointDefinition, components: SchemaComponents)
   const schema = ownProblem(endpoint, [...codesOf.values()].flat(), components);
   const refusals = [...codesOf]
     .sort(([a], [b]) => a - b)
-    .map(([code, codes]) => [code === 503 ? 'default' : String(code), problemAnswer(codes, answerHeaders(endpoint, code), schema)]);
+    .map(([code, codes]) => [
+      code === 503 ? 'default' : String(code),
+      problemAnswer(codes, answerHeaders(endpoint, code), schema),
+    ]);
   const over = contentType === 'text/event-stream' ? { '204': nothingMore(endpoint) } : {};
   const same = endpoint.method === 'GET' && hasEntityTag(endpoint) ? { '304': notModified(endpoint) } : {};
   const transport = transportCodes.map((code) => [problems[code].status, { $ref: `#/components/responses/${code}` }]);
-  return { [String(status)]: success, ...over, ...same, ...Object.fromEntries(transport), ...Object.fromEntries(refusals) };
+  return {
+    [String(status)]: success,
+    ...over,
+    ...same,
+    ...Object.fromEntries(transport),
+    ...Object.fromEntries(refusals),
+  };
 }
 
-/** An event stream is text: its schema is called after that of its events, and the example is one of these. */
-function contentOf(schema: JsonSchema, { id, response: { eventLines } }: EndpointDefinition, components: SchemaComponents): JsonSchema {
+/**
+ * An event stream is text. Its schema is named after the schema of its events, and the example is one of these events.
+ */
+function contentOf(
+  schema: JsonSchema,
+  { id, response: { eventLines } }: EndpointDefinition,
+  components: SchemaComponents,
+): JsonSchema {
   const example = answerExample(schema, components);
   if (eventLines === undefined) return { schema, example };
   const { $ref } = schema;
@@ -206,15 +240,26 @@ const notModified = (endpoint: EndpointDefinition): JsonSchema => ({
   headers: answerHeaders(endpoint, 304),
 });
 
-/** The endpoint's problem: of the codes those that it answers, so that a client which handles all of them is told so by its compiler. */
-function ownProblem({ id }: EndpointDefinition, codes: readonly ProblemCode[], components: SchemaComponents): JsonSchema {
+/**
+ * The problem of the endpoint, with only those codes that it answers. So the compiler knows when a client handles all
+ * of them.
+ */
+function ownProblem(
+  { id }: EndpointDefinition,
+  codes: readonly ProblemCode[],
+  components: SchemaComponents,
+): JsonSchema {
   const code = z.enum(codes).describe(problemSchema.shape.code.description ?? '');
   return schemaOf(problemSchema.extend({ code }).meta({ id: `${nameOf(id)}Problem` }), 'output', components);
 }
 
 const anyProblem = { $ref: '#/components/schemas/Problem' };
 
-const problemAnswer = (codes: readonly ProblemCode[], headers: JsonSchema, schema: JsonSchema = anyProblem): JsonSchema => ({
+const problemAnswer = (
+  codes: readonly ProblemCode[],
+  headers: JsonSchema,
+  schema: JsonSchema = anyProblem,
+): JsonSchema => ({
   description: codes.map((code) => `\`${code}\`: ${problems[code].title}`).join('. '),
   headers,
   content: {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a key may exercise and what holding it means, in the order in which GET /v1/permissions lists them. */
+/** The permissions of a key and their meanings, in the order in which GET /v1/permissions lists them. */
 export const permissionMeanings = {
   'apikeys.manage': 'Mint, list, rotate and revoke API keys in the organisation and below it',
   'orgs.view': 'See the organisations in the subtree',

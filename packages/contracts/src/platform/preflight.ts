@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { problemSchema } from './problems';
 import { timestampSchema } from './values';
 
-/** What a client should know of an operation, beside whether it is allowed or has succeeded. */
+/** A fact about an operation that a client should know, besides whether it is allowed or has succeeded. */
 export const findingSchema = z
   .strictObject({
     level: z
@@ -14,7 +14,9 @@ export const findingSchema = z
   .meta({ id: 'Finding' });
 export type Finding = z.infer<typeof findingSchema>;
 
-/** What a dangerous call would do, and the exact refusal it would give now. Changes nothing. */
+/**
+ * The answer of a preflight: what a dangerous call would do, and the exact refusal it would give now. Changes nothing.
+ */
 export const preflightSchema = z
   .strictObject({
     would: z.string().describe('What the call would do, in one sentence.'),
@@ -36,7 +38,9 @@ export const preflightSchema = z
       .meta({ id: 'PreflightSpace' })
       .nullable()
       .describe('Room on the disk where the work is done; null where it is not known.'),
-    refusal: problemSchema.nullable().describe('The problem that the call would be answered with now; null when it would be accepted.'),
+    refusal: problemSchema
+      .nullable()
+      .describe('The problem that the call would be answered with now; null when it would be accepted.'),
     findings: z.array(findingSchema).describe('News that does not refuse it.'),
     undo: z.literal(false).describe('Always false: no call takes it back.'),
   })

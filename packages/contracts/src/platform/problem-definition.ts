@@ -1,13 +1,15 @@
 export interface ProblemDefinition {
   status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 415 | 422 | 429 | 431 | 500 | 503;
   title: string;
-  /** What the caller can do next; the page `/problems/{code}` shows it and it is the default `detail`. */
+  /** The caller's next step; the page `/problems/{code}` shows it and it is the default `detail`. */
   advice: string;
-  /** A refusal that may pass by waiting: never stored for an Idempotency-Key, so that the retry is executed. */
+  /**
+   * A refusal that may pass after a while. It is never stored for an Idempotency-Key, so that the retry is executed.
+   */
   transient?: true;
 }
 
-/** Keeps the codes and their statuses as literal types while every entry is checked. */
+/** Keeps the codes and their statuses as literal types, while every entry is checked. */
 export const define = <const T extends Record<string, ProblemDefinition>>(
   codes: T,
 ): { readonly [Code in keyof T]: ProblemDefinition & { readonly status: T[Code]['status'] } } => codes;

@@ -1,19 +1,22 @@
 import { type ProblemBody, type ProblemCode, type ProblemField, problems } from './problems';
 
 export interface ProblemDetails {
-  /** For the caller: what is wrong with this very request. No provider's word, SQL, path or stack. Default: the code's advice. */
+  /**
+   * For the caller: what is wrong with this very request. It contains no text of a provider, and no SQL, path or stack
+   * trace. Default: the advice of the code.
+   */
   detail?: string;
   /** For the log only. */
   internal?: string;
   errors?: ProblemField[];
-  /** Members beside the standard ones, such as `workflow_id`. */
+  /** Members in addition to the standard ones, such as `workflow_id`. */
   extra?: Record<string, unknown>;
   /** Seconds for `Retry-After`, at least 1. */
   retryAfterSeconds?: number;
   cause?: unknown;
 }
 
-/** A refusal with a stable code. Thrown anywhere below an endpoint; mapped to HTTP in one place. */
+/** A refusal with a stable code. It may be thrown anywhere below an endpoint, and is turned into HTTP in one place. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly details: ProblemDetails;

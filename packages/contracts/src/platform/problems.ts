@@ -6,7 +6,7 @@ import { siteProblems } from '../hosting/site-problems';
 import { vendorProblems } from '../hosting/vendor-problems';
 import { define } from './problem-definition';
 
-/** Every code that Drydock can answer with. One registry: status, title, what to do next. */
+/** Every code with which Drydock can answer: its status, its title, and what to do next. */
 export const problems = define({
   // Authentication, authorisation, quotas
   unauthenticated: {
@@ -18,17 +18,20 @@ export const problems = define({
   permission_denied: {
     status: 403,
     title: 'The key lacks a permission',
-    advice: 'Use a key that holds the permission named in errors, or ask an administrator of your organisation for one.',
+    advice:
+      'Use a key that holds the permission named in errors, or ask an administrator of your organisation for one.',
   },
   org_out_of_scope: {
     status: 403,
     title: 'The organisation is not within your reach',
-    advice: 'Name your own organisation or one below it in which your key holds the permission; GET /v1/orgs lists them.',
+    advice:
+      'Name your own organisation or one below it in which your key holds the permission; GET /v1/orgs lists them.',
   },
   scope_not_held: {
     status: 403,
     title: 'Your key does not hold all of these permissions',
-    advice: 'Leave out the permissions listed in errors, or use a key that holds them; GET /v1/me shows what yours holds.',
+    advice:
+      'Leave out the permissions listed in errors, or use a key that holds them; GET /v1/me shows what yours holds.',
   },
   own_limits: {
     status: 403,
@@ -55,7 +58,8 @@ export const problems = define({
   too_many_streams: {
     status: 429,
     title: 'Too many event streams',
-    advice: 'Close streams that you do not need, or ask for the workflow itself from time to time; then try again after Retry-After.',
+    advice:
+      'Close streams that you do not need, or ask for the workflow itself from time to time; then try again after Retry-After.',
     transient: true,
   },
   precondition_failed: {
@@ -91,7 +95,11 @@ export const problems = define({
     advice: 'Send Content-Type: application/json and no Content-Encoding.',
   },
   body_too_large: { status: 422, title: 'The body is too large', advice: 'Send at most 100 KiB (102,400 bytes).' },
-  invalid_limit: { status: 422, title: 'The limit is not valid', advice: 'Send a whole number from 1; above 100 it counts as 100.' },
+  invalid_limit: {
+    status: 422,
+    title: 'The limit is not valid',
+    advice: 'Send a whole number from 1; above 100 it counts as 100.',
+  },
   invalid_cursor: {
     status: 422,
     title: 'The cursor is not valid',
@@ -125,10 +133,26 @@ export const problems = define({
   },
   // Not there, or not yours
   route_not_found: { status: 404, title: 'There is no such path', advice: 'See /docs for the paths there are.' },
-  method_not_allowed: { status: 405, title: 'The path does not take this method', advice: 'Use one of the methods in Allow.' },
-  api_key_not_found: { status: 404, title: 'No such API key', advice: 'GET /v1/api-keys lists the keys you can manage.' },
-  org_not_found: { status: 404, title: 'No such organisation', advice: 'GET /v1/orgs lists the organisations you can manage.' },
-  event_not_found: { status: 404, title: 'No such event', advice: 'GET /v1/events lists the events of the last 30 days.' },
+  method_not_allowed: {
+    status: 405,
+    title: 'The path does not take this method',
+    advice: 'Use one of the methods in Allow.',
+  },
+  api_key_not_found: {
+    status: 404,
+    title: 'No such API key',
+    advice: 'GET /v1/api-keys lists the keys you can manage.',
+  },
+  org_not_found: {
+    status: 404,
+    title: 'No such organisation',
+    advice: 'GET /v1/orgs lists the organisations you can manage.',
+  },
+  event_not_found: {
+    status: 404,
+    title: 'No such event',
+    advice: 'GET /v1/events lists the events of the last 30 days.',
+  },
   webhook_not_found: { status: 404, title: 'No such webhook', advice: 'GET /v1/webhooks lists your webhooks.' },
   webhook_delivery_not_found: {
     status: 404,
@@ -140,14 +164,18 @@ export const problems = define({
     title: 'Events cannot be sent to this URL',
     advice: 'Give a URL that begins with https:// and leads to the public internet.',
   },
-  webhook_limit: { status: 422, title: 'There are as many webhooks as there may be', advice: 'Delete one that you no longer need.' },
+  webhook_limit: {
+    status: 422,
+    title: 'There are as many webhooks as there may be',
+    advice: 'Delete one that you no longer need.',
+  },
   webhook_disabled: {
     status: 422,
     title: 'The webhook is switched off',
     advice: 'Switch it on again by PATCH with enabled: true, then try again.',
   },
   workflow_not_found: { status: 404, title: 'No such workflow', advice: "List the resource's workflows." },
-  // What never became a request
+  // Refusals before there is a request
   malformed_request: {
     status: 400,
     title: 'This is not a valid HTTP request',
@@ -183,7 +211,11 @@ export const problems = define({
     advice: 'Only a workflow whose status is needs_attention can be retried or abandoned.',
     transient: true,
   },
-  unknown_parent: { status: 422, title: 'No such parent organisation', advice: 'Name your own organisation or one below it.' },
+  unknown_parent: {
+    status: 422,
+    title: 'No such parent organisation',
+    advice: 'Name your own organisation or one below it.',
+  },
   org_permission_not_held: {
     status: 422,
     title: 'An organisation cannot be allowed more than its parent',
@@ -192,22 +224,32 @@ export const problems = define({
   org_top_loses_permission: {
     status: 422,
     title: 'An organisation at the top cannot give up a permission',
-    advice: 'Add the permissions listed in errors to the list: no key could give them back. Take them from its keys instead.',
+    advice:
+      'Add the permissions listed in errors to the list: no key could give them back. Take them from its keys instead.',
   },
-  // Failures of a workflow, seen on it and never as an answer of their own
+  // Failures of a workflow. They are seen on the workflow, and no request is answered with them
   step_failed: {
     status: 500,
     title: 'A step failed',
     advice: 'Nothing was lost: see the steps of the workflow. Try again, or ask support with the request id.',
   },
-  abandoned: { status: 500, title: 'Staff abandoned the operation', advice: 'Ask support what state the resource was left in.' },
+  abandoned: {
+    status: 500,
+    title: 'Staff abandoned the operation',
+    advice: 'Ask support what state the resource was left in.',
+  },
   superseded: {
     status: 500,
     title: 'Later work has changed the resource',
     advice:
       'Drydock itself was restored from a backup that is older than the resource, which was left as it is. Look at it, and ask again.',
   },
-  start_by_passed: { status: 503, title: 'The work was not taken up in time', advice: 'Nothing was started. Try again.', transient: true },
+  start_by_passed: {
+    status: 503,
+    title: 'The work was not taken up in time',
+    advice: 'Nothing was started. Try again.',
+    transient: true,
+  },
   ...siteProblems,
   ...vendorProblems,
   ...computeProblems,
@@ -241,21 +283,26 @@ export type ProblemCodeOf<Status extends number> = {
   [Code in ProblemCode]: (typeof problems)[Code]['status'] extends Status ? Code : never;
 }[ProblemCode];
 
-/** The codes in a form zod can check a closed set against. */
+/** The codes in a form with which zod can check a closed set. */
 export const problemCodes = Object.keys(problems).filter((code): code is ProblemCode => code in problems);
 
-/** One field that was wrong: `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
+/** One wrong field. `pointer` is a JSON pointer into the body, or `?name` for a query parameter. */
 export const problemFieldSchema = z
   .strictObject({
     pointer: z
       .string()
-      .describe('JSON Pointer (RFC 6901) to the field of the body, or `?name` for a parameter; empty for the request itself.'),
+      .describe(
+        'JSON Pointer (RFC 6901) to the field of the body, or `?name` for a parameter; empty for the request itself.',
+      ),
     code: z.string().describe('Stable name of what is wrong with it.'),
     detail: z.string().describe('What is wrong with it, for people.'),
   })
   .meta({ id: 'ProblemField' });
 
-/** RFC 9457 with our members; the 422s of some endpoints add members of their own (`workflow_id`, `reason_code`, `dependency`). */
+/**
+ * RFC 9457 with our own members. The 422s of some endpoints add more members (`workflow_id`, `reason_code`,
+ * `dependency`).
+ */
 export const problemSchema = z
   .looseObject({
     type: z.string().describe('Path of the page about the code.'),

@@ -1,74 +1,92 @@
 import { z } from 'zod';
 
-/** A record's id: UUIDv7. Any case is accepted, lower case is answered; other versions, braces and urn: are refused. */
+/**
+ * A record's id: a UUIDv7. Upper and lower case are accepted, and lower case is answered. Other versions, braces and
+ * urn: are refused.
+ */
 export const idSchema = z
   .string()
-  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i, 'must be an id as answers give it: a UUID of version 7')
+  .regex(
+    /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i,
+    'must be an id as answers give it: a UUID of version 7',
+  )
   .transform((id) => id.toLowerCase())
   .meta({ id: 'Uuid' });
 
 /** The same, in an answer. */
 export const uuidSchema = z.uuid().meta({ format: 'uuid' });
 
-/** Stands in examples for an id of the caller's own. */
+/** Used in examples for an id of the caller's own. */
 export const exampleId = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 
 /** When a UUIDv7 was made. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
 
-/** Not above any UUIDv7 that is made at that moment, and above all that are older. */
+/** An id that is not greater than any UUIDv7 made at that moment, and greater than all older ones. */
 export function firstIdOf(moment: Date): string {
   const digits = Math.min(Math.max(moment.getTime(), 0), 0xffffffffffff).toString(16).padStart(12, '0');
   return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`;
 }
 
-/** RFC 3339 in UTC with milliseconds and `Z`, as every timestamp of ours. */
+/** RFC 3339 in UTC with milliseconds and `Z`. All our timestamps have this form. */
 export const timestampSchema = z.iso.datetime({ precision: 3 });
 
 export const modeSchema = z.enum(['live', 'sandbox']);
 export type Mode = z.infer<typeof modeSchema>;
 
-/** Text as a customer writes it: no control characters (a NUL cannot be stored), no half of a surrogate pair. Lengths count UTF-16 units. */
+/**
+ * Text as a customer writes it: without control characters (a NUL cannot be stored), and without half a surrogate pair.
+ * Lengths count UTF-16 units.
+ */
 export const text = (maxLength: number) =>
   z
     .string()
     .min(1)
     .max(maxLength)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
-    .refine((value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value), 'must not contain control characters');
+    .refine(
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+      (value) => value.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(value),
+      'must not contain control characters',
+    );
 
-/** The same with line breaks and tabs; '' is a text too. */
+/** The same with line breaks and tabs. '' is valid, too. */
 export const paragraphs = (maxLength: number) =>
   z
     .string()
     .max(maxLength)
-    .refine((value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value), 'must not contain control characters');
+    .refine(
+      (value) => value.isWellFormed() && !/(?![\t\n\r])\p{Cc}/u.test(value),
+      'must not contain control characters',
+    );
 
 export const metadataKeysMax = 20;
 export const metadataNameSchema = text(40);
 export const metadataValueSchema = paragraphs(500);
 
-/** Names and values of the caller's own, kept with a thing and never read. */
+/** The caller's own names and values. They are kept with a thing, and Drydock does not read them. */
 export const metadataSchema = z.record(z.string(), z.string()).meta({ id: 'Metadata' });
 export type Metadata = Readonly<Record<string, string>>;
 
-/** What changes of them: a value is set, null and '' remove it, and what is not named stays. */
+/** A change of metadata: a value is set, null and '' remove it, and names that are not given stay. */
 export const metadataChangeSchema = z
   .record(metadataNameSchema, metadataValueSchema.nullable())
-  .refine((change) => Object.keys(change).length <= 2 * metadataKeysMax, 'must not name more keys than can be set and removed')
+  .refine(
+    (change) => Object.keys(change).length <= 2 * metadataKeysMax,
+    'must not name more keys than can be set and removed',
+  )
   .meta({ id: 'MetadataChange' });
 export type MetadataChange = Readonly<Record<string, string | null>>;
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
-  // A string as it comes: the pager reads it, so that whatever is wrong with it has one code.
+  // A string, exactly as it was sent. The pager reads it, so that every mistake in it has the same code.
   limit: z
     .string()
     .optional()
     .meta({ type: 'integer', minimum: 1, default: 50, description: 'Items a page: from 1; above 100 counts as 100' }),
 });
 
-/** Where a list goes on. `next_cursor` is opaque and lasts 72 hours. */
+/** Where a list continues. `next_cursor` is opaque, and is valid for 72 hours. */
 export const pageMetaSchema = z
   .strictObject({
     next_cursor: z
@@ -81,11 +99,14 @@ export const pageMetaSchema = z
   .meta({ id: 'PageMeta' });
 export type PageMeta = z.infer<typeof pageMetaSchema>;
 
-/** Its name is the item's: a page of `Site` is a `SitePage`. Throws for an item without a name. */
+/** It is named after its item: a page of `Site` is a `SitePage`. Throws for an item without a name. */
 export const pageOf = <Item extends z.ZodType>(item: Item) => {
   const name = item.meta()?.id;
   if (name === undefined) throw new Error('the items of a page have no name');
   return z
-    .strictObject({ data: z.array(item).describe('Items of this page.'), page: pageMetaSchema.describe('Where the list goes on.') })
+    .strictObject({
+      data: z.array(item).describe('Items of this page.'),
+      page: pageMetaSchema.describe('Where the list goes on.'),
+    })
     .meta({ id: `${name}Page` });
 };

@@ -10,20 +10,28 @@ export type WorkflowStatus = z.infer<typeof workflowStatusSchema>;
 export const workflowStepSchema = z
   .strictObject({
     name: z.string().describe('The step, as docs of its workflow name it.'),
-    status: z.enum(['pending', 'running', 'succeeded', 'failed', 'undone']).describe('undone means that its effect was taken back.'),
+    status: z
+      .enum(['pending', 'running', 'succeeded', 'failed', 'undone'])
+      .describe('undone means that its effect was taken back.'),
     attempts: z.int().min(0).describe('How often it was begun.'),
     started_at: timestampSchema.nullable().describe('When it was first begun; null before.'),
     finished_at: timestampSchema.nullable().describe('When it ended; null before.'),
   })
   .meta({ id: 'WorkflowStep' });
 
-/** Long work as a client sees it. `error` is set once the status is failed or needs_attention, or staff have abandoned it. */
+/**
+ * Long work as a client sees it. `error` is set when the status is failed or needs_attention, or when staff have
+ * abandoned it.
+ */
 export const workflowSchema = z
   .strictObject({
     id: uuidSchema.describe('The workflow.'),
     kind: z.string().describe('The kind of work, such as restore_backup.'),
     subject: z
-      .strictObject({ type: z.string().describe('The kind of resource, such as site.'), id: z.string().describe("The resource's id.") })
+      .strictObject({
+        type: z.string().describe('The kind of resource, such as site.'),
+        id: z.string().describe("The resource's id."),
+      })
       .meta({ id: 'WorkflowSubject' })
       .describe('The resource that it works on. No other work begins on it meanwhile.'),
     status: workflowStatusSchema.describe('succeeded and failed are final. needs_attention waits for staff.'),
@@ -34,20 +42,30 @@ export const workflowSchema = z
     steps: z.array(workflowStepSchema).describe('In the order in which they are done.'),
     error: problemSchema
       .nullable()
-      .describe('Why it failed, once status is failed or needs_attention, or once staff have abandoned it; null otherwise.'),
+      .describe(
+        'Why it failed, once status is failed or needs_attention, or once staff have abandoned it; null otherwise.',
+      ),
     findings: z.array(findingSchema).describe('News that does not fail it, such as paths that a backup does not hold.'),
-    trace_id: z.string().nullable().describe('The OpenTelemetry trace, 32 hexadecimal digits; null where tracing is off.'),
+    trace_id: z
+      .string()
+      .nullable()
+      .describe('The OpenTelemetry trace, 32 hexadecimal digits; null where tracing is off.'),
   })
   .meta({ id: 'Workflow' });
 export type WorkflowView = z.infer<typeof workflowSchema>;
 
-/** A field of our own answers that accept work. The specification fixes some bodies without it, so every 202 also has the header `X-Workflow-Id`. */
-export const acceptedWork = { workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.') } as const;
+/**
+ * A field of our own answers that accept work. The specification fixes some bodies without this field, so every 202
+ * also has the header `X-Workflow-Id`.
+ */
+export const acceptedWork = {
+  workflow_id: uuidSchema.describe('The workflow that does it; Location is its path.'),
+} as const;
 
 /** Why a workflow of the demo can neither be retried nor abandoned. */
 export const nothingWaits = { problem: 'workflow_not_waiting', because: 'no work there needs attention' } as const;
 
-/** Kinds are not listed: a workflow outlives the release that knew its kind. */
+/** Kinds are not listed, because a workflow can outlive the release that knew its kind. */
 export const workflowListQuery = pageQuerySchema.extend({
   status: anyOf(workflowStatusSchema, 'work of these statuses'),
   kind: z
@@ -59,7 +77,10 @@ export const workflowListQuery = pageQuerySchema.extend({
 });
 export type WorkflowFilter = Omit<z.output<typeof workflowListQuery>, 'cursor' | 'limit'>;
 
-/** Where a customer finds what a workflow works on, by the subject's type: this and the subject's id. Work on anything else is the platform's own. */
+/**
+ * Where a customer finds what a workflow works on, by the subject's type: this path and the subject's id. Work on
+ * anything else belongs to the platform.
+ */
 export const subjectPaths = {
   site: '/v1/sites/',
   deleted_site: '/v1/sites/deleted/',

@@ -49,7 +49,8 @@ function rebuild(world: HetznerWorld, project: string, call: Call, values: PathV
   if (image === undefined) throw refused('not_found', `image with ID '${wanted}' not found`);
   if (server.isProtected) throw refused('protected', 'server rebuild is protected');
   if (image.status !== 'available') throw invalidField('image', 'image is not available');
-  if (image.architecture !== type?.architecture) throw invalidField('image', 'image has another architecture than the server type');
+  if (image.architecture !== type?.architecture)
+    throw invalidField('image', 'image has another architecture than the server type');
   if (image.diskSize > type.disk) throw invalidField('image', 'image disk is bigger than server type disk');
   return jsonReply(201, {
     action: showAction(world, startAction(world, server, 'rebuild_server', { image, disk: image.disk })),
@@ -80,7 +81,7 @@ function createImage(world: HetznerWorld, project: string, call: Call, values: P
     disk: { ...server.disk },
   };
   if (isLocked(world, server)) throw refused('locked', 'cannot perform operation because server is locked');
-  // Before the action, which puts down the whole state.
+  // Done before the action, which saves the whole state.
   world.state.images.push(image);
   const action = startAction(world, server, 'create_image', { image });
   return jsonReply(201, { action: showAction(world, action), image: showImage(image) });
@@ -98,7 +99,9 @@ export const actionRoutes: readonly ProjectRoute[] = [
   protocolAt('GET', '/actions', listActionsById),
   protocolAt('GET', '/actions/:id', (world, project, call, values) => {
     allowQuery(call, []);
-    const action = world.state.actions.find(({ id, project: owner }) => owner === project && String(id) === pathValue(values, 'id'));
+    const action = world.state.actions.find(
+      ({ id, project: owner }) => owner === project && String(id) === pathValue(values, 'id'),
+    );
     if (action === undefined) throw refused('not_found', 'action not found');
     return jsonReply(200, { action: showAction(world, action) });
   }),

@@ -1,7 +1,8 @@
 import type { ActionSeconds } from './hetzner-world';
 
 /**
- * How many seconds of the emulator's time each command takes: about as long as the real one. A command that is missing takes one second.
+ * How many seconds of the emulator's time each command takes: about as long as at the real provider. A command that is
+ * missing takes one second.
  */
 export const usualActionSeconds: ActionSeconds = {
   create_server: 8,
@@ -15,6 +16,6 @@ export const usualActionSeconds: ActionSeconds = {
   reset_server: 1,
 };
 
-/** For a demonstration whose time must stay ours. */
+/** For a demonstration, where the emulator's time must be the same as real time. */
 export const fasterActions = (speed: number): ActionSeconds =>
   Object.fromEntries(Object.entries(usualActionSeconds).map(([command, seconds]) => [command, seconds / speed]));

@@ -1,11 +1,15 @@
 import type { Action, HetznerState, Server } from './hetzner-state';
 
-/** The guest of such a server hears no request to shut down or restart: the action succeeds, as at the real one, and nothing comes of it. */
+/**
+ * The guest of such a server ignores a request to shut down or restart. The action succeeds, as at the real provider,
+ * but has no effect.
+ */
 const deafLabel = 'emulator.deaf';
 const asksTheGuest = (command: string): boolean => command === 'shutdown_server' || command === 'reboot_server';
-export const goesUnheard = ({ labels }: Server, command: string): boolean => deafLabel in labels && asksTheGuest(command);
+export const goesUnheard = ({ labels }: Server, command: string): boolean =>
+  deafLabel in labels && asksTheGuest(command);
 
-/** Ends what is over by `now`, in its order. Says whether anything changed. */
+/** Ends, in order, everything that is over by `now`. Says whether anything changed. */
 export function settleActions(state: HetznerState, now: number): boolean {
   const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
   for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
@@ -26,7 +30,7 @@ function endAction(state: HetznerState, action: Action): void {
   if (action.command === 'rebuild_server') server.imageId = action.imageId;
   if (action.command === 'delete_server') {
     state.servers = state.servers.filter(({ id }) => id !== server.id);
-    // Backups go with their server, snapshots stay.
+    // Backups are removed with their server, but snapshots stay.
     state.images = state.images.filter(({ boundTo }) => boundTo !== server.id);
   }
   if (!goesUnheard(server, action.command)) server.status = statusAfter[action.command] ?? server.status;

@@ -9,7 +9,10 @@ import { showServerType } from './shapes';
 
 type Entry = Readonly<Record<string, unknown>> & { id: number; name: string };
 
-/** A list by name and page, and each of its entries. `kind` is the singular, as the public schema names one. */
+/**
+ * Lists entries by name and page, and answers each single entry. `kind` is the singular, as the public schema writes
+ * it.
+ */
 function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (entry: T) => object): ProjectRoute[] {
   const list = (call: Call): Reply => {
     allowQuery(call, ['name', 'sort', 'page', 'per_page']);
@@ -29,7 +32,9 @@ function readOnly<T extends Entry>(kind: string, entries: readonly T[], show: (e
   ];
 }
 
-/** What can be ordered, as clients look it up by name first. No project has SSH keys, networks or placement groups here. */
+/**
+ * The lists that clients look up by name before they order. No project has SSH keys, networks or placement groups here.
+ */
 export const catalogueRoutes: readonly ProjectRoute[] = [
   ...readOnly('server_type', serverTypes, showServerType),
   ...readOnly('location', locations, (location) => location),

@@ -43,7 +43,8 @@ export const locations = [
 ] as const;
 
 export const typeNamed = (name: string) => serverTypes.find((type) => type.name === name || String(type.id) === name);
-export const locationNamed = (name: string) => locations.find((location) => location.name === name || String(location.id) === name);
+export const locationNamed = (name: string) =>
+  locations.find((location) => location.name === name || String(location.id) === name);
 
 const systemImage = (id: number, name: string, architecture: 'x86' | 'arm'): Image => ({
   id,

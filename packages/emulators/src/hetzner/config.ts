@@ -5,10 +5,21 @@ import { z } from 'zod';
 export const hetznerEmulatorConfigShape = {
   ...processFields('hetzner-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its state and its ledger' }),
-  PROJECT_TOKENS: z.string().min(1).meta({ description: 'Projects and their tokens: name=token,name=token', secret: true }),
-  PROJECT_READER_TOKENS: z.string().min(1).optional().meta({ description: 'The same: tokens that can only read', secret: true }),
+  PROJECT_TOKENS: z
+    .string()
+    .min(1)
+    .meta({ description: 'Projects and their tokens: name=token,name=token', secret: true }),
+  PROJECT_READER_TOKENS: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'The same: tokens that can only read', secret: true }),
   ADMIN_TOKEN: secretField('Bearer of the calls under /emulator'),
-  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new emulator's time goes" }),
+  CLOCK_SCALE: z.coerce
+    .number()
+    .min(0)
+    .default(1)
+    .meta({ description: "How much faster than ours a new emulator's time goes" }),
   ACTION_SPEED: z.coerce
     .number()
     .positive()

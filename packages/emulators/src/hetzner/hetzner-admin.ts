@@ -31,7 +31,10 @@ const imageChange = z
 const limitChange = z.strictObject({ perHour: z.int().min(1) });
 const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
 
-/** What happens to machines without our doing: power lost, locks that no listing shows, images that never get ready, machines that vanish. */
+/**
+ * Events that befall machines without us: power lost, locks that no listing shows, images that never get ready,
+ * machines that vanish.
+ */
 export const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [
   routeAt('PATCH', '/emulator/servers/:id', (call, values) => {
     const server = world.state.servers.find(({ id }) => String(id) === pathValue(values, 'id'));

@@ -34,20 +34,25 @@ export interface HetznerOptions {
 
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 
-const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undefined => holderOf(bearerOf(call), tokens)?.name;
+const projectOf = (tokens: HetznerOptions['tokens'], call: Call): string | undefined =>
+  holderOf(bearerOf(call), tokens)?.name;
 
 const protocolRoutes = [...serverRoutes, ...actionRoutes, ...imageRoutes, ...catalogueRoutes];
 
-/** One project's call, on a world that is up to date. */
+/** A call by one project, on a world that is up to date. */
 function answerProject(world: HetznerWorld, project: string, call: Call): Reply {
   world.settle();
   const routes = protocolRoutes.map(
-    ({ method, pattern, handle }): Route => ({ method, pattern, handle: (given, values) => handle(world, project, given, values) }),
+    ({ method, pattern, handle }): Route => ({
+      method,
+      pattern,
+      handle: (given, values) => handle(world, project, given, values),
+    }),
   );
   const match = matchRoute(routes, call);
   if (match.kind === 'wrong_method') throw refused('method_not_allowed', 'method not allowed');
   if (match.kind === 'unknown') throw refused('not_found', 'unknown path');
-  // Every handler of the protocol is synchronous: no two calls mix.
+  // Every handler of the protocol is synchronous, so two calls never mix.
   const reply = match.handle();
   if (reply instanceof Promise) throw new Error('a handler of the protocol waits');
   return reply;
@@ -62,7 +67,7 @@ function answered(work: () => Reply): Reply {
   }
 }
 
-/** Speaks the Hetzner Cloud API as far as Drydock uses it, over the state in its folder. Not listening yet. */
+/** Speaks the part of the Hetzner Cloud API that Drydock uses, with its state in a folder. It does not listen yet. */
 export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const { stateDir, tokens, readerTokens, adminToken } = options;
   const file = openStateFile(stateDir, hetznerStateSchema);
@@ -84,7 +89,9 @@ export function createHetznerEmulator(options: HetznerOptions): HttpServer {
     world.settle();
     const project = projectOf(tokens, call);
     const server =
-      project === undefined ? world.state.servers.find((candidate) => String(candidate.id) === id) : requireServer(world, project, id);
+      project === undefined
+        ? world.state.servers.find((candidate) => String(candidate.id) === id)
+        : requireServer(world, project, id);
     if (server === undefined) throw new Refusal(jsonReply(404, { error: 'no such server' }));
     return {
       disk: server.disk,
@@ -97,7 +104,8 @@ export function createHetznerEmulator(options: HetznerOptions): HttpServer {
   const guarded = (route: Route, isOpenToProjects: boolean): Route => ({
     ...route,
     handle: (call, values) => {
-      const isAllowed = isSame(bearerOf(call), adminToken) || (isOpenToProjects && projectOf(tokens, call) !== undefined);
+      const isAllowed =
+        isSame(bearerOf(call), adminToken) || (isOpenToProjects && projectOf(tokens, call) !== undefined);
       return isAllowed ? route.handle(call, values) : jsonReply(401, { error: 'admin token required' });
     },
   });
@@ -113,7 +121,8 @@ export function createHetznerEmulator(options: HetznerOptions): HttpServer {
     answer: (call) => {
       const holder = holderOf(bearerOf(call), tokens, readerTokens);
       if (holder === undefined) return errorReply('unauthorized', 'unable to authenticate');
-      if (!holder.mayChange && call.method !== 'GET') return errorReply('token_readonly', 'token is only allowed to perform GET requests');
+      if (!holder.mayChange && call.method !== 'GET')
+        return errorReply('token_readonly', 'token is only allowed to perform GET requests');
       const project = holder.name;
       const { isAllowed, headers } = limit.take(project);
       const reply = isAllowed

@@ -66,9 +66,9 @@ const actionSchema = z.strictObject({
   serverId: z.int(),
   imageId: z.int().nullable(),
   willFail: z.boolean(),
-  /** What the machine's disk becomes at the end, as it was at the start. */
+  /** The content of the disk when the action has succeeded, fixed at its start. */
   disk: diskSchema.nullable(),
-  /** What the machine was before, for a failure. */
+  /** The machine's status before the action, which a failure restores. */
   statusBefore: z.enum(serverStatuses),
 });
 

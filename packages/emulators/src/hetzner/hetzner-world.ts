@@ -14,15 +14,20 @@ export interface HetznerWorld {
   readonly clock: Clock;
   readonly actionSeconds: ActionSeconds;
   nextId(): number;
-  /** Puts down what was changed, with what was taken on: state first, then the ledger. */
+  /** Saves what was changed, together with the command that was accepted: first the state, then the ledger. */
   save(taken?: { action: Action; detail: string }): void;
-  /** Everything that has come to its end by now is at its end. */
+  /** Ends everything that is over by now. */
   settle(): void;
 }
 
 export function openWorld(
   state: HetznerState,
-  { clock, file, ledger, actionSeconds }: { clock: Clock; file: StateFile<HetznerState>; ledger: LedgerFile; actionSeconds: ActionSeconds },
+  {
+    clock,
+    file,
+    ledger,
+    actionSeconds,
+  }: { clock: Clock; file: StateFile<HetznerState>; ledger: LedgerFile; actionSeconds: ActionSeconds },
 ): HetznerWorld {
   const save: HetznerWorld['save'] = (taken) => {
     state.clock = clock.anchor;
@@ -59,7 +64,10 @@ export function openWorld(
   };
 }
 
-/** The server with this id in the caller's project. Another project's server answers as if there were none. @throws Refusal 404 */
+/**
+ * The server with this id in the caller's project. For a server of another project the answer is the same as for none.
+ * @throws Refusal 404
+ */
 export function requireServer({ state }: HetznerWorld, project: string, id: string): Server {
   const server = state.servers.find((candidate) => candidate.project === project && String(candidate.id) === id);
   if (server === undefined) throw refused('not_found', `server with ID '${id}' not found`);

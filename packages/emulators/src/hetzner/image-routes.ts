@@ -7,12 +7,24 @@ import { type ProjectRoute, protocolAt } from './project-route';
 import { allowNoBody, allowQuery, bodySchemas, parseBody } from './request-schemas';
 import { showImage } from './shapes';
 
-const filters = ['type', 'status', 'label_selector', 'bound_to', 'architecture', 'name', 'include_deprecated', 'sort', 'page', 'per_page'];
+const filters = [
+  'type',
+  'status',
+  'label_selector',
+  'bound_to',
+  'architecture',
+  'name',
+  'include_deprecated',
+  'sort',
+  'page',
+  'per_page',
+];
 
 function listImages(world: HetznerWorld, project: string, call: Call): Reply {
   allowQuery(call, filters);
   const { query } = call;
-  const isWanted = (name: string, value: string): boolean => query.getAll(name).length === 0 || query.getAll(name).includes(value);
+  const isWanted = (name: string, value: string): boolean =>
+    query.getAll(name).length === 0 || query.getAll(name).includes(value);
   const selector = query.get('label_selector');
   const images = imagesOf(world, project).filter(
     (image) =>

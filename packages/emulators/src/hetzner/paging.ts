@@ -10,7 +10,7 @@ function wholeNumber(call: Call, name: string, fallback: number): number {
   return Number(text);
 }
 
-/** One page and `meta`, as every listing has them; per_page above 50 is 50. */
+/** One page and `meta`, as every listing has them. A per_page above 50 counts as 50. */
 export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: unknown } {
   const page = wholeNumber(call, 'page', 1);
   const perPage = Math.min(wholeNumber(call, 'per_page', 25), perPageMax);
@@ -30,11 +30,16 @@ export function pageOf<T>(call: Call, items: readonly T[]): { items: T[]; meta: 
   };
 }
 
-/** `sort=created:desc` and the like. @throws Refusal 422 for a field that the listing cannot be sorted by */
-export function sorted<T extends Readonly<Record<string, unknown>>>(call: Call, items: readonly T[], fields: readonly string[]): T[] {
+/** Applies `sort=created:desc` and similar. @throws Refusal 422 for a field by which the listing cannot be sorted */
+export function sorted<T extends Readonly<Record<string, unknown>>>(
+  call: Call,
+  items: readonly T[],
+  fields: readonly string[],
+): T[] {
   const wish = call.query.get('sort') ?? 'id:asc';
   const [field = '', direction = 'asc'] = wish.split(':');
-  if (!fields.includes(field) || !['asc', 'desc'].includes(direction)) throw invalidField('sort', `cannot sort by ${wish}`);
+  if (!fields.includes(field) || !['asc', 'desc'].includes(direction))
+    throw invalidField('sort', `cannot sort by ${wish}`);
   const sign = direction === 'asc' ? 1 : -1;
   return [...items].sort((one, other) => sign * compare(one[field], other[field]));
 }

@@ -2,7 +2,7 @@ import type { Call, Reply } from '../protocol/call';
 import type { PathValues } from '../protocol/routes';
 import type { HetznerWorld } from './hetzner-world';
 
-/** A call on behalf of the project that its token belongs to. */
+/** A call by the project to which its token belongs. */
 export type ProjectHandler = (world: HetznerWorld, project: string, call: Call, values: PathValues) => Reply;
 
 export interface ProjectRoute {

@@ -1,15 +1,24 @@
-/** Calls of one project: a store of `perHour` that fills up by itself within an hour of the emulator's time. */
+/**
+ * The calls that a project may make: a store of `perHour` calls, which fills up again within an hour of the emulator's
+ * time.
+ */
 export interface RateLimit {
-  /** Takes one call's worth, if there is one. Headers as the provider sends them; Reset says in real time when the store is full again. */
+  /**
+   * Takes one call from the store, if there is one. The headers are those that the provider sends. Reset says in real
+   * time when the store is full again.
+   */
   take(project: string): { isAllowed: boolean; headers: Record<string, string> };
-  /** The most calls that were let pass in any one hour so far, refused ones aside. */
+  /** The most calls in any one hour so far that were not refused. */
   peakPerHour(project: string): number;
   setPerHour(perHour: number): void;
 }
 
 const hourMs = 3_600_000;
 
-export function createRateLimit(perHourAtFirst: number, clock: { now(): number; readonly anchor: { scale: number } }): RateLimit {
+export function createRateLimit(
+  perHourAtFirst: number,
+  clock: { now(): number; readonly anchor: { scale: number } },
+): RateLimit {
   let perHour = perHourAtFirst;
   const projects = new Map<string, { left: number; at: number; passed: number[]; peak: number }>();
   const storeOf = (project: string) => {

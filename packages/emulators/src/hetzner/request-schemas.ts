@@ -8,10 +8,13 @@ const labels = z.record(
 );
 const serverName = z.string().regex(/^[a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$/);
 const userData = z.string().max(32 * 1024);
-/** An id or a name. The public schema says string; clients send ids as numbers too, and Hetzner takes both. */
+/** An id or a name. The public schema says string. Clients also send ids as numbers, and Hetzner accepts both. */
 const idOrName = z.union([z.string().min(1), z.int().transform(String)]);
 
-/** Fields and types of the public schema for the calls that are spoken here; others are refused, so that a driver cannot drift from it. */
+/**
+ * Fields and types of the public schema, for the calls that are implemented here. Other fields are refused, so that a
+ * driver cannot use fields that do not exist.
+ */
 export const bodySchemas = {
   createServer: z.strictObject({
     name: serverName,
@@ -43,7 +46,11 @@ export const bodySchemas = {
     labels: labels.optional(),
   }),
   rebuild: z.strictObject({ image: idOrName, user_data: userData.optional() }),
-  updateImage: z.strictObject({ description: z.string().optional(), type: z.literal('snapshot').optional(), labels: labels.optional() }),
+  updateImage: z.strictObject({
+    description: z.string().optional(),
+    type: z.literal('snapshot').optional(),
+    labels: labels.optional(),
+  }),
 };
 
 /** @throws Refusal 400 or 422 */
@@ -59,7 +66,8 @@ export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
 
 function readJson({ body, headers }: Call): unknown {
   if (body.length === 0) return {};
-  if (!(headers['content-type'] ?? '').startsWith('application/json')) throw refused('json_error', 'request body must be application/json');
+  if (!(headers['content-type'] ?? '').startsWith('application/json'))
+    throw refused('json_error', 'request body must be application/json');
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
@@ -67,7 +75,7 @@ function readJson({ body, headers }: Call): unknown {
   }
 }
 
-/** The parameters that a listing has, by the public schema. @throws Refusal 422 for another */
+/** Allows only the parameters that the listing has in the public schema. @throws Refusal 422 for another one */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   for (const name of query.keys()) if (!names.includes(name)) throw invalidField(name, 'unknown parameter');
 }

@@ -12,7 +12,11 @@ import { startAction } from './start-action';
 
 function listServers(world: HetznerWorld, project: string, call: Call): Reply {
   allowQuery(call, ['name', 'label_selector', 'status', 'sort', 'page', 'per_page']);
-  const [name, selector, statuses] = [call.query.get('name'), call.query.get('label_selector'), call.query.getAll('status')];
+  const [name, selector, statuses] = [
+    call.query.get('name'),
+    call.query.get('label_selector'),
+    call.query.getAll('status'),
+  ];
   const servers = world.state.servers.filter(
     (server) =>
       server.project === project &&
@@ -45,7 +49,8 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
   const location = locationNamed(order.location ?? 'fsn1');
   if (location === undefined) throw invalidField('location', 'unknown location');
   const image = imagesOf(world, project).find(
-    ({ id, name, architecture }) => String(id) === order.image || (name === order.image && architecture === type.architecture),
+    ({ id, name, architecture }) =>
+      String(id) === order.image || (name === order.image && architecture === type.architecture),
   );
   if (image === undefined || image.status !== 'available') throw invalidField('image', 'unknown image');
   if (image.diskSize > type.disk) throw invalidField('image', 'image disk is bigger than server type disk');
@@ -63,7 +68,7 @@ function createServer(world: HetznerWorld, project: string, call: Call): Reply {
     isProtected: false,
     labels: order.labels ?? {},
     created: world.clock.now(),
-    // 203.0.113.0/24 and 2001:db8::/32 are for documentation.
+    // 203.0.113.0/24 and 2001:db8::/32 are reserved for documentation.
     ipv4: order.public_net?.enable_ipv4 === false ? null : `203.0.113.${id % 254}`,
     ipv6: order.public_net?.enable_ipv6 === false ? null : `2001:db8:${(id % 65_535).toString(16)}::/64`,
     disk: {},

@@ -4,7 +4,7 @@ import { type HetznerWorld, imagesOf, isLocked } from './hetzner-world';
 
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}+00:00`;
 
-/** Rises with the clock; 100 is for the end alone. */
+/** Rises with the clock. 100 is reached only at the end. */
 function progressOf({ status, started, endsAt }: Action, now: number): number {
   if (status !== 'running') return 100;
   return Math.min(99, Math.floor((100 * (now - started)) / Math.max(1, endsAt - started)));
@@ -33,7 +33,10 @@ export const showServerType = (type: ServerType) => ({
   deprecated: false,
 });
 
-/** The system of an image that the provider named `debian-12`; a customer's own says nothing of it. */
+/**
+ * The system of an image that the provider named, such as `debian-12`. The name of a customer's own image does not say
+ * it.
+ */
 function osOf(name: string | null): { os_flavor: string; os_version: string | null } {
   const [flavor, version] = name?.split('-') ?? [];
   return { os_flavor: flavor ?? 'unknown', os_version: version ?? null };

@@ -3,7 +3,10 @@ import { refused } from './hetzner-errors';
 import type { Action, Image, Server } from './hetzner-state';
 import { type HetznerWorld, isLocked } from './hetzner-world';
 
-/** Labels of a server by which the sandbox orders its failures: the command that fails, and how much longer its actions take. */
+/**
+ * Labels of a server with which a user of the sandbox orders failures: the command that fails, and how much longer the
+ * server's actions take.
+ */
 export const failLabel = 'emulator.fail';
 export const slowLabel = 'emulator.slow-seconds';
 
@@ -11,7 +14,7 @@ export const slowLabel = 'emulator.slow-seconds';
 const secondsOf = (world: HetznerWorld, command: string, server: Server): number =>
   (world.actionSeconds[command] ?? 1) + Number(server.labels[slowLabel] ?? 0);
 
-/** Takes a command on, and puts it down. @throws Refusal 423 while another one holds the server */
+/** Accepts a command and saves it. @throws Refusal 423 while another command holds the server */
 export function startAction(
   world: HetznerWorld,
   server: Server,

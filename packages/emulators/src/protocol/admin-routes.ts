@@ -15,7 +15,10 @@ export interface AdminTools {
   save(): void;
 }
 
-const clockSchema = z.strictObject({ scale: z.number().min(0).max(100_000).optional(), advanceSeconds: z.number().min(0).optional() });
+const clockSchema = z.strictObject({
+  scale: z.number().min(0).max(100_000).optional(),
+  advanceSeconds: z.number().min(0).optional(),
+});
 
 /** Parses a JSON body that a test or a person sends. @throws Refusal 422 */
 export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
@@ -26,9 +29,11 @@ export function parseAdmin<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** What every emulator can be told, under /emulator and by its admin token. */
+/** The calls that every emulator takes under /emulator, with its admin token. */
 export const adminRoutes = ({ clock, faults, calls, ledger, save }: AdminTools): Route[] => [
-  routeAt('GET', '/emulator/clock', () => jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale })),
+  routeAt('GET', '/emulator/clock', () =>
+    jsonReply(200, { now: new Date(clock.now()).toISOString(), scale: clock.anchor.scale }),
+  ),
   routeAt('PUT', '/emulator/clock', (call) => {
     clock.change(parseAdmin(clockSchema, call));
     save();

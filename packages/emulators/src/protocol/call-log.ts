@@ -1,4 +1,4 @@
-/** What was asked, for tests that count calls and look at their times. Without credentials and bodies. */
+/** The calls so far, for tests that count them and look at their times. Without credentials and bodies. */
 export interface LoggedCall {
   /** Real milliseconds since 1970. */
   at: number;

@@ -22,7 +22,7 @@ export const jsonReply = (status: number, value: unknown, headers: Readonly<Reco
 
 export const emptyReply = (status: number): Reply => ({ status, headers: {}, body: '' });
 
-/** Thrown by whatever meets it first; becomes the answer. */
+/** Thrown by the code that first finds the problem. It becomes the answer. */
 export class Refusal extends Error {
   readonly reply: Reply;
 

@@ -1,14 +1,21 @@
 import { z } from 'zod';
 
-/** From `realMs` on, the emulator's time goes `scale` times as fast as ours, beginning with `standInMs`, its name in state files. */
-export const clockAnchorSchema = z.strictObject({ realMs: z.number(), standInMs: z.number(), scale: z.number().min(0) });
+/**
+ * From `realMs` on, the emulator's time runs `scale` times as fast as real time. It starts at `standInMs`, which is
+ * what state files call it.
+ */
+export const clockAnchorSchema = z.strictObject({
+  realMs: z.number(),
+  standInMs: z.number(),
+  scale: z.number().min(0),
+});
 export type ClockAnchor = z.infer<typeof clockAnchorSchema>;
 
 export interface Clock {
   /** Milliseconds since 1970, in the emulator's time. */
   now(): number;
   readonly anchor: ClockAnchor;
-  /** Never goes back: what is done stays done. A scale of 0 stops it. */
+  /** The time never goes back, so what is done stays done. A scale of 0 stops it. */
   change(change: { scale?: number | undefined; advanceSeconds?: number | undefined }): void;
 }
 
@@ -17,7 +24,10 @@ export const startOfClock = (scale: number): ClockAnchor => {
   return { realMs, standInMs: realMs, scale };
 };
 
-/** A clock that tests speed up or push on, so that a rollback of minutes takes them no time. It survives its process by the anchor. */
+/**
+ * A clock that tests make faster or move forward, so that a rollback of minutes takes them no time. Because of the
+ * anchor it outlives its process.
+ */
 export function openClock(anchor: ClockAnchor): Clock {
   let current = anchor;
   const now = (): number => current.standInMs + Math.max(0, Date.now() - current.realMs) * current.scale;

@@ -2,19 +2,25 @@ import { z } from 'zod';
 import { type Call, emptyReply, jsonReply, Refusal } from './call';
 import { type PathValues, pathValue, type Route, routeAt } from './routes';
 
-/** What lies on a disk: path to text. Small: it is for tests and demonstrations. */
+/** The content of a disk: path to text. Small: it is for tests and demonstrations. */
 export const diskSchema = z.record(z.string(), z.string());
 export type Disk = z.infer<typeof diskSchema>;
 
 const fileBytesMax = 64 * 1024;
 const filesMax = 100;
 
-/** Finds the disk of the machine that the path names. @throws Refusal when there is none for this caller */
+/** Finds the disk of the machine in the path. @throws Refusal when the caller has no such machine */
 export type FindDisk = (call: Call, id: string) => { disk: Disk; save(disk: Disk): void };
 
-/** The content of a machine's disk, as its owner would see it over ssh: `PUT /emulator/servers/{id}/disk/srv/state` with the content as body. */
+/**
+ * The content of a machine's disk, as its owner would see it over ssh: `PUT /emulator/servers/{id}/disk/srv/state` with
+ * the content as the body.
+ */
 export const diskRoutes = (find: FindDisk): Route[] => {
-  const located = (call: Call, values: PathValues) => ({ ...find(call, pathValue(values, 'id')), file: `/${pathValue(values, 'file')}` });
+  const located = (call: Call, values: PathValues) => ({
+    ...find(call, pathValue(values, 'id')),
+    file: `/${pathValue(values, 'file')}`,
+  });
   return [
     routeAt('GET', '/emulator/servers/:id/disk', (call, values) =>
       jsonReply(200, { files: Object.keys(find(call, pathValue(values, 'id')).disk).sort() }),

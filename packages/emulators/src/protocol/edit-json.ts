@@ -2,7 +2,10 @@ import { z } from 'zod';
 
 const branch = z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]);
 
-/** Replaces values by path (`servers.0.locked`); paths that lead nowhere are made. Text that is no JSON stays as it is. */
+/**
+ * Replaces values by path (`servers.0.locked`). A path that does not exist is created. Text that is not JSON stays as
+ * it is.
+ */
 export function editJson(text: string, set: Readonly<Record<string, unknown>>): string {
   if (text === '') return text;
   let value: unknown = JSON.parse(text);
@@ -14,6 +17,7 @@ function withValue(value: unknown, [key, ...rest]: readonly string[], replacemen
   if (key === undefined) return replacement;
   const parsed = branch.safeParse(value);
   const inner = parsed.success ? parsed.data : {};
-  if (Array.isArray(inner)) return inner.map((item, index) => (String(index) === key ? withValue(item, rest, replacement) : item));
+  if (Array.isArray(inner))
+    return inner.map((item, index) => (String(index) === key ? withValue(item, rest, replacement) : item));
   return { ...inner, [key]: withValue(inner[key], rest, replacement) };
 }

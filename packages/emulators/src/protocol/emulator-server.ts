@@ -11,20 +11,21 @@ export interface Emulator {
   calls: CallLog;
   /** The protocol itself. */
   answer(call: Call): Reply | Promise<Reply>;
-  /** Under /emulator. They check for themselves who asks. */
+  /** Routes under /emulator. They check the caller by themselves. */
   adminRoutes: readonly Route[];
 }
 
 /** Larger than any request of the protocols. */
 const bodyBytesMax = 8 * 1024 * 1024;
 
-/** Admin calls are never struck by faults, calls of the protocol by those that were ordered. */
+/** Ordered faults affect calls of the protocol, and never the admin calls. */
 export function createEmulatorServer(emulator: Emulator): Server {
   return createServer((request, response) => {
     void (async () => {
       const call = await readCall(request);
       if (call === null) return response.destroy();
-      if (call.path === '/healthz' || call.path === '/readyz') return sendReply(response, jsonReply(200, { status: 'ok' }));
+      if (call.path === '/healthz' || call.path === '/readyz')
+        return sendReply(response, jsonReply(200, { status: 'ok' }));
       if (call.path.startsWith('/emulator/')) return sendReply(response, await answerAdmin(emulator.adminRoutes, call));
       const fault = emulator.faults.take(call.method, call.path);
       if (fault === null || (fault.answer.kind === 'as_usual' && fault.delayMs === 0)) {
@@ -74,5 +75,11 @@ async function readCall(request: IncomingMessage): Promise<Call | null> {
   const headers = Object.fromEntries(
     Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );
-  return { method: request.method ?? 'GET', path: url.pathname, query: url.searchParams, headers, body: Buffer.concat(pieces) };
+  return {
+    method: request.method ?? 'GET',
+    path: url.pathname,
+    query: url.searchParams,
+    headers,
+    body: Buffer.concat(pieces),
+  };
 }

@@ -6,29 +6,34 @@ const ms = z.int().min(0).max(600_000);
 const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('as_usual') }),
   /** Instead of the real answer. */
-  z.strictObject({ kind: z.literal('fixed'), status: z.int().min(200).max(599), headers, body: z.string().default('') }),
-  /** The real JSON answer with values replaced, by path: `{"action.resources.0.id": 7}`. */
+  z.strictObject({
+    kind: z.literal('fixed'),
+    status: z.int().min(200).max(599),
+    headers,
+    body: z.string().default(''),
+  }),
+  /** The real JSON answer with some values replaced, by path: `{"action.resources.0.id": 7}`. */
   z.strictObject({ kind: z.literal('edited'), set: z.record(z.string(), z.unknown()) }),
   /** The connection is cut without a byte. */
   z.strictObject({ kind: z.literal('reset') }),
   /** No byte ever. */
   z.strictObject({ kind: z.literal('silence') }),
-  /** The whole length is announced and `bytes` of it are sent. */
+  /** The whole length is announced, but only `bytes` of it are sent. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** JSON that goes on for `bytes`; without, for ever. */
+  /** JSON that goes on for `bytes`, or for ever when that is missing. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
-  /** The real answer, one byte every `intervalMs`. */
+  /** The real answer, with one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),
 ]);
 
 export const faultOrderSchema = z.strictObject({
-  /** The method that is struck; any method when left out. */
+  /** The method that the fault affects. When left out, any method. */
   method: z.string().optional(),
-  /** Regular expression that the path has to match. */
+  /** A regular expression that the path must match. */
   path: z.string(),
   /** So many calls are struck, then all is well. */
   times: z.int().min(1).default(1),
-  /** Whether the call is carried out: a lost answer, or a lost request. */
+  /** Whether the call is carried out. It decides whether the answer is lost, or the request. */
   isCarriedOut: z.boolean().default(false),
   delayMs: ms.default(0),
   answer: answerSchema,

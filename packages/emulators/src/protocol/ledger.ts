@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 
 export const ledgerEntrySchema = z.strictObject({
-  /** Counts up without gaps; the state holds the last one. */
+  /** Counts up without gaps. The state holds the last number. */
   seq: z.int(),
   time: z.string(),
   project: z.string(),
@@ -11,22 +11,28 @@ export const ledgerEntrySchema = z.strictObject({
   resource: z.string(),
   op: z.string(),
   action_id: z.string(),
-  /** What it was done with: image, snapshot. */
+  /** The image or snapshot that it was done with. */
   detail: z.string(),
-  /** Providers know no fences: always "0", for whoever reads all ledgers by one schema. */
+  /** Providers have no fences. It is always "0", so that all ledgers can be read with one schema. */
   fence: z.literal('0'),
   workflow_id: z.string().nullable(),
   outcome: z.literal('accepted'),
 });
 export type LedgerEntry = z.infer<typeof ledgerEntrySchema>;
 
-/** What was really taken on, and nothing else: the oracle of tests. Written after the state that holds its newest entry. */
+/**
+ * The changes that were really accepted, and nothing else: the oracle of tests. Written after the state that holds its
+ * newest entry.
+ */
 export interface LedgerFile {
   append(entry: LedgerEntry): void;
   read(): LedgerEntry[];
 }
 
-/** `last` is the newest entry by the state: it is added when its process died between the state and the ledger. */
+/**
+ * `last` is the newest entry according to the state. It is added here when the emulator's process died between writing
+ * the state and the ledger.
+ */
 export function openLedger(stateDir: string, last: LedgerEntry | null): LedgerFile {
   const file = path.join(stateDir, 'ledger.ndjson');
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';

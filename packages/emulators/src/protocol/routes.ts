@@ -12,7 +12,10 @@ export interface Route {
 
 export const routeAt = (method: string, pattern: string, handle: Handler): Route => ({ method, pattern, handle });
 
-export type Match = { kind: 'found'; handle: () => Reply | Promise<Reply> } | { kind: 'wrong_method' } | { kind: 'unknown' };
+export type Match =
+  | { kind: 'found'; handle: () => Reply | Promise<Reply> }
+  | { kind: 'wrong_method' }
+  | { kind: 'unknown' };
 
 export function matchRoute(routes: readonly Route[], call: Call): Match {
   let isKnownPath = false;
@@ -49,7 +52,7 @@ function decode(text: string): string {
   }
 }
 
-/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name: a mistake of ours */
+/** The value of a name in the route's pattern. @throws Error when the pattern does not have the name, which is a bug */
 export function pathValue(values: PathValues, name: string): string {
   const value = values[name];
   if (value === undefined) throw new Error(`the route has no ${name}`);

@@ -10,17 +10,23 @@ interface ProcessConfig {
   LOG_LEVEL: string;
 }
 
-/** An emulator as a process of its own, until it is told to stop. */
-export function runEmulator<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): void {
+/** Runs an emulator as a process of its own, until it is told to stop. */
+export function runEmulator<Config extends ProcessConfig>(
+  readConfig: () => Config,
+  create: (config: Config) => Server,
+): void {
   start(readConfig, create).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;
-    // A half-open emulator must not linger as if it were up.
+    // An emulator that is only half open must not stay, as if it worked.
     process.exit();
   });
 }
 
-async function start<Config extends ProcessConfig>(readConfig: () => Config, create: (config: Config) => Server): Promise<void> {
+async function start<Config extends ProcessConfig>(
+  readConfig: () => Config,
+  create: (config: Config) => Server,
+): Promise<void> {
   const config = readConfig();
   const log = createLog({ service: config.SERVICE_NAME, level: config.LOG_LEVEL });
   const lifetime = createLifetime(log);

@@ -5,11 +5,14 @@ import { editJson } from './edit-json';
 import type { FaultAnswer } from './fault-orders';
 
 export function sendReply(response: ServerResponse, { status, headers, body }: Reply): void {
-  response.writeHead(status, { ...headers, ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }) });
+  response.writeHead(status, {
+    ...headers,
+    ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+  });
   response.end(status === 204 ? undefined : body);
 }
 
-/** `reply` is what the call came to; an empty 200 when it was not carried out. */
+/** `reply` is the result of the call, or an empty 200 when the call was not carried out. */
 export async function sendFaulty(response: ServerResponse, reply: Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':
@@ -44,7 +47,7 @@ async function sendEndless(response: ServerResponse, bytes: number): Promise<voi
   response.write('{"action":"');
   for (let sent = 0; sent < bytes && !response.destroyed; sent += piece.length) {
     if (!response.write(piece)) await drained(response);
-    // Others' requests must be answered while one reader takes all it can.
+    // Other requests must be answered while one client reads as fast as it can.
     await wait(bytes === Number.POSITIVE_INFINITY ? 5 : 0);
   }
   response.end('"}');

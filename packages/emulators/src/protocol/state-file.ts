@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import path from 'node:path';
 import type { z } from 'zod';
 
-/** Replaced in one step: after a kill -9 the file holds the state before a change or the one after it. */
+/** The file is replaced in one step: after a kill -9 it holds the state before a change or the state after it. */
 export interface StateFile<State> {
   read(fallback: () => State): State;
   write(state: State): void;

@@ -6,33 +6,41 @@ export function isSame(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Whose token it is, and whether it may change anything. */
+/** Whether a token is one of those known, which are two with a comma between while they are rotated. */
+export const isOneOf = (known: string, token: string): boolean => known.split(',').some((each) => isSame(each, token));
+
+/** The holder of a token, and whether it may change anything. */
 export interface TokenHolder {
   name: string;
   mayChange: boolean;
 }
 
-/** The holder of a token; undefined for a token that nobody has. */
+/** The owner of a token, or undefined for an unknown token. */
 export function holderOf(
   token: string,
   tokens: ReadonlyMap<string, string>,
   readerTokens: ReadonlyMap<string, string> = new Map(),
 ): TokenHolder | undefined {
-  for (const [name, known] of tokens) if (isSame(known, token)) return { name, mayChange: true };
-  for (const [name, known] of readerTokens) if (isSame(known, token)) return { name, mayChange: false };
+  for (const [name, known] of tokens) if (isOneOf(known, token)) return { name, mayChange: true };
+  for (const [name, known] of readerTokens) if (isOneOf(known, token)) return { name, mayChange: false };
   return undefined;
 }
 
-/** `name=token,name=token`; none where it is not set. */
+/** `name=token,name=token`. Empty when it is not set. */
 export const parseOptionalTokens = (text: string | undefined): ReadonlyMap<string, string> =>
   text === undefined ? new Map() : parseTokens(text);
 
-/** `name=token,name=token` */
+/** `name=token,name=token`. What has no name is another token of the name before it. */
 export function parseTokens(text: string): ReadonlyMap<string, string> {
-  const pairs = text.split(',').map((pair) => {
-    const cut = pair.indexOf('=');
-    if (cut < 1 || cut === pair.length - 1) throw new Error('expected name=token, separated by commas');
-    return [pair.slice(0, cut), pair.slice(cut + 1)] as const;
-  });
-  return new Map(pairs);
+  const tokens = new Map<string, string>();
+  let name = '';
+  for (const part of text.split(',')) {
+    const cut = part.indexOf('=');
+    const [known, token] = [tokens.get(name), part.slice(cut + 1)];
+    if (cut === 0 || token === '' || (cut < 0 && known === undefined))
+      throw new Error('expected name=token, separated by commas');
+    if (cut > 0) name = part.slice(0, cut);
+    tokens.set(name, cut > 0 ? token : `${known},${token}`);
+  }
+  return tokens;
 }

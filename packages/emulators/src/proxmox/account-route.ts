@@ -2,7 +2,7 @@ import type { Call, Reply } from '../protocol/call';
 import type { PathValues } from '../protocol/routes';
 import type { ProxmoxWorld } from './proxmox-world';
 
-/** A call on behalf of the account that its API token belongs to. */
+/** A call by the account to which its API token belongs. */
 export type AccountHandler = (world: ProxmoxWorld, account: string, call: Call, values: PathValues) => Reply;
 
 export interface AccountRoute {

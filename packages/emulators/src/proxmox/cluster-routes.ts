@@ -9,17 +9,19 @@ import { allowQuery } from './request-schemas';
 import { showResource, showStatus, showTask, showTaskStatus } from './shapes';
 
 /** The VMs and templates that the account may see. */
-const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] => state.vms.filter((vm) => vm.account === null || vm.account === account);
+const vmsOf = ({ state }: ProxmoxWorld, account: string): Vm[] =>
+  state.vms.filter((vm) => vm.account === null || vm.account === account);
 
 /** @throws Refusal 500 for a node that the cluster does not have, 595 for one that is cut off */
 function requireNode({ downNodes }: ProxmoxWorld, values: PathValues): string {
   const node = pathValue(values, 'node');
-  if (!nodeNames.includes(node)) throw died(`hostname lookup '${node}' failed - failed to get address info for: ${node}`);
+  if (!nodeNames.includes(node))
+    throw died(`hostname lookup '${node}' failed - failed to get address info for: ${node}`);
   if (downNodes.has(node)) throw unreachable();
   return node;
 }
 
-/** The first number that no VM has, of whoever it is; or the given one, when it is free. */
+/** The first number that no VM of any account has, or the given number when it is free. */
 function nextId({ state }: ProxmoxWorld, call: Call): Reply {
   allowQuery(call, ['vmid']);
   const isFree = (vmid: number): boolean => !state.vms.some((vm) => vm.vmid === vmid);
@@ -34,7 +36,14 @@ function nextId({ state }: ProxmoxWorld, call: Call): Reply {
 export const clusterRoutes: readonly AccountRoute[] = [
   apiAt('GET', '/version', () => dataReply({ version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' })),
   apiAt('GET', '/nodes', ({ downNodes }) =>
-    dataReply(nodeNames.map((node) => ({ node, id: `node/${node}`, type: 'node', status: downNodes.has(node) ? 'offline' : 'online' }))),
+    dataReply(
+      nodeNames.map((node) => ({
+        node,
+        id: `node/${node}`,
+        type: 'node',
+        status: downNodes.has(node) ? 'offline' : 'online',
+      })),
+    ),
   ),
   apiAt('GET', '/nodes/:node/qemu', (world, account, call, values) => {
     allowQuery(call, ['full']);
@@ -68,7 +77,7 @@ export const clusterRoutes: readonly AccountRoute[] = [
         (task.account === account || task.account === null) &&
         (vmid === null || task.id === vmid) &&
         (type === null || task.type === type) &&
-        // Without a source only what is over is listed.
+        // Without a source, only tasks that are over are listed.
         (source === 'all' || (source === 'active') === !task.isOver),
     );
     return dataReply(
@@ -80,7 +89,9 @@ export const clusterRoutes: readonly AccountRoute[] = [
   }),
   apiAt('GET', '/nodes/:node/tasks/:upid/status', ({ state }, account, _call, values) => {
     const upid = pathValue(values, 'upid');
-    const task = state.tasks.find((candidate) => candidate.upid === upid && candidate.node === pathValue(values, 'node'));
+    const task = state.tasks.find(
+      (candidate) => candidate.upid === upid && candidate.node === pathValue(values, 'node'),
+    );
     if (task === undefined || (task.account ?? account) !== account) throw died(`no such task '${upid}'`);
     return dataReply(showTaskStatus(task));
   }),

@@ -2,7 +2,7 @@ import type { Vm } from './proxmox-state';
 
 export const nodeNames = ['pve1', 'pve2'];
 
-/** Which of them can only go back to the newest snapshot is the driver's to know. */
+/** The driver must know by itself which of them can only roll back to the newest snapshot. */
 export const storages = [
   { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },
   { storage: 'local-lvm', type: 'lvmthin', content: 'images,rootdir' },
@@ -26,4 +26,7 @@ const template = (vmid: number, name: string, storage: string): Vm => ({
   disk: { '/etc/os-release': `NAME=${name}\n` },
 });
 
-export const templates = (): Vm[] => [template(9_000, 'debian-12', 'local-lvm'), template(9_001, 'debian-12-zfs', 'local-zfs')];
+export const templates = (): Vm[] => [
+  template(9_000, 'debian-12', 'local-lvm'),
+  template(9_001, 'debian-12-zfs', 'local-zfs'),
+];

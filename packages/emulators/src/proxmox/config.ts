@@ -15,8 +15,16 @@ export const proxmoxEmulatorConfigShape = {
     .optional()
     .meta({ description: 'The same of tokens called reader, which have the role PVEAuditor', secret: true }),
   ADMIN_TOKEN: secretField('Bearer of the calls under /emulator'),
-  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new emulator's time goes" }),
-  TASK_SPEED: z.coerce.number().positive().default(1).meta({ description: 'How much faster its tasks are than usual, by its own time' }),
+  CLOCK_SCALE: z.coerce
+    .number()
+    .min(0)
+    .default(1)
+    .meta({ description: "How much faster than ours a new emulator's time goes" }),
+  TASK_SPEED: z.coerce
+    .number()
+    .positive()
+    .default(1)
+    .meta({ description: 'How much faster its tasks are than usual, by its own time' }),
 };
 
 export const readProxmoxEmulatorConfig = (): ConfigOf<typeof proxmoxEmulatorConfigShape> =>

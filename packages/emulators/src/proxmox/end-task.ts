@@ -1,12 +1,12 @@
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
 
-/** A task's effect comes at its end; one that fails has none. */
+/** The effect of a task comes at its end. A task that fails has none. */
 export function endTask(state: ProxmoxState, task: Task): void {
   task.isOver = true;
   const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
   if (vm === undefined) return;
   const hasFailed = task.exitstatus !== 'OK';
-  // A rollback that dies half way keeps its lock until staff take it off.
+  // A rollback that fails half-way keeps its lock until staff remove it.
   if (!hasFailed || task.type !== 'qmrollback') vm.lock = null;
   if (hasFailed) failTask(state, vm, task);
   else effects[task.type]?.(vm, task, state);

@@ -20,7 +20,10 @@ const vmChange = z
 const nodeChange = z.strictObject({ isDown: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
-/** What happens to VMs without our doing: power lost, locks of others, migrations, snapshots that never get ready, VMs that vanish, nodes that fail, what staff do by hand. */
+/**
+ * Events that befall VMs without us: power lost, locks of others, migrations, snapshots that never get ready, VMs that
+ * vanish, nodes that fail, work of staff by hand.
+ */
 export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
   const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
   const vmAt = (values: PathValues): Vm => {
@@ -40,7 +43,12 @@ export const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
       return emptyReply(204);
     }),
     routeAt('POST', '/emulator/servers/:id/snapshots/:name/rollback', (_call, values) => {
-      startTask(world, vmAt(values), { type: 'qmrollback', account: null, snapname: pathValue(values, 'name'), lock: 'rollback' });
+      startTask(world, vmAt(values), {
+        type: 'qmrollback',
+        account: null,
+        snapname: pathValue(values, 'name'),
+        lock: 'rollback',
+      });
       return emptyReply(204);
     }),
     routeAt('PATCH', '/emulator/nodes/:node', (call, values) => {

@@ -10,7 +10,7 @@ import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
 import { matchRoute, type Route } from '../protocol/routes';
 import { openStateFile } from '../protocol/state-file';
-import { isSame, type TokenHolder } from '../protocol/tokens';
+import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
 import { templates } from './cluster';
 import { clusterRoutes } from './cluster-routes';
 import { proxmoxAdminRoutes } from './proxmox-admin';
@@ -23,16 +23,16 @@ import { vmRoutes } from './vm-routes';
 
 export interface ProxmoxOptions {
   stateDir: string;
-  /** Account to the secret of its API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
+  /** The secret of each account's API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
   tokens: ReadonlyMap<string, string>;
-  /** The same of a token with the role PVEAuditor: `PVEAPIToken=<account>@pve!reader=<secret>`. */
+  /** The same for a token with the role PVEAuditor: `PVEAPIToken=<account>@pve!reader=<secret>`. */
   readerTokens?: ReadonlyMap<string, string> | undefined;
   adminToken: string;
   clockScale: number;
   taskSeconds: TaskSeconds;
 }
 
-/** A wrong token is answered no sooner, so that nobody tries many. */
+/** A wrong token is answered only after this time, so that nobody can try many. */
 const refusalMs = 3_000;
 
 const apiRoutes = [...clusterRoutes, ...snapshotRoutes, ...vmRoutes];
@@ -41,30 +41,51 @@ function holderIn(
   { tokens, readerTokens = new Map() }: Pick<ProxmoxOptions, 'tokens' | 'readerTokens'>,
   { headers }: Call,
 ): TokenHolder | undefined {
-  const [, name = '', token, secret = ''] = /^PVEAPIToken=([^@]+)@pve!(drydock|reader)=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
+  const [, name = '', token, secret = ''] =
+    /^PVEAPIToken=([^@]+)@pve!(drydock|reader)=(\S+)$/.exec(headers['authorization'] ?? '') ?? [];
   const mayChange = token === 'drydock';
   const known = (mayChange ? tokens : readerTokens).get(name);
-  return known !== undefined && isSame(known, secret) ? { name, mayChange } : undefined;
+  return known !== undefined && isOneOf(known, secret) ? { name, mayChange } : undefined;
 }
 
-/** One account's call, on a world that is up to date. */
+/** A call by one account, on a world that is up to date. */
 function answerAccount(world: ProxmoxWorld, account: string, call: Call): Reply {
   world.settle();
   const routes = apiRoutes.map(
-    ({ method, pattern, handle }): Route => ({ method, pattern, handle: (given, values) => handle(world, account, given, values) }),
+    ({ method, pattern, handle }): Route => ({
+      method,
+      pattern,
+      handle: (given, values) => handle(world, account, given, values),
+    }),
   );
   const match = matchRoute(routes, call);
   if (match.kind !== 'found') throw noSuchUri();
-  // Every handler of the protocol is synchronous: no two calls mix.
+  // Every handler of the protocol is synchronous, so two calls never mix.
   const reply = match.handle();
   if (reply instanceof Promise) throw new Error('a handler of the protocol waits');
   return reply;
 }
 
-/** Speaks the API of a Proxmox VE cluster as far as Drydock uses it, over the state in its folder. Not listening yet. */
-export function createProxmoxEmulator({ stateDir, tokens, readerTokens, adminToken, clockScale, taskSeconds }: ProxmoxOptions): HttpServer {
+/**
+ * Speaks the part of the API of a Proxmox VE cluster that Drydock uses, with its state in a folder. It does not listen
+ * yet.
+ */
+export function createProxmoxEmulator({
+  stateDir,
+  tokens,
+  readerTokens,
+  adminToken,
+  clockScale,
+  taskSeconds,
+}: ProxmoxOptions): HttpServer {
   const file = openStateFile(stateDir, proxmoxStateSchema);
-  const state = file.read(() => ({ clock: startOfClock(clockScale), lastPid: 1_000, lastEntry: null, vms: templates(), tasks: [] }));
+  const state = file.read(() => ({
+    clock: startOfClock(clockScale),
+    lastPid: 1_000,
+    lastEntry: null,
+    vms: templates(),
+    tasks: [],
+  }));
   const clock = openClock(state.clock);
   const ledger = openLedger(stateDir, state.lastEntry);
   const world = openWorld(state, { clock, file, ledger, taskSeconds });

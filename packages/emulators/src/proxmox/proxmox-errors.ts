@@ -1,13 +1,13 @@
 import { Refusal, type Reply } from '../protocol/call';
 
-/** Clients compare the content type as the real one writes it. */
+/** Clients compare the content type with the one that the real cluster writes. */
 const jsonReply = (status: number, body: unknown): Reply => ({
   status,
   headers: { 'content-type': 'application/json;charset=UTF-8' },
   body: JSON.stringify(body),
 });
 
-/** The answer when a handler throws: 500 with the text of the error, as Proxmox answers. */
+/** The answer when a handler throws: 500 with the text of the error, as in Proxmox. */
 export const died = (message: string): Refusal => new Refusal(jsonReply(500, { data: null, message: `${message}\n` }));
 
 export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>
@@ -16,11 +16,16 @@ export const unverified = (errors: Readonly<Record<string, string>>): Refusal =>
 export const forbidden = (path: string, privilege: string): Refusal =>
   new Refusal(jsonReply(403, { data: null, message: `Permission check failed (${path}, ${privilege})\n` }));
 
-/** The node that was asked has no connection to the one that it would pass the call on to. */
+/** The node that was asked cannot connect to the node to which it would pass the call. */
 export const unreachable = (): Refusal => new Refusal(jsonReply(595, { data: null, message: 'No route to host' }));
 
-export const unauthorized = (): Reply => ({ status: 401, headers: { 'content-type': 'text/plain' }, body: 'authentication failure' });
-export const noSuchUri = (): Refusal => new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
+export const unauthorized = (): Reply => ({
+  status: 401,
+  headers: { 'content-type': 'text/plain' },
+  body: 'authentication failure',
+});
+export const noSuchUri = (): Refusal =>
+  new Refusal(jsonReply(501, { data: null, message: 'Method not implemented\n' }));
 
 /** An answer of the API. */
 export const dataReply = (data: unknown): Reply => jsonReply(200, { data });

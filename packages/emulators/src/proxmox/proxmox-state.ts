@@ -9,32 +9,32 @@ const snapshotSchema = z.strictObject({
   /** Seconds since 1970, as the provider counts. */
   snaptime: z.int(),
   parent: z.string().nullable(),
-  /** `prepare` or `delete` while it is incomplete. */
+  /** `prepare` or `delete` while the snapshot is incomplete. */
   snapstate: z.string().nullable(),
   disk: diskSchema,
 });
 
 const vmSchema = z.strictObject({
   vmid: z.int(),
-  /** Null: a template, which everybody may clone. */
+  /** Null for a template, which every account may clone. */
   account: z.string().nullable(),
   node: z.string(),
   name: z.string(),
   isTemplate: z.boolean(),
   status: z.enum(['running', 'stopped']),
-  /** What QEMU itself says while it runs, such as `running` or `paused`. */
+  /** QEMU's own state while it runs, such as `running` or `paused`. */
   qmpstatus: z.string(),
   lock: z.string().nullable(),
-  /** Staff's flag: neither it nor a disk of it is removed. */
+  /** Set by staff: neither the VM nor a disk of it is removed. */
   isProtected: z.boolean().default(false),
   description: z.string(),
   cores: z.int(),
   memoryMb: z.int(),
   diskGb: z.int(),
   storage: z.string(),
-  /** As the guest agent tells them; null without an agent. */
+  /** As the guest agent reports them. Null without an agent. */
   addresses: z.array(z.string()).nullable(),
-  /** The snapshot that the present state descends from. */
+  /** The snapshot from which the present state comes. */
   parent: z.string().nullable(),
   snapshots: z.array(snapshotSchema),
   disk: diskSchema,
@@ -44,9 +44,9 @@ const taskSchema = z.strictObject({
   upid: z.string(),
   node: z.string(),
   type: z.string(),
-  /** The VM that the task is filed under: of a clone the one that is cloned. */
+  /** The VM under which the task is listed. For a clone it is the VM that is cloned. */
   id: z.string(),
-  /** Null: staff's, by hand; every account sees those too. */
+  /** Null for a task that staff started by hand. Every account sees those, too. */
   account: z.string().nullable(),
   pid: z.int(),
   pstart: z.int(),

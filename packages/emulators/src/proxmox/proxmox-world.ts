@@ -12,21 +12,30 @@ export interface ProxmoxWorld {
   readonly taskSeconds: TaskSeconds;
   /** Nodes that the others do not reach. */
   readonly downNodes: Set<string>;
-  /** Puts down what was changed, with the task that was really taken on: state first, then the ledger. */
+  /** Saves what was changed, together with the task that was really accepted: first the state, then the ledger. */
   save(taken?: Task): void;
-  /** Everything that has come to its end by now is at its end. */
+  /** Ends everything that is over by now. */
   settle(): void;
 }
 
 export function openWorld(
   state: ProxmoxState,
-  { clock, file, ledger, taskSeconds }: { clock: Clock; file: StateFile<ProxmoxState>; ledger: LedgerFile; taskSeconds: TaskSeconds },
+  {
+    clock,
+    file,
+    ledger,
+    taskSeconds,
+  }: { clock: Clock; file: StateFile<ProxmoxState>; ledger: LedgerFile; taskSeconds: TaskSeconds },
 ): ProxmoxWorld {
   const save: ProxmoxWorld['save'] = (task) => {
     state.clock = clock.anchor;
     if (task === undefined) return file.write(state);
     const entry = {
-      ...{ seq: (state.lastEntry?.seq ?? 0) + 1, time: new Date(task.started).toISOString(), project: task.account ?? 'staff' },
+      ...{
+        seq: (state.lastEntry?.seq ?? 0) + 1,
+        time: new Date(task.started).toISOString(),
+        project: task.account ?? 'staff',
+      },
       ...{ resource: String(task.vmid), op: task.type, action_id: task.upid, detail: task.snapname ?? '' },
       ...{ fence: '0' as const, workflow_id: null, outcome: 'accepted' as const },
     };
@@ -43,7 +52,8 @@ export function openWorld(
 }
 
 /**
- * The account's VM on this node; the config of a VM on another node cannot be read there. @throws Refusal 500 or 403, as the real one does
+ * The account's VM on this node. The config of a VM on another node cannot be read here. @throws Refusal 500 or 403, as
+ * the real cluster does
  */
 export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, node: string, vmid: string): Vm {
   if (downNodes.has(node)) throw unreachable();

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Call } from '../protocol/call';
 import { unverified } from './proxmox-errors';
 
-/** Forms carry text only; the API takes booleans as 0 and 1. */
+/** Forms carry only text. The API takes booleans as 0 and 1. */
 const flag = z.enum(['0', '1']).transform((text) => text === '1');
 const int = z
   .string()
@@ -11,7 +11,10 @@ const int = z
 const configId = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]+$/);
 const dnsName = z.string().regex(/^(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*$/);
 
-/** Fields and types of the public API viewer for the calls that are spoken here; others are refused, so that a driver cannot drift from it. */
+/**
+ * Fields and types of the public API viewer, for the calls that are implemented here. Other fields are refused, so that
+ * a driver cannot use fields that do not exist.
+ */
 export const bodySchemas = {
   clone: z.strictObject({
     newid: int.pipe(z.int().min(100).max(999_999_999)),
@@ -31,8 +34,16 @@ export const bodySchemas = {
     agent: z.string().optional(),
     digest: z.string().max(64).optional(),
   }),
-  resize: z.strictObject({ disk: z.string(), size: z.string().regex(/^\+?\d+(?:\.\d+)?[KMGT]?$/), digest: z.string().optional() }),
-  snapshot: z.strictObject({ snapname: configId.max(40), description: z.string().optional(), vmstate: flag.optional() }),
+  resize: z.strictObject({
+    disk: z.string(),
+    size: z.string().regex(/^\+?\d+(?:\.\d+)?[KMGT]?$/),
+    digest: z.string().optional(),
+  }),
+  snapshot: z.strictObject({
+    snapname: configId.max(40),
+    description: z.string().optional(),
+    vmstate: flag.optional(),
+  }),
   rollback: z.strictObject({ start: flag.optional() }),
   power: z.strictObject({ timeout: int.optional(), skiplock: flag.optional() }),
 };
@@ -43,14 +54,18 @@ export function parseForm<T>(schema: z.ZodType<T>, { body }: Call): T {
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => [key, 'property is not defined in schema and the schema does not allow additional properties'])
+      ? issue.keys.map((key) => [
+          key,
+          'property is not defined in schema and the schema does not allow additional properties',
+        ])
       : [[String(issue.path[0] ?? ''), issue.message]],
   );
   throw unverified(Object.fromEntries(problems));
 }
 
-/** The parameters that a call has, by the public schema. @throws Refusal 400 for another */
+/** Allows only the parameters that the call has in the public schema. @throws Refusal 400 for another one */
 export function allowQuery({ query }: Call, names: readonly string[]): void {
   const unknown = [...query.keys()].filter((name) => !names.includes(name));
-  if (unknown.length > 0) throw unverified(Object.fromEntries(unknown.map((name) => [name, 'property is not defined in schema'])));
+  if (unknown.length > 0)
+    throw unverified(Object.fromEntries(unknown.map((name) => [name, 'property is not defined in schema'])));
 }

@@ -3,7 +3,7 @@ import type { Snapshot, Task, Vm } from './proxmox-state';
 
 const gib = 2 ** 30;
 
-/** A clone that is not complete has a temporary configuration, of which its lock is all that tells. */
+/** A clone that is not complete has a temporary configuration, which shows nothing but its lock. */
 const isMaking = ({ lock }: Vm): boolean => lock === 'clone';
 const nameOf = (vm: Vm): string => (isMaking(vm) ? `VM ${vm.vmid}` : vm.name);
 
@@ -51,7 +51,12 @@ const showSnapshot = ({ name, description, snaptime, parent, snapstate }: Snapsh
 export const showSnapshots = (vm: Vm) => [
   ...vm.snapshots.map(showSnapshot),
   {
-    ...{ name: 'current', description: 'You are here!', digest: digestOf(vm), running: vm.status === 'running' ? 1 : 0 },
+    ...{
+      name: 'current',
+      description: 'You are here!',
+      digest: digestOf(vm),
+      running: vm.status === 'running' ? 1 : 0,
+    },
     ...(vm.parent === null ? {} : { parent: vm.parent }),
   },
 ];
@@ -64,14 +69,32 @@ const digestOf = (vm: Vm): string =>
 const userOf = ({ account }: Task): string => (account === null ? 'root@pam' : `${account}@pve!drydock`);
 
 export const showTaskStatus = (task: Task) => ({
-  ...{ upid: task.upid, node: task.node, pid: task.pid, pstart: task.pstart, starttime: Math.floor(task.started / 1_000) },
-  ...{ type: task.type, id: task.id, user: userOf(task), tokenid: 'drydock', status: task.isOver ? 'stopped' : 'running' },
+  ...{
+    upid: task.upid,
+    node: task.node,
+    pid: task.pid,
+    pstart: task.pstart,
+    starttime: Math.floor(task.started / 1_000),
+  },
+  ...{
+    type: task.type,
+    id: task.id,
+    user: userOf(task),
+    tokenid: 'drydock',
+    status: task.isOver ? 'stopped' : 'running',
+  },
   ...(task.isOver ? { exitstatus: task.exitstatus } : {}),
 });
 
 /** In lists the end's text is the status. */
 export const showTask = (task: Task) => ({
-  ...{ upid: task.upid, node: task.node, pid: task.pid, pstart: task.pstart, starttime: Math.floor(task.started / 1_000) },
+  ...{
+    upid: task.upid,
+    node: task.node,
+    pid: task.pid,
+    pstart: task.pstart,
+    starttime: Math.floor(task.started / 1_000),
+  },
   ...{ type: task.type, id: task.id, user: userOf(task) },
   ...(task.isOver ? { status: task.exitstatus, endtime: Math.floor(task.endsAt / 1_000) } : {}),
 });

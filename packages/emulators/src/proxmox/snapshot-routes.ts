@@ -15,10 +15,21 @@ function take(world: ProxmoxWorld, account: string, call: Call, values: PathValu
   if (snapname === 'current') throw died("unable to use snapshot name 'current' (reserved name)");
   const order = { type: 'qmsnapshot', account, snapname };
   const dies =
-    vm.lock !== null ? `VM is locked (${vm.lock})` : hasSnapshot(vm, snapname) ? `snapshot name '${snapname}' already used` : null;
+    vm.lock !== null
+      ? `VM is locked (${vm.lock})`
+      : hasSnapshot(vm, snapname)
+        ? `snapshot name '${snapname}' already used`
+        : null;
   if (dies !== null) return dataReply(startTask(world, vm, { ...order, dies }));
   const snaptime = Math.floor(world.clock.now() / 1_000);
-  vm.snapshots.push({ name: snapname, description, snaptime, parent: vm.parent, snapstate: 'prepare', disk: { ...vm.disk } });
+  vm.snapshots.push({
+    name: snapname,
+    description,
+    snaptime,
+    parent: vm.parent,
+    snapstate: 'prepare',
+    disk: { ...vm.disk },
+  });
   return dataReply(startTask(world, vm, { ...order, lock: 'snapshot' }));
 }
 
@@ -31,18 +42,20 @@ function remove(world: ProxmoxWorld, account: string, call: Call, values: PathVa
   const order = { type: 'qmdelsnapshot', account, snapname };
   const snapshot = vm.snapshots.find(({ name }) => name === snapname);
   if (vm.lock !== null) return dataReply(startTask(world, vm, { ...order, dies: `VM is locked (${vm.lock})` }));
-  if (snapshot === undefined) return dataReply(startTask(world, vm, { ...order, dies: `snapshot '${snapname}' does not exist` }));
+  if (snapshot === undefined)
+    return dataReply(startTask(world, vm, { ...order, dies: `snapshot '${snapname}' does not exist` }));
   snapshot.snapstate = 'delete';
   return dataReply(startTask(world, vm, { ...order, lock: 'snapshot-delete' }));
 }
 
-/** What the worker finds before it touches anything; the call itself has been answered with 200 by then. */
+/** The error that the worker finds before it touches anything; the call itself has been answered with 200 by then. */
 function rollbackDies(vm: Vm, snapname: string): string | null {
   const snapshot = vm.snapshots.find(({ name }) => name === snapname);
   if (snapshot === undefined) return `snapshot '${snapname}' does not exist`;
   if (vm.isTemplate) return "you can't rollback if vm is a template";
   if (vm.lock !== null) return `VM is locked (${vm.lock})`;
-  if (snapshot.snapstate !== null) return `unable to rollback to incomplete snapshot (snapstate = ${snapshot.snapstate})`;
+  if (snapshot.snapstate !== null)
+    return `unable to rollback to incomplete snapshot (snapstate = ${snapshot.snapstate})`;
   const isNewest = !vm.snapshots.some(({ parent }) => parent === snapname);
   if (vm.storage === 'local-zfs' && !isNewest)
     return `can't rollback, '${snapname}' is not most recent snapshot on '${vm.storage}:vm-${vm.vmid}-disk-0'`;

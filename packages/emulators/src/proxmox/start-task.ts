@@ -1,19 +1,19 @@
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
 import type { ProxmoxWorld } from './proxmox-world';
 
-/** What a description may order for its VM: the type of task that fails, and how much longer all of its tasks take. */
+/** Orders that a VM's description can hold: the type of task that fails, and how much longer all of its tasks take. */
 const failsIn = /"emulator\.fail":"([a-z]+)"/;
 const slowIn = /"emulator\.slow-seconds":"(\d+)"/;
 
 interface TaskOrder {
   type: string;
   account: string | null;
-  /** The VM that the task is filed under, when it is not the one it works on. */
+  /** The VM under which the task is listed, when it is not the VM that it works on. */
   filedUnder?: Vm;
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** It is found out only by the task that there is nothing to do: it ends at once, by this text. */
+  /** Only the task itself finds out that there is nothing to do. It ends at once, with this text. */
   dies?: string;
 }
 
@@ -27,7 +27,7 @@ const failureOf = (type: string): string =>
     ? 'VM quit/powerdown failed - got timeout'
     : `command '/usr/bin/${type}' failed: exit code 1`;
 
-/** Forks a worker: the answer is its UPID. A task that does its work is put down in the ledger. */
+/** Forks a worker and answers with its UPID. A task that does its work is written into the ledger. */
 export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string {
   const { state, clock } = world;
   const [started, filed] = [clock.now(), order.filedUnder ?? vm];
@@ -39,7 +39,16 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   const seconds = (world.taskSeconds[order.type] ?? 1) + Number(slowIn.exec(vm.description)?.[1] ?? 0);
   const isDoomed = failsIn.exec(vm.description)?.[1] === order.type;
   const task: Task = {
-    ...{ upid, node: filed.node, type: order.type, id: String(filed.vmid), account: order.account, pid, pstart, started },
+    ...{
+      upid,
+      node: filed.node,
+      type: order.type,
+      id: String(filed.vmid),
+      account: order.account,
+      pid,
+      pstart,
+      started,
+    },
     endsAt: order.dies === undefined ? started + seconds * 1_000 : started,
     isOver: false,
     exitstatus: order.dies ?? (isDoomed ? failureOf(order.type) : 'OK'),
@@ -56,5 +65,6 @@ export function startTask(world: ProxmoxWorld, vm: Vm, order: TaskOrder): string
   return upid;
 }
 
-/** A VM has no lock of its own while it starts and stops, but one task at a time. */
-export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean => tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);
+/** While a VM starts or stops it has no lock of its own. But it has only one task at a time. */
+export const isBusy = ({ tasks }: ProxmoxState, vm: Vm): boolean =>
+  tasks.some(({ vmid, isOver }) => vmid === vm.vmid && !isOver);

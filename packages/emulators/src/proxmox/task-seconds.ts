@@ -1,7 +1,10 @@
 /** Seconds of the emulator's time that each type of task takes. */
 export type TaskSeconds = Readonly<Record<string, number>>;
 
-/** How many seconds each type of task takes: about as long as on a small cluster. A type that is missing takes one second. */
+/**
+ * How many seconds each type of task takes: about as long as on a small cluster. A type that is missing takes one
+ * second.
+ */
 export const usualTaskSeconds: TaskSeconds = {
   qmclone: 8,
   qmstart: 2,
@@ -15,6 +18,6 @@ export const usualTaskSeconds: TaskSeconds = {
   qmdestroy: 2,
 };
 
-/** For a demonstration whose time must stay ours. */
+/** For a demonstration, where the emulator's time must be the same as real time. */
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));

@@ -35,8 +35,13 @@ function clone(world: ProxmoxWorld, account: string, call: Call, values: PathVal
       parent: null,
       snapshots: [],
     },
-    ...{ name: order.name ?? `Copy-of-VM-${source.name}`, description: order.description ?? '', status: 'stopped', qmpstatus: 'stopped' },
-    // 192.0.2.0/24 and 2001:db8::/32 are for documentation.
+    ...{
+      name: order.name ?? `Copy-of-VM-${source.name}`,
+      description: order.description ?? '',
+      status: 'stopped',
+      qmpstatus: 'stopped',
+    },
+    // 192.0.2.0/24 and 2001:db8::/32 are reserved for documentation.
     addresses: [`192.0.2.${1 + (order.newid % 254)}`, `2001:db8::${(order.newid % 65_535).toString(16)}`],
     disk: { ...source.disk },
   };
@@ -102,16 +107,28 @@ function tellAddresses(world: ProxmoxWorld, account: string, _call: Call, values
     'ip-address-type': address.includes(':') ? 'ipv6' : 'ipv4',
     prefix: address.includes(':') ? 64 : 24,
   });
-  const loopback = { name: 'lo', 'hardware-address': '00:00:00:00:00:00', 'ip-addresses': ['127.0.0.1', '::1'].map(tell) };
-  const eth0 = { name: 'eth0', 'hardware-address': 'bc:24:11:00:00:01', 'ip-addresses': [...vm.addresses, 'fe80::1'].map(tell) };
+  const loopback = {
+    name: 'lo',
+    'hardware-address': '00:00:00:00:00:00',
+    'ip-addresses': ['127.0.0.1', '::1'].map(tell),
+  };
+  const eth0 = {
+    name: 'eth0',
+    'hardware-address': 'bc:24:11:00:00:01',
+    'ip-addresses': [...vm.addresses, 'fe80::1'].map(tell),
+  };
   return dataReply({ result: [loopback, eth0] });
 }
 
 const vmPath = '/nodes/:node/qemu/:vmid';
 
 export const vmRoutes: readonly AccountRoute[] = [
-  apiAt('GET', `${vmPath}/status/current`, (world, account, _call, values) => dataReply(showStatus(vmAt(world, account, values)))),
-  apiAt('GET', `${vmPath}/config`, (world, account, _call, values) => dataReply(showConfig(vmAt(world, account, values)))),
+  apiAt('GET', `${vmPath}/status/current`, (world, account, _call, values) =>
+    dataReply(showStatus(vmAt(world, account, values))),
+  ),
+  apiAt('GET', `${vmPath}/config`, (world, account, _call, values) =>
+    dataReply(showConfig(vmAt(world, account, values))),
+  ),
   apiAt('GET', `${vmPath}/agent/network-get-interfaces`, tellAddresses),
   apiAt('POST', `${vmPath}/clone`, clone),
   apiAt('PUT', `${vmPath}/config`, change),

@@ -11,7 +11,7 @@ interface AdminRequest {
   token: string;
 }
 
-/** What every emulator can be told, by its admin token. */
+/** The calls that every emulator takes with its admin token. */
 export function answerAdmin(admin: AdminRequest): void {
   void replyTo(admin).then(
     (reply) => sendReply(admin.response, reply),
@@ -22,9 +22,16 @@ export function answerAdmin(admin: AdminRequest): void {
 async function replyTo({ request, routes, token }: AdminRequest): Promise<Reply> {
   const pieces: Buffer[] = [];
   for await (const piece of request) if (Buffer.isBuffer(piece)) pieces.push(piece);
-  if (!isSame(request.headers.authorization ?? '', `Bearer ${token}`)) return jsonReply(401, { error: 'admin token required' });
+  if (!isSame(request.headers.authorization ?? '', `Bearer ${token}`))
+    return jsonReply(401, { error: 'admin token required' });
   const url = new URL(`http://s3${request.url ?? '/'}`);
-  const call = { method: request.method ?? 'GET', path: url.pathname, query: url.searchParams, headers: {}, body: Buffer.concat(pieces) };
+  const call = {
+    method: request.method ?? 'GET',
+    path: url.pathname,
+    query: url.searchParams,
+    headers: {},
+    body: Buffer.concat(pieces),
+  };
   const match = matchRoute(routes, call);
   if (match.kind !== 'found') return jsonReply(match.kind === 'unknown' ? 404 : 405, { error: 'no such route' });
   try {

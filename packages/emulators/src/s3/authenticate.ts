@@ -7,9 +7,9 @@ import { type SignatureScope, signRequest } from './signature-v4';
 export interface S3Account {
   accessKeyId: string;
   secretAccessKey: string;
-  /** Names of the buckets that it sees; '*' for all. */
+  /** Names of the buckets that the account sees, or '*' for all. */
   buckets: readonly string[];
-  /** Default true. Without it every object's content is AccessDenied; what lists them is not. */
+  /** Default true. Without it, the content of every object is AccessDenied, but objects can still be listed. */
   mayRead?: boolean | undefined;
   /** Default true. Without it every write is AccessDenied. */
   mayWrite?: boolean | undefined;
@@ -40,14 +40,26 @@ export function authenticate(call: S3Call, accounts: readonly S3Account[], nowMs
   const claim = call.query.has('X-Amz-Signature') ? presignedClaim(call, nowMs) : headerClaim(call, nowMs);
   const [accessKeyId = '', day = '', region = '', service, terminator] = claim.credential.split('/');
   const account = accounts.find((candidate) => candidate.accessKeyId === accessKeyId);
-  if (account === undefined) refuse('InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
-  if (service !== 's3' || terminator !== 'aws4_request' || !claim.at.startsWith(day) || !claim.signedHeaders.includes('host'))
+  if (account === undefined)
+    refuse('InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
+  if (
+    service !== 's3' ||
+    terminator !== 'aws4_request' ||
+    !claim.at.startsWith(day) ||
+    !claim.signedHeaders.includes('host')
+  )
     refuse('SignatureDoesNotMatch', 'The scope of the signature is not this service.');
-  const unsigned = Object.keys(call.headers).find((name) => name.startsWith('x-amz-') && !claim.signedHeaders.includes(name));
-  if (unsigned !== undefined) refuse('AccessDenied', `There were headers present in the request which were not signed: ${unsigned}`);
+  const unsigned = Object.keys(call.headers).find(
+    (name) => name.startsWith('x-amz-') && !claim.signedHeaders.includes(name),
+  );
+  if (unsigned !== undefined)
+    refuse('AccessDenied', `There were headers present in the request which were not signed: ${unsigned}`);
   const scope = { secret: account.secretAccessKey, day, region, at: claim.at };
   const { method, rawPath: path, query, headers } = call;
-  const expected = signRequest({ method, path, query, headers, signedHeaders: claim.signedHeaders, payloadHash: claim.payloadHash }, scope);
+  const expected = signRequest(
+    { method, path, query, headers, signedHeaders: claim.signedHeaders, payloadHash: claim.payloadHash },
+    scope,
+  );
   if (!isSame(expected, claim.signature))
     refuse('SignatureDoesNotMatch', 'The request signature we calculated does not match the signature you provided.');
   return { account, scope, signature: claim.signature, payloadHash: claim.payloadHash };
@@ -63,7 +75,8 @@ function headerClaim({ headers }: S3Call, nowMs: number): Claim {
   if (Math.abs(timeOf(at) - nowMs) > skewMaxMs)
     refuse('RequestTimeTooSkewed', 'The difference between the request time and the server time is too large.');
   const payloadHash = headers['x-amz-content-sha256'];
-  if (payloadHash === undefined) refuse('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256');
+  if (payloadHash === undefined)
+    refuse('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256');
   return { credential, signedHeaders: signedHeaders.split(';'), signature, at, payloadHash };
 }
 
@@ -81,7 +94,7 @@ function presignedClaim({ query }: S3Call, nowMs: number): Claim {
   };
 }
 
-/** Milliseconds since 1970; NaN when it is no time, which every comparison above refuses. */
+/** Milliseconds since 1970. NaN when the text is not a time: every comparison above refuses that. */
 function timeOf(at: string): number {
   const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(at);
   if (match === null) refuse('AccessDenied', 'AWS authentication requires a valid Date or x-amz-date header');

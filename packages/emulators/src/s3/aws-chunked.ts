@@ -7,15 +7,18 @@ import { scopeText, sha256Hex, signText } from './signature-v4';
 /** Content-Encoding aws-chunked: `<hex size>[;chunk-signature=…]\r\n<data>\r\n … 0\r\n<trailers>\r\n`. */
 export interface ChunkedBody {
   caller: Caller;
-  /** Filled as the trailers come. Lower-case names. */
+  /** Filled when the trailers come. Names are in lower case. */
   trailers: Record<string, string>;
 }
 
 const lineBytesMax = 8 * 1024;
 const emptyHash = sha256Hex('');
 
-/** The data within the chunks, each signature checked when the chunks are signed. @throws S3Refusal */
-export async function* readChunks(source: AsyncIterable<Buffer>, { caller, trailers }: ChunkedBody): AsyncGenerator<Buffer> {
+/** The data in the chunks. When the chunks are signed, each signature is checked. @throws S3Refusal */
+export async function* readChunks(
+  source: AsyncIterable<Buffer>,
+  { caller, trailers }: ChunkedBody,
+): AsyncGenerator<Buffer> {
   const signatures = caller.payloadHash.startsWith('STREAMING-AWS4-HMAC-SHA256-PAYLOAD') ? chainOf(caller) : null;
   const input = openInput(source);
   for (;;) {
@@ -45,19 +48,27 @@ async function readTrailers(input: Input, trailers: Record<string, string>): Pro
   }
 }
 
-/** Each chunk's signature is over the one before it. */
+/** The signature of each chunk includes the signature of the chunk before it. */
 function chainOf({ scope, signature }: Caller): {
   check(hash: Hash, extension: string): void;
   checkTrailers(trailers: Record<string, string>): void;
 } {
   let previous = signature;
   const compare = (expected: string, given: string | undefined): void => {
-    if (given === undefined || !isSame(expected, given)) refuse('SignatureDoesNotMatch', 'A chunk signature does not match.');
+    if (given === undefined || !isSame(expected, given))
+      refuse('SignatureDoesNotMatch', 'A chunk signature does not match.');
     previous = expected;
   };
   return {
     check: (hash, extension) => {
-      const text = ['AWS4-HMAC-SHA256-PAYLOAD', scope.at, scopeText(scope), previous, emptyHash, hash.digest('hex')].join('\n');
+      const text = [
+        'AWS4-HMAC-SHA256-PAYLOAD',
+        scope.at,
+        scopeText(scope),
+        previous,
+        emptyHash,
+        hash.digest('hex'),
+      ].join('\n');
       compare(signText(scope, text), /^chunk-signature=([0-9a-f]{64})$/.exec(extension)?.[1]);
     },
     checkTrailers: (trailers) => {
@@ -72,9 +83,9 @@ function chainOf({ scope, signature }: Caller): {
 }
 
 interface Input {
-  /** Up to CRLF, without it; '' at the end of the body. */
+  /** The text up to CRLF, without CRLF. '' at the end of the body. */
   line(): Promise<string>;
-  /** At least one byte, at most `bytes`. @throws S3Refusal at the end of the body */
+  /** At least one byte and at most `bytes`. @throws S3Refusal at the end of the body */
   take(bytes: number): Promise<Buffer>;
 }
 
@@ -104,7 +115,8 @@ function openInput(source: AsyncIterable<Buffer>): Input {
       }
     },
     take: async (bytes) => {
-      while (held.length === 0) if (!(await more())) refuse('IncompleteBody', 'You did not provide the number of bytes specified.');
+      while (held.length === 0)
+        if (!(await more())) refuse('IncompleteBody', 'You did not provide the number of bytes specified.');
       const taken = held.subarray(0, bytes);
       held = held.subarray(taken.length);
       return taken;

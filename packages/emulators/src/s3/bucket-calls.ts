@@ -18,7 +18,13 @@ export function listBuckets(world: S3World, caller: Caller): S3Reply {
 export function createBucket(world: S3World, call: S3Call, caller: Caller): S3Reply {
   assertMayUse(caller, call.bucket);
   const hasObjectLock = call.headers['x-amz-bucket-object-lock-enabled'] === 'true';
-  world.buckets.create({ name: call.bucket, createdAt: isoNow(world), hasVersions: hasObjectLock, hasObjectLock, defaultRetention: null });
+  world.buckets.create({
+    name: call.bucket,
+    createdAt: isoNow(world),
+    hasVersions: hasObjectLock,
+    hasObjectLock,
+    defaultRetention: null,
+  });
   return emptyAnswer(200, { location: `/${call.bucket}` });
 }
 
@@ -34,12 +40,17 @@ export const getLocation = ({ world }: BucketCall): S3Reply =>
   xmlAnswer(xmlDocument(element('LocationConstraint', world.region === 'us-east-1' ? '' : world.region)));
 
 export const getVersioning = ({ bucket }: BucketCall): S3Reply =>
-  xmlAnswer(xmlDocument(element('VersioningConfiguration', bucket.settings.hasVersions ? [element('Status', 'Enabled')] : [])));
+  xmlAnswer(
+    xmlDocument(element('VersioningConfiguration', bucket.settings.hasVersions ? [element('Status', 'Enabled')] : [])),
+  );
 
 export async function putVersioning({ call, caller, bucket }: BucketCall): Promise<S3Reply> {
   const status = textOf(await receiveText(call, caller, bucket.incoming), 'Status');
   if (bucket.settings.hasObjectLock && status !== 'Enabled')
-    refuse('InvalidBucketState', 'An Object Lock configuration is present on this bucket, so the versioning state cannot be changed.');
+    refuse(
+      'InvalidBucketState',
+      'An Object Lock configuration is present on this bucket, so the versioning state cannot be changed.',
+    );
   if (status !== 'Enabled') refuse('NotImplemented', 'Versions can be switched on, and not off again.');
   bucket.change({ ...bucket.settings, hasVersions: true });
   return emptyAnswer(200);

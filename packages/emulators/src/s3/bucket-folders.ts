@@ -24,14 +24,18 @@ export function openBuckets(stateDir: string): Buckets {
   const folderOf = (name: string): string => path.join(root, name);
   const names = readdirSync(root).filter((name) => existsSync(path.join(root, name, 'bucket.json')));
   const open = new Map(names.map((name) => [name, openBucket(folderOf(name))]));
-  const get = (name: string): BucketStore => open.get(name) ?? refuse('NoSuchBucket', 'The specified bucket does not exist');
+  const get = (name: string): BucketStore =>
+    open.get(name) ?? refuse('NoSuchBucket', 'The specified bucket does not exist');
   return {
     names: () => [...open.keys()].sort(),
     get,
     create: (settings) => {
       if (!nameForm.test(settings.name)) refuse('InvalidBucketName', 'The specified bucket is not valid.');
       if (open.has(settings.name))
-        refuse('BucketAlreadyOwnedByYou', 'Your previous request to create the named bucket succeeded and you already own it.');
+        refuse(
+          'BucketAlreadyOwnedByYou',
+          'Your previous request to create the named bucket succeeded and you already own it.',
+        );
       createBucketFolder(folderOf(settings.name), settings);
       open.set(settings.name, openBucket(folderOf(settings.name)));
     },

@@ -1,19 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type BucketSettings, bucketSettingsSchema, type Piece, type StoredVersion, storedVersionSchema } from './stored-version';
+import {
+  type BucketSettings,
+  bucketSettingsSchema,
+  type Piece,
+  type StoredVersion,
+  storedVersionSchema,
+} from './stored-version';
 
-/** A bucket on disk: a record per version beside the files of its content, all of the records in memory. */
+/** A bucket on disk: one record for each version, beside the files with its content. All records are in memory. */
 export interface BucketStore {
   readonly settings: BucketSettings;
   change(settings: BucketSettings): void;
-  /** Where bodies are written before they become an object's pieces. */
+  /** The folder in which bodies are written before they become parts of an object. */
   readonly incoming: string;
-  /** Newest first; empty when the key was never written. */
+  /** The newest first. Empty when the key was never written. */
   versionsOf(key: string): readonly StoredVersion[];
   /** All keys with this prefix, in the order of their bytes. */
   keys(prefix: string): string[];
-  /** Adds a version; in a bucket without versions it takes the place of the one before. Files become its own. */
+  /**
+   * Adds a version. In a bucket without versioning it replaces the previous one. The files then belong to the version.
+   */
   add(version: NewVersion, files: readonly { file: string; bytes: number }[]): StoredVersion;
   replace(version: StoredVersion): void;
   remove(version: StoredVersion): void;
@@ -40,7 +48,8 @@ export function openBucket(folder: string): BucketStore {
   let settings = bucketSettingsSchema.parse(JSON.parse(readFileSync(path.join(folder, 'bucket.json'), 'utf8')));
   const incoming = path.join(folder, 'incoming');
   rmSync(incoming, { recursive: true, force: true });
-  for (const name of ['incoming', 'versions', 'data']) mkdirSync(path.join(folder, name), { recursive: true, mode: 0o700 });
+  for (const name of ['incoming', 'versions', 'data'])
+    mkdirSync(path.join(folder, name), { recursive: true, mode: 0o700 });
   const byKey = readVersions(path.join(folder, 'versions'));
   let sorted: string[] | null = null;
   let seq = Math.max(0, ...[...byKey.values()].map(([newest]) => newest?.seq ?? 0));

@@ -6,7 +6,7 @@ export type ChecksumAlgorithm = (typeof checksumAlgorithms)[number];
 
 export interface Checksum {
   algorithm: ChecksumAlgorithm;
-  /** Base64, as it stands in headers; `-<parts>` behind it for a checksum of checksums. */
+  /** Base64, as it is in headers. For a checksum of checksums it ends with `-<parts>`. */
   value: string;
 }
 
@@ -48,7 +48,9 @@ export function startChecksum(algorithm: ChecksumAlgorithm): RunningChecksum {
   return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest() };
 }
 
-/** The checksum of a multipart object: the checksum of its parts' checksums (base64), a dash and the number of parts. */
+/**
+ * The checksum of a multipart object: the checksum of its parts' checksums (base64), a dash and the number of parts.
+ */
 export function compositeChecksum(algorithm: ChecksumAlgorithm, parts: readonly string[]): Checksum {
   const running = startChecksum(algorithm);
   for (const part of parts) running.update(Buffer.from(part, 'base64'));

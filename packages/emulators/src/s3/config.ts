@@ -26,11 +26,10 @@ const bucketSchema = z.strictObject({ name: z.string(), hasObjectLock: z.boolean
 export const s3EmulatorConfigShape = {
   ...processFields('s3-stand-in'),
   STATE_DIR: z.string().min(1).meta({ description: 'Folder of its buckets and its ledger' }),
-  ACCOUNTS: z
-    .string()
-    .transform(parseJson)
-    .pipe(z.array(accountSchema).min(1))
-    .meta({ description: 'JSON: [{accessKeyId, secretAccessKey, buckets: [name or "*"], mayRead?, mayWrite?, mayDelete?}]', secret: true }),
+  ACCOUNTS: z.string().transform(parseJson).pipe(z.array(accountSchema).min(1)).meta({
+    description: 'JSON: [{accessKeyId, secretAccessKey, buckets: [name or "*"], mayRead?, mayWrite?, mayDelete?}]',
+    secret: true,
+  }),
   BUCKETS: z
     .string()
     .default('[]')
@@ -39,8 +38,16 @@ export const s3EmulatorConfigShape = {
     .meta({ description: 'JSON: [{name, hasObjectLock}], made when they are missing' }),
   ADMIN_TOKEN: secretField('Bearer of the calls under /emulator'),
   REGION: z.string().min(1).default('us-east-1').meta({ description: 'What it says its region is' }),
-  LOCK_ANSWER: z.enum(lockAnswers).default('access_denied').meta({ description: 'How a delete of a locked version ends' }),
-  CLOCK_SCALE: z.coerce.number().min(0).default(1).meta({ description: "How much faster than ours a new emulator's time goes" }),
+  LOCK_ANSWER: z
+    .enum(lockAnswers)
+    .default('access_denied')
+    .meta({ description: 'How a delete of a locked version ends' }),
+  CLOCK_SCALE: z.coerce
+    .number()
+    .min(0)
+    .default(1)
+    .meta({ description: "How much faster than ours a new emulator's time goes" }),
 };
 
-export const readS3EmulatorConfig = (): ConfigOf<typeof s3EmulatorConfigShape> => readConfig(s3EmulatorConfigShape, process.env);
+export const readS3EmulatorConfig = (): ConfigOf<typeof s3EmulatorConfigShape> =>
+  readConfig(s3EmulatorConfigShape, process.env);

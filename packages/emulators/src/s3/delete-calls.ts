@@ -10,7 +10,10 @@ interface Deleted {
   isMarker: boolean;
 }
 
-/** A named version is destroyed unless it is locked; without a name a delete marker hides the object and destroys nothing. @throws S3Refusal */
+/**
+ * A named version is destroyed unless it is locked. Without a version name, a delete marker hides the object, and
+ * nothing is destroyed. @throws S3Refusal
+ */
 function deleteKey({ world, call, caller, bucket }: BucketCall, key: string, versionId: string | null): Deleted | null {
   if (caller.account.mayDelete === false) refuse('AccessDenied', 'Access Denied');
   const versions = bucket.versionsOf(key);
@@ -69,7 +72,10 @@ function deleteOne(bucketCall: BucketCall, key: string, versionId: string | null
   const named = versionId === null ? [] : [element('VersionId', versionId)];
   try {
     const deleted = deleteKey(bucketCall, key, versionId);
-    const marker = deleted?.isMarker === true ? [element('DeleteMarker', true), element('DeleteMarkerVersionId', deleted.versionId)] : [];
+    const marker =
+      deleted?.isMarker === true
+        ? [element('DeleteMarker', true), element('DeleteMarkerVersionId', deleted.versionId)]
+        : [];
     return { isDeleted: true, xml: element('Deleted', [element('Key', key), ...named, ...marker]) };
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

@@ -10,11 +10,11 @@ interface Page<Item> {
   items: Item[];
   /** Keys up to the delimiter, in their order. */
   commonPrefixes: string[];
-  /** Behind which the next page goes on; null: this was the last. */
+  /** The next page continues after this. Null when this was the last page. */
   next: { key: string; item: Item | null } | null;
 }
 
-/** One page of what `itemsOf` gives for every key, keys with one common prefix counted as one. */
+/** One page of the items that `itemsOf` returns for every key. Keys with the same common prefix count as one item. */
 function pageOf<Item>(
   { call, bucket }: BucketCall,
   isBehind: (key: string, item: Item | null) => boolean,
@@ -69,12 +69,13 @@ const itemFields = (bucketCall: BucketCall, version: StoredVersion): Xml[] => [
     : [element('ETag', `"${version.etag}"`), element('Size', version.bytes), element('StorageClass', 'STANDARD')]),
 ];
 
-/** ListObjectsV2, and the first version of it for clients that ask by marker. */
+/** ListObjectsV2, and ListObjects (the first version) for clients that send a marker. */
 export function listObjects(bucketCall: BucketCall): S3Reply {
   const { query } = bucketCall.call;
   const isV2 = query.get('list-type') === '2';
   const token = query.get('continuation-token');
-  const after = token === null ? (query.get(isV2 ? 'start-after' : 'marker') ?? '') : Buffer.from(token, 'base64url').toString();
+  const after =
+    token === null ? (query.get(isV2 ? 'start-after' : 'marker') ?? '') : Buffer.from(token, 'base64url').toString();
   const page = pageOf<StoredVersion>(
     bucketCall,
     (key) => Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0,
@@ -115,13 +116,21 @@ export function listVersions(bucketCall: BucketCall): S3Reply {
       ? version.seq < afterSeq
       : Buffer.compare(Buffer.from(key), Buffer.from(afterKey)) > 0;
   const page = pageOf<StoredVersion>(bucketCall, isBehind, (key) => bucketCall.bucket.versionsOf(key));
-  const next = page.next === null ? [] : [element('NextKeyMarker', encoded(bucketCall, page.next.key)), ...versionMarker(page.next.item)];
+  const next =
+    page.next === null
+      ? []
+      : [element('NextKeyMarker', encoded(bucketCall, page.next.key)), ...versionMarker(page.next.item)];
   const items = page.items.map((version) => {
     const isLatest = bucketCall.bucket.versionsOf(version.key)[0]?.seq === version.seq;
     const which = [element('VersionId', version.versionId), element('IsLatest', isLatest)];
     return element(version.isDeleteMarker ? 'DeleteMarker' : 'Version', [...itemFields(bucketCall, version), ...which]);
   });
-  const fields = [...commonFields(bucketCall, page.next !== null), ...next, ...items, ...prefixFields(bucketCall, page.commonPrefixes)];
+  const fields = [
+    ...commonFields(bucketCall, page.next !== null),
+    ...next,
+    ...items,
+    ...prefixFields(bucketCall, page.commonPrefixes),
+  ];
   return xmlAnswer(xmlDocument(element('ListVersionsResult', fields)));
 }
 

@@ -10,8 +10,11 @@ import { element, textOf, xmlDocument } from './xml';
 export function getRetention(bucketCall: BucketCall): S3Reply {
   assertHasLock(bucketCall.bucket.settings);
   const { retention } = findVersion(bucketCall);
-  if (retention === null) refuse('NoSuchObjectLockConfiguration', 'The specified object does not have a ObjectLock configuration');
-  return xmlAnswer(xmlDocument(element('Retention', [element('Mode', retention.mode), element('RetainUntilDate', retention.until)])));
+  if (retention === null)
+    refuse('NoSuchObjectLockConfiguration', 'The specified object does not have a ObjectLock configuration');
+  return xmlAnswer(
+    xmlDocument(element('Retention', [element('Mode', retention.mode), element('RetainUntilDate', retention.until)])),
+  );
 }
 
 export async function putRetention(bucketCall: BucketCall): Promise<S3Reply> {
@@ -35,7 +38,9 @@ export async function putRetention(bucketCall: BucketCall): Promise<S3Reply> {
 
 export function getLegalHold(bucketCall: BucketCall): S3Reply {
   assertHasLock(bucketCall.bucket.settings);
-  return xmlAnswer(xmlDocument(element('LegalHold', [element('Status', findVersion(bucketCall).isOnLegalHold ? 'ON' : 'OFF')])));
+  return xmlAnswer(
+    xmlDocument(element('LegalHold', [element('Status', findVersion(bucketCall).isOnLegalHold ? 'ON' : 'OFF')])),
+  );
 }
 
 export async function putLegalHold(bucketCall: BucketCall): Promise<S3Reply> {
@@ -48,19 +53,26 @@ export async function putLegalHold(bucketCall: BucketCall): Promise<S3Reply> {
 
 export function getLockConfiguration({ bucket }: BucketCall): S3Reply {
   const { hasObjectLock, defaultRetention: rule } = bucket.settings;
-  if (!hasObjectLock) refuse('ObjectLockConfigurationNotFoundError', 'Object Lock configuration does not exist for this bucket');
+  if (!hasObjectLock)
+    refuse('ObjectLockConfigurationNotFoundError', 'Object Lock configuration does not exist for this bucket');
   const inRule =
-    rule === null ? [] : [element('Rule', [element('DefaultRetention', [element('Mode', rule.mode), element('Days', rule.days)])])];
-  return xmlAnswer(xmlDocument(element('ObjectLockConfiguration', [element('ObjectLockEnabled', 'Enabled'), ...inRule])));
+    rule === null
+      ? []
+      : [element('Rule', [element('DefaultRetention', [element('Mode', rule.mode), element('Days', rule.days)])])];
+  return xmlAnswer(
+    xmlDocument(element('ObjectLockConfiguration', [element('ObjectLockEnabled', 'Enabled'), ...inRule])),
+  );
 }
 
 export async function putLockConfiguration({ call, caller, bucket }: BucketCall): Promise<S3Reply> {
   const text = await receiveText(call, caller, bucket.incoming);
-  if (!bucket.settings.hasVersions) refuse('InvalidBucketState', 'Versioning must be enabled on the bucket to apply Object Lock.');
+  if (!bucket.settings.hasVersions)
+    refuse('InvalidBucketState', 'Versioning must be enabled on the bucket to apply Object Lock.');
   const mode = retentionModes.find((name) => name === textOf(text, 'Mode'));
   const days = Number(textOf(text, 'Days') ?? Number(textOf(text, 'Years') ?? 0) * 365);
   const defaultRetention = mode === undefined ? null : { mode, days };
-  if (defaultRetention !== null && !(days >= 1)) refuse('InvalidArgument', 'Default retention period must be a positive integer value.');
+  if (defaultRetention !== null && !(days >= 1))
+    refuse('InvalidArgument', 'Default retention period must be a positive integer value.');
   bucket.change({ ...bucket.settings, hasObjectLock: true, defaultRetention });
   return emptyAnswer(200);
 }

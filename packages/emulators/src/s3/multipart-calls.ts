@@ -27,7 +27,8 @@ export function startUpload({ world, call, bucket }: BucketCall): S3Reply {
   return xmlAnswer(xmlDocument(element('InitiateMultipartUploadResult', fields)));
 }
 
-const uploadOf = ({ world, call }: BucketCall): Upload => world.uploadsOf(call.bucket).get(call.query.get('uploadId') ?? '', call.key);
+const uploadOf = ({ world, call }: BucketCall): Upload =>
+  world.uploadsOf(call.bucket).get(call.query.get('uploadId') ?? '', call.key);
 
 export async function putPart(bucketCall: BucketCall): Promise<S3Reply> {
   const { world, call, caller, bucket } = bucketCall;
@@ -58,17 +59,30 @@ export async function completeUpload(bucketCall: BucketCall): Promise<S3Reply> {
     : null;
   const { key, contentType, metadata, retention, isOnLegalHold } = upload;
   const version = bucket.add(
-    { key, isDeleteMarker: false, etag, modifiedAt: isoNow(world), contentType, metadata, checksum, retention, isOnLegalHold },
+    {
+      key,
+      isDeleteMarker: false,
+      etag,
+      modifiedAt: isoNow(world),
+      contentType,
+      metadata,
+      checksum,
+      retention,
+      isOnLegalHold,
+    },
     parts,
   );
   uploads.end(upload);
   world.record(caller, { op: 'put', bucket: call.bucket, key, id: version.versionId, detail: `${parts.length} parts` });
   const fields = [element('Bucket', call.bucket), element('Key', key), element('ETag', `"${etag}"`)];
-  const sum = checksum === null ? [] : [element(checksumElement(checksum.algorithm), checksum.value), element('ChecksumType', 'COMPOSITE')];
+  const sum =
+    checksum === null
+      ? []
+      : [element(checksumElement(checksum.algorithm), checksum.value), element('ChecksumType', 'COMPOSITE')];
   return xmlAnswer(xmlDocument(element('CompleteMultipartUploadResult', [...fields, ...sum])), versionHeader(version));
 }
 
-/** The parts that the client names. @throws S3Refusal when one of them was not uploaded as named */
+/** The parts that the client names. @throws S3Refusal when one of them was not uploaded as it is named */
 function chosenParts(text: string, stored: readonly Part[]): Part[] {
   const wanted = elementsOf(text, 'Part');
   if (wanted.length === 0) refuse('MalformedXML', 'You must specify at least one part');
@@ -81,7 +95,8 @@ function chosenParts(text: string, stored: readonly Part[]): Part[] {
     if (part === undefined || textOf(xml, 'ETag')?.replaceAll('"', '') !== part.md5)
       refuse('InvalidPart', 'One or more of the specified parts could not be found.');
     const claimed = textOf(xml, checksumElement(part.checksum.algorithm));
-    if (claimed !== undefined && claimed !== part.checksum.value) refuse('InvalidPart', 'A checksum of a part does not match.');
+    if (claimed !== undefined && claimed !== part.checksum.value)
+      refuse('InvalidPart', 'A checksum of a part does not match.');
     if (part.bytes < partBytesMin && index < wanted.length - 1)
       refuse('EntityTooSmall', 'Your proposed upload is smaller than the minimum allowed size');
     return part;
@@ -106,7 +121,12 @@ export function listParts(bucketCall: BucketCall): S3Reply {
     ]),
   );
   const { bucket, key } = bucketCall.call;
-  const fields = [element('Bucket', bucket), element('Key', key), element('UploadId', upload.id), element('IsTruncated', false)];
+  const fields = [
+    element('Bucket', bucket),
+    element('Key', key),
+    element('UploadId', upload.id),
+    element('IsTruncated', false),
+  ];
   return xmlAnswer(xmlDocument(element('ListPartsResult', [...fields, ...items])));
 }
 
@@ -116,7 +136,9 @@ export function listUploads({ world, call }: BucketCall): S3Reply {
     .uploadsOf(call.bucket)
     .list()
     .filter(({ key }) => key.startsWith(prefix))
-    .map(({ key, id, startedAt }) => element('Upload', [element('Key', key), element('UploadId', id), element('Initiated', startedAt)]));
+    .map(({ key, id, startedAt }) =>
+      element('Upload', [element('Key', key), element('UploadId', id), element('Initiated', startedAt)]),
+    );
   const fields = [element('Bucket', call.bucket), element('Prefix', prefix), element('IsTruncated', false)];
   return xmlAnswer(xmlDocument(element('ListMultipartUploadsResult', [...fields, ...uploads])));
 }

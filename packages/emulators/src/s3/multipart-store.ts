@@ -13,7 +13,7 @@ const uploadSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   contentType: z.string(),
   metadata: z.record(z.string(), z.string()),
-  /** Whether its starter asked for checksums: then the object gets one. */
+  /** Whether the client that started it asked for checksums. Then the object gets one. */
   hasChecksum: z.boolean(),
   retention: retentionSchema.nullable(),
   isOnLegalHold: z.boolean(),
@@ -29,7 +29,7 @@ const partSchema = z.strictObject({
 });
 export type Part = z.infer<typeof partSchema> & { file: string };
 
-/** Unfinished uploads of one bucket, on disk only: they outlive the process. */
+/** The unfinished uploads of one bucket. They are only on disk, and so they outlive the process. */
 export interface Uploads {
   start(upload: Omit<Upload, 'id'>): Upload;
   /** @throws S3Refusal NoSuchUpload */
@@ -38,14 +38,15 @@ export interface Uploads {
   /** By number. */
   parts(upload: Upload): Part[];
   list(): Upload[];
-  /** Removes it with whatever parts it still has. */
+  /** Removes the upload, with any parts that it still has. */
   end(upload: Upload): void;
 }
 
 export function openUploads(bucketFolder: string): Uploads {
   const root = path.join(bucketFolder, 'uploads');
   const folderOf = (id: string): string => path.join(root, id);
-  const read = (id: string): Upload => uploadSchema.parse(JSON.parse(readFileSync(path.join(folderOf(id), 'upload.json'), 'utf8')));
+  const read = (id: string): Upload =>
+    uploadSchema.parse(JSON.parse(readFileSync(path.join(folderOf(id), 'upload.json'), 'utf8')));
   return {
     start: (fresh) => {
       const upload = { ...fresh, id: randomBytes(16).toString('hex') };
@@ -55,13 +56,20 @@ export function openUploads(bucketFolder: string): Uploads {
     },
     get: (id, key) => {
       const upload = /^[0-9a-f]{32}$/.test(id) && existsSync(path.join(folderOf(id), 'upload.json')) ? read(id) : null;
-      if (upload?.key !== key) refuse('NoSuchUpload', 'The specified upload does not exist. It may have been aborted or completed.');
+      if (upload?.key !== key)
+        refuse('NoSuchUpload', 'The specified upload does not exist. It may have been aborted or completed.');
       return upload;
     },
     putPart: ({ id }, number, { file, bytes, md5, checksum }, modifiedAt) => {
       if (!existsSync(folderOf(id))) refuse('NoSuchUpload', 'The upload was aborted meanwhile.');
       renameSync(file, path.join(folderOf(id), `${number}.data`));
-      writeJson(path.join(folderOf(id), `${number}.part`), { number, bytes, md5: md5.toString('hex'), checksum, modifiedAt });
+      writeJson(path.join(folderOf(id), `${number}.part`), {
+        number,
+        bytes,
+        md5: md5.toString('hex'),
+        checksum,
+        modifiedAt,
+      });
     },
     parts: ({ id }) =>
       readdirSync(folderOf(id))

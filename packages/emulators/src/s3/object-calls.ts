@@ -12,7 +12,9 @@ const keyBytesMax = 1024;
 
 export const metadataOf = ({ headers }: S3Call): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) => (name.startsWith('x-amz-meta-') && value !== undefined ? [[name, value]] : [])),
+    Object.entries(headers).flatMap(([name, value]) =>
+      name.startsWith('x-amz-meta-') && value !== undefined ? [[name, value]] : [],
+    ),
   );
 
 export const assertKey = (key: string): void => {
@@ -49,11 +51,17 @@ export async function putObject({ world, call, caller, bucket }: BucketCall): Pr
   return emptyAnswer(200, { etag: `"${version.etag}"`, ...versionHeader(version), ...checksumHeader(body.checksum) });
 }
 
-/** As AWS wants it of everything that is written under a lock, by the bucket's own rule too: signing the body is not enough. @throws S3Refusal */
+/**
+ * AWS requires this for everything that is written under a lock, also when the lock comes from the bucket's own rule. A
+ * signed body is not enough. @throws S3Refusal
+ */
 function assertHasDigest({ headers }: S3Call): void {
   const names = [...Object.keys(headers), headers['x-amz-trailer'] ?? ''];
   if (!names.some((name) => name === 'content-md5' || /^x-amz-checksum-(?:crc|sha)/.test(name)))
-    refuse('InvalidRequest', 'Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters');
+    refuse(
+      'InvalidRequest',
+      'Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters',
+    );
 }
 
 const isThere = (version: StoredVersion | undefined): boolean => version !== undefined && !version.isDeleteMarker;
@@ -61,7 +69,7 @@ const isThere = (version: StoredVersion | undefined): boolean => version !== und
 export const versionHeader = ({ versionId }: StoredVersion): Record<string, string> =>
   versionId === 'null' ? {} : { 'x-amz-version-id': versionId };
 
-/** The version that is named, or else the newest. @throws S3Refusal */
+/** The version that the call names, or else the newest. @throws S3Refusal */
 export function findVersion({ call, bucket }: BucketCall): StoredVersion {
   const id = call.query.get('versionId');
   const versions = bucket.versionsOf(call.key);
@@ -85,7 +93,9 @@ export function getObject(bucketCall: BucketCall): S3Reply {
   const { start, end } = range ?? { start: 0, end: version.bytes - 1 };
   const headers = {
     ...headersOf(version),
-    ...(range === null ? checksumHeaderOf(version, call) : { 'content-range': `bytes ${start}-${end}/${version.bytes}` }),
+    ...(range === null
+      ? checksumHeaderOf(version, call)
+      : { 'content-range': `bytes ${start}-${end}/${version.bytes}` }),
     'content-length': String(end - start + 1),
   };
   const status = range === null ? 200 : 206;
@@ -103,14 +113,17 @@ const headersOf = (version: StoredVersion): Record<string, string> => ({
   ...versionHeader(version),
   ...(version.retention === null
     ? {}
-    : { 'x-amz-object-lock-mode': version.retention.mode, 'x-amz-object-lock-retain-until-date': version.retention.until }),
+    : {
+        'x-amz-object-lock-mode': version.retention.mode,
+        'x-amz-object-lock-retain-until-date': version.retention.until,
+      }),
   ...(version.isOnLegalHold ? { 'x-amz-object-lock-legal-hold': 'ON' } : {}),
 });
 
 const checksumHeaderOf = ({ checksum }: StoredVersion, { headers }: S3Call): Record<string, string> =>
   headers['x-amz-checksum-mode']?.toUpperCase() === 'ENABLED' && checksum !== null ? checksumHeader(checksum) : {};
 
-/** Null: everything. A header that S3 cannot read is as none. @throws S3Refusal */
+/** Null for the whole object. A header that S3 cannot read is ignored. @throws S3Refusal */
 function rangeOf(header: string | undefined, bytes: number): { start: number; end: number } | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
   if (match === null) return null;

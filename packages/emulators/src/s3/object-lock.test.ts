@@ -18,7 +18,13 @@ const open: Array<{ s3: RunningS3; client: S3Client }> = [];
 async function start(lockAnswer: LockAnswer): Promise<{ s3: RunningS3; client: S3Client }> {
   const s3 = await startS3({ accounts, buckets: [{ name: Bucket, hasObjectLock: true }], lockAnswer });
   const credentials = { accessKeyId: 'one', secretAccessKey: 'secret' };
-  const client = new S3Client({ endpoint: s3.endpoint, region: 'us-east-1', forcePathStyle: true, credentials, maxAttempts: 1 });
+  const client = new S3Client({
+    endpoint: s3.endpoint,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials,
+    maxAttempts: 1,
+  });
   open.push({ s3, client });
   return { s3, client };
 }
@@ -36,7 +42,13 @@ const put = async (
   mode: 'COMPLIANCE' | 'GOVERNANCE',
   until: Date,
 ): Promise<{ Bucket: string; Key: string; VersionId: string }> => {
-  const command = new PutObjectCommand({ Bucket, Key: 'canary', Body: 'tweet', ObjectLockMode: mode, ObjectLockRetainUntilDate: until });
+  const command = new PutObjectCommand({
+    Bucket,
+    Key: 'canary',
+    Body: 'tweet',
+    ObjectLockMode: mode,
+    ObjectLockRetainUntilDate: until,
+  });
   return { Bucket, Key: 'canary', VersionId: (await client.send(command)).VersionId ?? '' };
 };
 
@@ -45,7 +57,9 @@ it('keeps a version under COMPLIANCE from everybody, whatever they try', async (
   const version = await put(client, 'COMPLIANCE', inSeconds(3_600));
   const refused = { name: 'AccessDenied', $metadata: expect.objectContaining({ httpStatusCode: 403 }) };
   await expect(client.send(new DeleteObjectCommand(version))).rejects.toMatchObject(refused);
-  await expect(client.send(new DeleteObjectCommand({ ...version, BypassGovernanceRetention: true }))).rejects.toMatchObject(refused);
+  await expect(
+    client.send(new DeleteObjectCommand({ ...version, BypassGovernanceRetention: true })),
+  ).rejects.toMatchObject(refused);
   for (const Retention of [
     { Mode: 'COMPLIANCE', RetainUntilDate: inSeconds(60) },
     { Mode: 'GOVERNANCE', RetainUntilDate: inSeconds(7_200) },

@@ -2,27 +2,39 @@ import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
 import { type BucketSettings, type Retention, retentionModes, type StoredVersion } from './stored-version';
 
-/** How a delete of a locked version ends: as AWS and Ceph say it, as MinIO does, or (as s3rver does) not at all. */
+/**
+ * The answer to a delete of a locked version: that of AWS and Ceph, that of MinIO, or (as in s3rver) the delete just
+ * happens.
+ */
 export const lockAnswers = ['access_denied', 'invalid_request', 'ignored'] as const;
 export type LockAnswer = (typeof lockAnswers)[number];
 
 const dayMs = 24 * 3_600_000;
 const protectedMessage = 'Access Denied because object protected by object lock.';
 
-/** A bypass counts for GOVERNANCE only: COMPLIANCE yields to nobody. @throws S3Refusal */
-export function assertMayDestroy(version: StoredVersion, call: Pick<S3Call, 'headers'>, answer: LockAnswer, nowMs: number): void {
+/** A bypass works only for GOVERNANCE. Nobody can bypass COMPLIANCE. @throws S3Refusal */
+export function assertMayDestroy(
+  version: StoredVersion,
+  call: Pick<S3Call, 'headers'>,
+  answer: LockAnswer,
+  nowMs: number,
+): void {
   if (answer === 'ignored' || !isLocked(version, call, nowMs)) return;
   if (answer === 'access_denied') refuse('AccessDenied', protectedMessage);
   refuse('InvalidRequest', 'Object is WORM protected and cannot be overwritten');
 }
 
-function isLocked({ retention, isOnLegalHold }: StoredVersion, { headers }: Pick<S3Call, 'headers'>, nowMs: number): boolean {
+function isLocked(
+  { retention, isOnLegalHold }: StoredVersion,
+  { headers }: Pick<S3Call, 'headers'>,
+  nowMs: number,
+): boolean {
   if (isOnLegalHold) return true;
   if (retention === null || Date.parse(retention.until) <= nowMs) return false;
   return retention.mode === 'COMPLIANCE' || headers['x-amz-bypass-governance-retention'] !== 'true';
 }
 
-/** What the headers of a PUT or the bucket's rule say. @throws S3Refusal */
+/** The retention that the headers of a PUT ask for, or the bucket's rule. @throws S3Refusal */
 export function retentionFor({ headers }: S3Call, settings: BucketSettings, nowMs: number): Retention | null {
   const mode = headers['x-amz-object-lock-mode'];
   const until = headers['x-amz-object-lock-retain-until-date'];
@@ -49,16 +61,23 @@ export function assertHasLock({ hasObjectLock }: BucketSettings): void {
 export function parseRetention(mode: string | undefined, until: string | undefined, nowMs: number): Retention {
   const known = retentionModes.find((name) => name === mode);
   const at = Date.parse(until ?? '');
-  if (known === undefined || Number.isNaN(at)) refuse('InvalidArgument', 'A mode and a date of retention are both needed.');
+  if (known === undefined || Number.isNaN(at))
+    refuse('InvalidArgument', 'A mode and a date of retention are both needed.');
   if (at <= nowMs) refuse('InvalidArgument', 'The retain until date must be in the future!');
   return { mode: known, until: new Date(at).toISOString() };
 }
 
-/** COMPLIANCE is only ever prolonged; GOVERNANCE is weakened with the bypass. @throws S3Refusal */
-export function assertMayRetain(version: StoredVersion, wanted: Retention, call: Pick<S3Call, 'headers'>, nowMs: number): void {
+/** COMPLIANCE can only be prolonged. GOVERNANCE can be weakened with the bypass. @throws S3Refusal */
+export function assertMayRetain(
+  version: StoredVersion,
+  wanted: Retention,
+  call: Pick<S3Call, 'headers'>,
+  nowMs: number,
+): void {
   const { retention } = version;
   if (retention === null || !isLocked({ ...version, isOnLegalHold: false }, call, nowMs)) return;
   const isWeaker =
-    Date.parse(wanted.until) < Date.parse(retention.until) || (retention.mode === 'COMPLIANCE' && wanted.mode !== 'COMPLIANCE');
+    Date.parse(wanted.until) < Date.parse(retention.until) ||
+    (retention.mode === 'COMPLIANCE' && wanted.mode !== 'COMPLIANCE');
   if (isWeaker) refuse('AccessDenied', protectedMessage);
 }

@@ -2,8 +2,12 @@ import { createReadStream } from 'node:fs';
 
 const readBytes = 256 * 1024;
 
-/** Bytes `start` to `end`, both included, of files that lie one behind the other. */
-export async function* readPieces(files: readonly { file: string; bytes: number }[], start: number, end: number): AsyncGenerator<Buffer> {
+/** Bytes `start` to `end`, both included, of several files that are read as one. */
+export async function* readPieces(
+  files: readonly { file: string; bytes: number }[],
+  start: number,
+  end: number,
+): AsyncGenerator<Buffer> {
   let offset = 0;
   for (const { file, bytes } of files) {
     const [first, last] = [Math.max(0, start - offset), Math.min(bytes - 1, end - offset)];

@@ -7,19 +7,19 @@ import { type Checksum, type ChecksumAlgorithm, checksumAlgorithms, startChecksu
 import type { S3Call } from './s3-call';
 import { refuse } from './s3-errors';
 
-/** A body on disk, whole and compared with everything that its sender said about it. */
+/** A complete body on disk, which matched everything that its sender said about it. */
 export interface ReceivedBody {
   file: string;
   bytes: number;
   md5: Buffer;
-  /** The checksum by the algorithm that the sender used; by CRC32 when it used none. */
+  /** The checksum with the sender's algorithm, or with CRC32 when the sender used none. */
   checksum: Checksum;
 }
 
 /** S3's limit of one PUT. */
 const bodyBytesMax = 5 * 2 ** 30;
 
-/** Streams the body into a new file of `folder`; nothing stays behind when it is refused. @throws S3Refusal */
+/** Streams the body into a new file of `folder`. When the body is refused, no file stays. @throws S3Refusal */
 export async function receiveBody(call: S3Call, caller: Caller, folder: string): Promise<ReceivedBody> {
   const file = path.join(folder, randomUUID());
   const handle = await open(file, 'wx', 0o600);
@@ -62,17 +62,21 @@ async function writeBody(call: S3Call, caller: Caller, handle: FileHandle): Prom
   return received;
 }
 
-function compareWithClaims(claims: Readonly<Record<string, string | undefined>>, { md5, checksum }: Omit<ReceivedBody, 'file'>): void {
+function compareWithClaims(
+  claims: Readonly<Record<string, string | undefined>>,
+  { md5, checksum }: Omit<ReceivedBody, 'file'>,
+): void {
   const wanted = claims['content-md5'];
   if (wanted !== undefined && wanted !== md5.toString('base64'))
     refuse('BadDigest', 'The Content-MD5 you specified did not match what we received.');
   const claimed = claims[`x-amz-checksum-${checksum.algorithm}`];
-  if (claimed === undefined && claims['x-amz-trailer'] !== undefined) refuse('IncompleteBody', 'The announced trailer did not come.');
+  if (claimed === undefined && claims['x-amz-trailer'] !== undefined)
+    refuse('IncompleteBody', 'The announced trailer did not come.');
   if (claimed !== undefined && claimed !== checksum.value)
     refuse('BadDigest', `The ${checksum.algorithm.toUpperCase()} you specified did not match the calculated checksum.`);
 }
 
-/** Named by a checksum itself, by the trailer that will carry it, or by the wish alone. */
+/** The algorithm named by a checksum itself, by the trailer that will carry one, or only by the request for one. */
 export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
   if (headers['x-amz-checksum-crc64nvme'] !== undefined || headers['x-amz-trailer'] === 'x-amz-checksum-crc64nvme')
     refuse('NotImplemented', 'CRC64NVME is not known here.');
@@ -86,7 +90,7 @@ export function algorithmOf(headers: S3Call['headers']): ChecksumAlgorithm {
 
 const textBytesMax = 2 * 2 ** 20;
 
-/** A small body of XML, compared in the same way by way of a file. */
+/** A small body of XML. It is written to a file first, and checked in the same way. */
 export async function receiveText(call: S3Call, caller: Caller, folder: string): Promise<string> {
   const body = await receiveBody(call, caller, folder);
   try {

@@ -9,7 +9,7 @@ import type { S3Call, S3Reply } from './s3-call';
 import { refuse } from './s3-errors';
 import type { Answer, S3World } from './s3-world';
 
-/** By method and the sub-resource in the query; '' is the resource itself. */
+/** By method and by the sub-resource in the query. '' is the resource itself. */
 type Table = Readonly<Record<string, Answer | undefined>>;
 
 const bucketTable: Table = {
@@ -53,13 +53,26 @@ const subResources = [
   'legal-hold',
   'uploadId',
 ] as const;
-/** Known to S3 and not to us: they must not be taken for the resource itself. */
-const unknownResources = ['acl', 'attributes', 'cors', 'encryption', 'lifecycle', 'policy', 'select', 'tagging', 'torrent', 'website'];
+/** S3 has these, but the emulator does not. They must not be treated as the resource itself. */
+const unknownResources = [
+  'acl',
+  'attributes',
+  'cors',
+  'encryption',
+  'lifecycle',
+  'policy',
+  'select',
+  'tagging',
+  'torrent',
+  'website',
+];
 
 /** @throws S3Refusal */
 export async function answerS3(world: S3World, call: S3Call, caller: Caller): Promise<S3Reply> {
   if (call.bucket === '')
-    return call.method === 'GET' ? buckets.listBuckets(world, caller) : refuse('MethodNotAllowed', 'Only GET is known here.');
+    return call.method === 'GET'
+      ? buckets.listBuckets(world, caller)
+      : refuse('MethodNotAllowed', 'Only GET is known here.');
   assertMayUse(caller, call.bucket);
   const isRead = call.method === 'GET' || call.method === 'HEAD';
   if (!isRead && caller.account.mayWrite === false && call.method !== 'DELETE') refuse('AccessDenied', 'Access Denied');

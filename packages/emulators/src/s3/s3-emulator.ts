@@ -23,11 +23,11 @@ export interface S3Options {
   adminToken: string;
   region: string;
   lockAnswer: LockAnswer;
-  /** How much faster than ours a new emulator's time goes. */
+  /** How much faster than real time a new emulator's clock runs. */
   clockScale: number;
 }
 
-/** What a test of the same process may look at and order. */
+/** The parts of an emulator that a test in the same process can read and steer. */
 export interface S3Emulator {
   server: Server;
   world: S3World;
@@ -37,7 +37,7 @@ export interface S3Emulator {
 
 const stateSchema = z.strictObject({ clock: clockAnchorSchema });
 
-/** Speaks S3 as far as its common clients use it, over the objects in its folder. Not listening yet. */
+/** Speaks the part of S3 that common clients use, with its objects in a folder. It does not listen yet. */
 export function createS3Emulator(options: S3Options): S3Emulator {
   const { stateDir, accounts, region, lockAnswer } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });

@@ -1,6 +1,6 @@
 import { element, xmlDocument } from './xml';
 
-/** What S3 answers instead of what was asked; thrown by whatever meets it first. */
+/** A refusal of S3; any part of the emulator may throw it. */
 export class S3Refusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -58,5 +58,10 @@ export function refuse(code: RefusalCode, message: string): never {
 
 export const errorDocument = (code: string, message: string, resource: string, requestId: string): string =>
   xmlDocument(
-    element('Error', [element('Code', code), element('Message', message), element('Resource', resource), element('RequestId', requestId)]),
+    element('Error', [
+      element('Code', code),
+      element('Message', message),
+      element('Resource', resource),
+      element('RequestId', requestId),
+    ]),
   );

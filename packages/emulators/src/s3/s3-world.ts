@@ -12,11 +12,11 @@ export interface S3World {
   buckets: Buckets;
   uploadsOf(bucket: string): Uploads;
   lockAnswer: LockAnswer;
-  /** Something was changed: what, of which bucket and key, which version. */
+  /** Records a change: the operation, the bucket, the key, and the version. */
   record(caller: Caller, change: { op: string; bucket: string; key: string; id: string; detail?: string }): void;
 }
 
-/** A call to a bucket that is there and is the caller's. */
+/** A call to a bucket that exists and that the caller may see. */
 export interface BucketCall {
   world: S3World;
   call: S3Call;

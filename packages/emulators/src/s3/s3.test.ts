@@ -53,7 +53,9 @@ describe('objects', () => {
   it('gives back a buffer and a stream of unknown pieces as they were put, with the checksum that came in the trailer', async () => {
     const bytes = randomBytes(300_000);
     await client.send(new PutObjectCommand({ Bucket, Key: 'a buffer/ö+&', Body: bytes }));
-    await client.send(new PutObjectCommand({ Bucket, Key: 'stream', Body: Readable.from([bytes]), ContentLength: bytes.length }));
+    await client.send(
+      new PutObjectCommand({ Bucket, Key: 'stream', Body: Readable.from([bytes]), ContentLength: bytes.length }),
+    );
     expect((await read('a buffer/ö+&')).equals(bytes)).toBe(true);
     expect((await read('stream')).equals(bytes)).toBe(true);
     const head = await client.send(new HeadObjectCommand({ Bucket, Key: 'stream', ChecksumMode: 'ENABLED' }));
@@ -87,7 +89,13 @@ describe('objects', () => {
       ['l/deep/'],
     ]);
     const rest = await client.send(
-      new ListObjectsV2Command({ Bucket, Prefix: 'l/', Delimiter: '/', MaxKeys: 3, ContinuationToken: first.NextContinuationToken }),
+      new ListObjectsV2Command({
+        Bucket,
+        Prefix: 'l/',
+        Delimiter: '/',
+        MaxKeys: 3,
+        ContinuationToken: first.NextContinuationToken,
+      }),
     );
     expect([rest.Contents?.map(({ Key }) => Key), rest.IsTruncated]).toEqual([['l/z'], false]);
   });
@@ -108,7 +116,9 @@ describe('multipart uploads', () => {
     expect((await upload.done()).ETag).toMatch(/-3"$/);
     expect((await read('parts')).equals(bytes)).toBe(true);
     const seam = 5 * 2 ** 20;
-    expect((await read('parts', `bytes=${seam - 3}-${seam + 3}`)).equals(bytes.subarray(seam - 3, seam + 4))).toBe(true);
+    expect((await read('parts', `bytes=${seam - 3}-${seam + 3}`)).equals(bytes.subarray(seam - 3, seam + 4))).toBe(
+      true,
+    );
   });
 
   it('leave nothing when they are aborted', async () => {

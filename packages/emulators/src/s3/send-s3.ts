@@ -15,7 +15,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', go).on('close', go);
   });
 
-/** A file is streamed at the client's pace; one that goes away ends the reading. */
+/** A file is sent as fast as the client reads. When the client goes away, the reading ends. */
 export async function sendS3(response: ServerResponse, reply: S3Reply, change: Change = unchanged): Promise<void> {
   const { status, headers, body } = reply;
   if (body.kind === 'text') {
@@ -29,7 +29,10 @@ export async function sendS3(response: ServerResponse, reply: S3Reply, change: C
     return;
   }
   if (body.kind === 'empty') {
-    response.writeHead(status, { ...(status === 204 || 'content-length' in headers ? {} : { 'content-length': '0' }), ...headers });
+    response.writeHead(status, {
+      ...(status === 204 || 'content-length' in headers ? {} : { 'content-length': '0' }),
+      ...headers,
+    });
     response.end();
     return;
   }
@@ -43,13 +46,17 @@ export async function sendS3(response: ServerResponse, reply: S3Reply, change: C
   response.end();
 }
 
-/** Only what makes sense for bytes: `edited` sets single bytes by their offset, `{"17": 0}`. */
+/** Only the faults that make sense for bytes. `edited` sets single bytes by their offset, `{"17": 0}`. */
 export async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
   switch (answer.kind) {
     case 'as_usual':
       return await sendS3(response, reply);
     case 'fixed':
-      return await sendS3(response, { status: answer.status, headers: answer.headers, body: { kind: 'text', text: answer.body } });
+      return await sendS3(response, {
+        status: answer.status,
+        headers: answer.headers,
+        body: { kind: 'text', text: answer.body },
+      });
     case 'edited':
       return await sendS3(response, reply, (piece, offset) => withBytes(piece, offset, answer.set));
     case 'reset':

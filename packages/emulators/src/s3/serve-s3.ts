@@ -15,14 +15,15 @@ export interface S3Service {
   accounts: readonly S3Account[];
   faults: FaultOrders;
   calls: CallLog;
-  /** Requests under /emulator, which no bucket's name can be. */
+  /** Requests under /emulator, which cannot be the name of a bucket. */
   admin(request: IncomingMessage, response: ServerResponse): void;
 }
 
 export function createS3Server(service: S3Service): Server {
   return createServer((request, response) => {
     void (async () => {
-      if (request.url === '/healthz' || request.url === '/readyz') return void response.writeHead(200).end('{"status":"ok"}');
+      if (request.url === '/healthz' || request.url === '/readyz')
+        return void response.writeHead(200).end('{"status":"ok"}');
       if (request.url?.startsWith('/emulator/') === true) return service.admin(request, response);
       await serveCall(service, request, response);
     })().catch(() => response.destroy());
@@ -38,7 +39,7 @@ async function serveCall(service: S3Service, request: IncomingMessage, response:
   const reply = fault === null || isReal(fault) ? await replyTo(service, call) : emptyAnswer(200);
   const status = fault !== null && 'status' in fault.answer ? fault.answer.status : reply.status;
   service.calls.add({ at: Date.now(), method: call.method, path: request.url ?? '/', status });
-  // What of a refused body is still to come nobody waits for; a small rest is read so that the connection can be used again.
+  // The rest of a refused body is not awaited; a small rest is read, so that the connection can be used again.
   if (!request.complete) response.shouldKeepAlive = false;
   if (fault === null) await sendS3(response, reply);
   else await sendFaultyS3(response, reply, fault.answer);
@@ -49,7 +50,7 @@ const isReal = ({ isCarriedOut, answer }: FaultOrder): boolean =>
 
 async function replyTo({ world, accounts }: S3Service, call: S3Call): Promise<S3Reply> {
   try {
-    // Signatures are made by the caller's clock: the emulator's own may be days ahead.
+    // Signatures use the caller's clock. The emulator's own clock may be days ahead.
     return await answerS3(world, call, authenticate(call, accounts, Date.now()));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 
-/** AWS Signature Version 4, as S3 has it: the path is encoded once. */
+/** AWS Signature Version 4 as S3 uses it: the path is encoded only once. */
 export interface SignedRequest {
   method: string;
   /** As it was sent, encoded. */
@@ -9,7 +9,7 @@ export interface SignedRequest {
   /** Lower-case names. */
   headers: Readonly<Record<string, string | undefined>>;
   signedHeaders: readonly string[];
-  /** Value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */
+  /** The value of x-amz-content-sha256, or UNSIGNED-PAYLOAD. */
   payloadHash: string;
 }
 
@@ -31,7 +31,8 @@ function signingKey({ secret, day, region }: SignatureScope): Buffer {
   return hmac(hmac(hmac(hmac(`AWS4${secret}`, day), region), 's3'), 'aws4_request');
 }
 
-export const signText = (scope: SignatureScope, text: string): string => createHmac('sha256', signingKey(scope)).update(text).digest('hex');
+export const signText = (scope: SignatureScope, text: string): string =>
+  createHmac('sha256', signingKey(scope)).update(text).digest('hex');
 
 /** RFC 3986, upper-case hex. */
 const encode = (text: string): string =>
@@ -52,9 +53,11 @@ function canonicalQuery(query: URLSearchParams): string {
     .join('&');
 }
 
-/** Signature of the request under this secret, in hex. */
+/** The signature of the request with this secret, in hex. */
 export function signRequest(request: SignedRequest, scope: SignatureScope): string {
-  const headers = request.signedHeaders.map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`).join('');
+  const headers = request.signedHeaders
+    .map((name) => `${name}:${(request.headers[name] ?? '').trim().replace(/ +/g, ' ')}\n`)
+    .join('');
   const canonical = [
     request.method,
     canonicalPath(request.path),

@@ -7,12 +7,12 @@ import { createS3Emulator, type S3Emulator, type S3Options } from './s3-emulator
 export interface RunningS3 extends S3Emulator {
   /** http://127.0.0.1:<port> */
   endpoint: string;
-  /** The file that holds the newest version of an object's content: for a test that alters a byte of it. */
+  /** The file with the content of an object's newest version, for a test that changes a byte of it. */
   fileOf(bucket: string, key: string): string;
   close(): Promise<void>;
 }
 
-/** Within the caller's process, on a port of its own; its folder goes with it unless it was given. */
+/** Runs in the caller's process, on a port of its own. Its folder is removed with it, unless the caller gave one. */
 export async function startS3(
   options: Omit<S3Options, 'stateDir' | 'adminToken' | 'region' | 'clockScale' | 'lockAnswer'> & Partial<S3Options>,
 ): Promise<RunningS3> {

@@ -7,7 +7,10 @@ export type Retention = z.infer<typeof retentionSchema>;
 
 export const checksumSchema = z.strictObject({ algorithm: z.enum(checksumAlgorithms), value: z.string() });
 
-/** A file below the bucket's folder and how much of the object it holds; a multipart object keeps its parts as they came. */
+/**
+ * A file below the bucket's folder, and how much of the object it holds. A multipart object keeps its parts in the
+ * order in which they came.
+ */
 export const pieceSchema = z.strictObject({ file: z.string(), bytes: z.int() });
 export type Piece = z.infer<typeof pieceSchema>;
 
@@ -16,7 +19,7 @@ export const storedVersionSchema = z.strictObject({
   key: z.string(),
   /** 'null' in a bucket without versions. */
   versionId: z.string(),
-  /** Counts up over the bucket: the newest version of a key has the greatest. */
+  /** Counts up in the whole bucket. The newest version of a key has the greatest number. */
   seq: z.int(),
   isDeleteMarker: z.boolean(),
   pieces: z.array(pieceSchema),
@@ -38,7 +41,7 @@ export const bucketSettingsSchema = z.strictObject({
   createdAt: z.iso.datetime(),
   hasVersions: z.boolean(),
   hasObjectLock: z.boolean(),
-  /** What a version gets that says nothing itself. */
+  /** The retention of a version that asks for none itself. */
   defaultRetention: z.strictObject({ mode: z.enum(retentionModes), days: z.int() }).nullable(),
 });
 export type BucketSettings = z.infer<typeof bucketSettingsSchema>;

@@ -1,4 +1,10 @@
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#13;' };
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  '\r': '&#13;',
+};
 const names: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 export interface Xml {
@@ -12,7 +18,7 @@ export const element = (name: string, content: string | number | boolean | reado
 
 const escapeText = (text: string): string => text.replace(/[&<>"\r]/g, (letter) => escapes[letter] ?? letter);
 
-/** With the namespace that clients expect of S3. */
+/** With the namespace that clients expect from S3. */
 export const xmlDocument = (root: Xml): string =>
   `<?xml version="1.0" encoding="UTF-8"?>\n${root.xml.replace(/^<(\w+)>/, (_all, name: string) =>
     name === 'Error' ? '<Error>' : `<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`,
@@ -28,7 +34,7 @@ const unescapeText = (text: string): string =>
     },
   );
 
-/** The inside of every element of this name, in order; elements of one name do not nest in S3's requests. */
+/** The inside of every element with this name, in order. In S3's requests, elements of the same name are not nested. */
 export const elementsOf = (xml: string, name: string): string[] =>
   [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, 'g'))].map((match) => match[1] ?? '');
 

@@ -2,7 +2,7 @@ import type { Call, Reply } from '../protocol/call';
 import type { PathValues } from '../protocol/routes';
 import type { VendorWorld } from './vendor-world';
 
-/** A call on behalf of the account that its key belongs to. */
+/** A call by the account to which its key belongs. */
 export type AccountHandler = (world: VendorWorld, account: string, call: Call, values: PathValues) => Reply;
 
 export interface AccountRoute {
@@ -11,4 +11,8 @@ export interface AccountRoute {
   handle: AccountHandler;
 }
 
-export const accountAt = (method: string, pattern: string, handle: AccountHandler): AccountRoute => ({ method, pattern, handle });
+export const accountAt = (method: string, pattern: string, handle: AccountHandler): AccountRoute => ({
+  method,
+  pattern,
+  handle,
+});

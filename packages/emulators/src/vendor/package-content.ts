@@ -1,28 +1,42 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { Item } from './vendor-state';
 
-/** Path to text: pages of a document root, one JSON file a table, one file a message. */
+/** Text by path: pages of a document root, one JSON file for each table, one file for each message. */
 export type Files = Readonly<Record<string, string>>;
 type Which = Pick<Item, 'scope' | 'id'>;
 
-/** What the packages hold, as real files: `<root>/<package>/live/…` and, of each timeline, `<root>/<package>/points/…/<restoreAsOf>`. */
+/**
+ * The content of the packages, as real files: `<root>/<package>/live/…` and, of each timeline,
+ * `<root>/<package>/points/…/<restoreAsOf>`.
+ */
 export interface PackageContent {
   read(packageId: number, item: Which): Files;
   /** Replaces the whole of it. */
   write(packageId: number, item: Which, files: Files): void;
-  /** Copies what is live to a point. The same point again is the same point. */
+  /** Copies the live content to a point. Doing it again for the same point changes nothing. */
   keepPoint(packageId: number, item: Which, restoreAsOf: number): void;
-  /** Makes the point live: at its own place, or at another item's. */
+  /** Makes the content of the point live: in its own place, or in the place of another item. */
   bringBack(packageId: number, item: Which, restoreAsOf: number, into: Which): void;
-  /** One file of the document root; null when there is none. */
+  /** One file of the document root, or null when it does not exist. */
   readPage(packageId: number, file: string): Buffer | null;
   removeItem(packageId: number, item: Which): void;
   removePackage(packageId: number): void;
 }
 
 const folderOfScope = { web: 'web', database: 'databases', mailbox: 'mailboxes' } as const;
-const placeOf = ({ scope, id }: Which): string => (scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id));
+const placeOf = ({ scope, id }: Which): string =>
+  scope === 'web' ? folderOfScope.web : path.join(folderOfScope[scope], id);
 
 /** Below `folder`, whatever `file` says. */
 function inside(folder: string, file: string): string {
@@ -31,7 +45,10 @@ function inside(folder: string, file: string): string {
   return full;
 }
 
-/** Whole: beside it first, then by two renames. A crash in between is mended by doing it again. */
+/**
+ * Replaces the whole folder. The new one is first written beside it, and then two renames follow. After a crash in
+ * between, doing it again repairs it.
+ */
 function replaceFolder(folder: string, fill: (fresh: string) => void): void {
   const [fresh, old] = [`${folder}.fresh`, `${folder}.old`];
   for (const leftover of [fresh, old]) rmSync(leftover, { recursive: true, force: true });
@@ -51,7 +68,8 @@ function readFiles(folder: string): Files {
 
 export function openPackageContent(stateDir: string): PackageContent {
   const root = path.resolve(stateDir, 'packages');
-  const live = (packageId: number, item: Which): string => inside(path.join(root, String(packageId), 'live'), placeOf(item));
+  const live = (packageId: number, item: Which): string =>
+    inside(path.join(root, String(packageId), 'live'), placeOf(item));
   const point = (packageId: number, item: Which, at: number): string =>
     path.join(inside(path.join(root, String(packageId), 'points'), placeOf(item)), String(at));
   return {

@@ -6,11 +6,16 @@ import { refused } from './vendor-errors';
 import { isRunning, newItem, type Package } from './vendor-state';
 import type { VendorWorld } from './vendor-world';
 
-const addSchema = z.object({ type: z.union([z.string(), z.int()]), domain_name: z.string().min(1), label: z.string().default('') });
+const addSchema = z.object({
+  type: z.union([z.string(), z.int()]),
+  domain_name: z.string().min(1),
+  label: z.string().default(''),
+});
 const deleteSchema = z.object({ 'delete-id': z.array(z.union([z.string(), z.int()])).min(1) });
-const firstPage = (domain: string): string => `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
+const firstPage = (domain: string): string =>
+  `<!doctype html><title>${domain}</title><h1>${domain}</h1><p>This site is being built.</p>\n`;
 
-/** Parses a JSON body in the vendor's form; an empty one counts as `{}`. @throws Refusal 422 */
+/** Parses a JSON body in the vendor's form. An empty body counts as `{}`. @throws Refusal 422 */
 export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   try {
     return schema.parse(JSON.parse(call.body.toString('utf8') || '{}'));
@@ -19,7 +24,7 @@ export function parseBody<T>(schema: z.ZodType<T>, call: Call): T {
   }
 }
 
-/** Another account's answers like none. @throws Refusal 404 */
+/** For a package of another account the answer is the same as for none. @throws Refusal 404 */
 export function requirePackage({ state }: VendorWorld, account: string, id: string): Package {
   const found = state.packages.find((candidate) => candidate.account === account && String(candidate.id) === id);
   if (found === undefined) throw refused(404, 'package not found');
@@ -33,7 +38,7 @@ const view = ({ id, domain, label, createdAt }: Package, call: Call) => ({
   label,
   created: new Date(createdAt).toISOString(),
   enabled: true,
-  // Where the site can be seen before its domain points anywhere.
+  // Where the site can be seen before its domain points to it.
   preview_url: `http://${call.headers['host'] ?? ''}/preview/${id}/`,
 });
 
@@ -49,7 +54,8 @@ export const packageRoutes: readonly AccountRoute[] = [
   ),
   accountAt('POST', '/reseller/:reseller/addWeb', (world, account, call) => {
     const { domain_name: domain, label } = parseBody(addSchema, call);
-    if (world.state.packages.some((found) => found.domain === domain)) throw refused(409, `${domain} has a package already`);
+    if (world.state.packages.some((found) => found.domain === domain))
+      throw refused(409, `${domain} has a package already`);
     const flags = { available: true, permitted: true, pro: false, attached: true, isFull: false };
     const web = newItem('web', '', domain);
     const made = {

@@ -10,9 +10,13 @@ export function answerPreview(world: VendorWorld, call: Call): Reply {
   world.settle();
   const [, id = '', rest = ''] = pattern.exec(call.path) ?? [];
   const found = world.state.packages.find((candidate) => String(candidate.id) === id);
-  const page = found === undefined ? null : world.content.readPage(found.id, rest === '' ? 'index.html' : decodeURIComponent(rest));
+  const page =
+    found === undefined
+      ? null
+      : world.content.readPage(found.id, rest === '' ? 'index.html' : decodeURIComponent(rest));
   if (page === null) return jsonReply(404, { error: 'no such page' });
   return { status: 200, headers: { 'content-type': typeOf(rest) }, body: page.toString('utf8') };
 }
 
-const typeOf = (file: string): string => (file.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/html; charset=utf-8');
+const typeOf = (file: string): string =>
+  file.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/html; charset=utf-8';

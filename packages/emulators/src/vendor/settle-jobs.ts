@@ -1,7 +1,10 @@
 import { type Item, isRunning, type Job, newItem, type Package } from './vendor-state';
 import type { VendorWorld } from './vendor-world';
 
-/** Ends what is over by now, in its order. Says whether anything changed. Killed in the middle, it is done again to the same end. */
+/**
+ * Ends, in order, everything that is over by now. Says whether anything changed. When it is killed in the middle, doing
+ * it again leads to the same result.
+ */
 export function settleJobs(world: VendorWorld): boolean {
   const now = world.clock.now();
   const over = world.state.packages.flatMap((found) =>
@@ -18,11 +21,12 @@ function endJob(world: VendorWorld, found: Package, job: Job): void {
     return;
   }
   if (job.type === 'takeSnapshot') addPoint(world, found, item, 'manual', job.endsAt);
-  else if (job.restoreAsOf !== null) world.content.bringBack(found.id, item, job.restoreAsOf, targetOf(found, item, job.target));
+  else if (job.restoreAsOf !== null)
+    world.content.bringBack(found.id, item, job.restoreAsOf, targetOf(found, item, job.target));
   job.status = 'finished';
 }
 
-/** The item itself, or the mailbox of that name beside it. */
+/** The item itself, or the mailbox with that name beside it. */
 function targetOf(found: Package, item: Item, target: string | null): Item {
   if (target === null) return item;
   const there = found.items.find(({ scope, name }) => scope === 'mailbox' && name === target);
@@ -32,8 +36,17 @@ function targetOf(found: Package, item: Item, target: string | null): Item {
   return made;
 }
 
-/** Makes a restore point of the live content. Points are a second apart at least, also when two are made within one. */
-export function addPoint(world: VendorWorld, found: Package, item: Item, kind: Item['points'][number]['kind'], atMs: number): number {
+/**
+ * Makes a restore point of the live content. Two points are always at least a second apart, also when they are made
+ * within one second.
+ */
+export function addPoint(
+  world: VendorWorld,
+  found: Package,
+  item: Item,
+  kind: Item['points'][number]['kind'],
+  atMs: number,
+): number {
   const newest = Math.max(0, ...item.points.map(({ restoreAsOf }) => restoreAsOf));
   const restoreAsOf = Math.max(Math.floor(atMs / 1_000), newest + 1);
   world.content.keepPoint(found.id, item, restoreAsOf);

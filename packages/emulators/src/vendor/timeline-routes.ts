@@ -27,7 +27,11 @@ const viewItem = (found: Package, item: Item) => ({
   dead: item.isDead,
   restorable: item.isRestorable,
   running: found.jobs.some((job) => isRunning(job) && isOf(item)(job)),
-  snapshots: item.points.map(({ restoreAsOf, kind }) => ({ restoreAsOf, kind, taken: new Date(restoreAsOf * 1_000).toISOString() })),
+  snapshots: item.points.map(({ restoreAsOf, kind }) => ({
+    restoreAsOf,
+    kind,
+    taken: new Date(restoreAsOf * 1_000).toISOString(),
+  })),
 });
 
 function viewTimeline(found: Package) {
@@ -41,7 +45,7 @@ function viewTimeline(found: Package) {
     attached,
     can_back_up: canBackUp(found),
     has_dead_web: web?.dead ?? false,
-    // A website without a point is not listed, unless its first one is being taken.
+    // A website without a point is not listed, unless its first point is being taken.
     web: web !== null && (web.snapshots.length > 0 || web.running) ? web : null,
     databases: of('database'),
     mailboxes: of('mailbox'),
@@ -73,7 +77,8 @@ function locate(world: VendorWorld, account: string, values: PathValues, scope: 
 }
 
 const assertIdle = ({ found, item }: Located): void => {
-  if (found.jobs.some((job) => isRunning(job) && isOf(item)(job))) throw refused(409, 'a job is running on this timeline');
+  if (found.jobs.some((job) => isRunning(job) && isOf(item)(job)))
+    throw refused(409, 'a job is running on this timeline');
 };
 
 const taking = (scope: 'web' | 'database', path: string): AccountRoute =>
@@ -92,7 +97,8 @@ const restoring = (scope: Scope, path: string): AccountRoute =>
     assertIdle(located);
     const { item } = located;
     if (!item.isRestorable || item.isDead) throw refused(422, 'this timeline cannot be restored');
-    if ((action === 'mysqlrestore') !== (scope === 'database')) throw refused(422, `${action} does not restore a ${scope}`);
+    if ((action === 'mysqlrestore') !== (scope === 'database'))
+      throw refused(422, `${action} does not restore a ${scope}`);
     if (target !== null && scope !== 'mailbox') throw refused(422, 'only a mailbox has a target');
     if (!item.points.some((point) => point.restoreAsOf === restoreAsOf)) throw refused(422, 'unknown snapshot');
     return jsonReply(202, { result: startJob(world, located.found, item, { type: action, restoreAsOf, target }).id });
@@ -114,6 +120,9 @@ export const timelineRoutes: readonly AccountRoute[] = [
   accountAt('GET', base, (world, account, _call, values) =>
     jsonReply(200, viewTimeline(requirePackage(world, account, pathValue(values, 'id')))),
   ),
-  ...(['web', 'database', 'mailbox'] as const).flatMap((scope) => [listingJobs(scope, pathOf[scope]), restoring(scope, pathOf[scope])]),
+  ...(['web', 'database', 'mailbox'] as const).flatMap((scope) => [
+    listingJobs(scope, pathOf[scope]),
+    restoring(scope, pathOf[scope]),
+  ]),
   ...(['web', 'database'] as const).map((scope) => taking(scope, pathOf[scope])),
 ];

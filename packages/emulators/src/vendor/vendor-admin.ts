@@ -9,7 +9,10 @@ import type { VendorWorld } from './vendor-world';
 /** Below its own folder. */
 const fileNameSchema = z.string().regex(/^(?!\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\0]+$/);
 const filesSchema = z.record(fileNameSchema, z.string());
-/** By the names of the databases and the mailboxes; a database's files are its tables as JSON, a mailbox's are its messages. */
+/**
+ * By the names of the databases and the mailboxes. A database's files are its tables as JSON, and a mailbox's files are
+ * its messages.
+ */
 const contentSchema = z.strictObject({
   web: filesSchema,
   databases: z.record(z.string(), filesSchema),
@@ -19,8 +22,13 @@ const changeSchema = z
   .strictObject({
     flags: packageFlagsSchema.partial(),
     failsNextJob: z.boolean(),
-    item: z.strictObject({ scope: scopeSchema, id: z.string(), isDead: z.boolean().optional(), isRestorable: z.boolean().optional() }),
-    /** Forgets a point, as the vendor does when it grows too old. */
+    item: z.strictObject({
+      scope: scopeSchema,
+      id: z.string(),
+      isDead: z.boolean().optional(),
+      isRestorable: z.boolean().optional(),
+    }),
+    /** Forgets a point, as the vendor does when a point becomes too old. */
     forget: z.strictObject({ scope: scopeSchema, id: z.string(), restoreAsOf: z.int() }),
   })
   .partial();
@@ -41,12 +49,22 @@ function itemOf(found: Package, wanted: Pick<Item, 'scope' | 'id'>): Item {
 
 function readContent({ content }: VendorWorld, found: Package): z.infer<typeof contentSchema> {
   const of = (scope: Item['scope']) =>
-    Object.fromEntries(found.items.filter((item) => item.scope === scope).map((item) => [item.name, { ...content.read(found.id, item) }]));
+    Object.fromEntries(
+      found.items
+        .filter((item) => item.scope === scope)
+        .map((item) => [item.name, { ...content.read(found.id, item) }]),
+    );
   const web = found.items.find(({ scope }) => scope === 'web');
-  return { web: web === undefined ? {} : { ...content.read(found.id, web) }, databases: of('database'), mailboxes: of('mailbox') };
+  return {
+    web: web === undefined ? {} : { ...content.read(found.id, web) },
+    databases: of('database'),
+    mailboxes: of('mailbox'),
+  };
 }
 
-/** Databases and mailboxes that are not named go, with their timelines; those that stay keep theirs. */
+/**
+ * Databases and mailboxes that are not named are removed, with their timelines. Those that stay keep their timelines.
+ */
 function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof contentSchema>): void {
   const kept: Array<[Item, Record<string, string>]> = [
     [found.items.find(({ scope }) => scope === 'web') ?? newItem('web', '', found.domain), wanted.web],
@@ -62,7 +80,7 @@ function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof
   found.items = kept.map(([item]) => item);
 }
 
-/** What happens to packages without our doing: their owners work on them, points come and go, timelines break. */
+/** Events that befall packages without us: their owners work on them, points come and go, timelines break. */
 export const vendorAdminRoutes = (world: VendorWorld): Route[] => [
   routeAt('GET', '/emulator/packages', () =>
     jsonReply(200, { packages: world.state.packages.map(({ id, account, domain }) => ({ id, account, domain })) }),

@@ -11,7 +11,13 @@ let server: Server;
 let url = '';
 
 const start = async (): Promise<void> => {
-  const options = { stateDir, keys: new Map([['live', 'live-key']]), adminToken: 'admin', clockScale: 0, jobSeconds: 20 };
+  const options = {
+    stateDir,
+    keys: new Map([['live', 'live-key']]),
+    adminToken: 'admin',
+    clockScale: 0,
+    jobSeconds: 20,
+  };
   server = createVendorEmulator(options);
   ({ url } = await listen(server, 0));
 };
@@ -25,7 +31,12 @@ afterAll(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-const ask = async (method: string, target: string, body?: object, key = 'live-key'): Promise<{ status: number; json: unknown }> => {
+const ask = async (
+  method: string,
+  target: string,
+  body?: object,
+  key = 'live-key',
+): Promise<{ status: number; json: unknown }> => {
   const response = await fetch(url + target, {
     method,
     headers: { authorization: `Bearer ${key}` },
@@ -49,7 +60,10 @@ it('keeps packages, points and running jobs over a restart, and ends each job wi
   const timeline = `/package/${id}/web/timelineBackup`;
   const { web } = (await ask('GET', timeline)).json as { web: { snapshots: [{ restoreAsOf: number }] } };
   const order = { action: 'restore', restoreAsOf: web.snapshots[0].restoreAsOf, restorePath: '/' };
-  expect(await ask('POST', `${timeline}/web/restoreSnapshot`, order)).toMatchObject({ status: 202, json: { result: expect.any(String) } });
+  expect(await ask('POST', `${timeline}/web/restoreSnapshot`, order)).toMatchObject({
+    status: 202,
+    json: { result: expect.any(String) },
+  });
   expect((await ask('POST', `${timeline}/web/restoreSnapshot`, order)).status).toBe(409);
   expect((await ask('GET', `${timeline}/web/jobs`)).json).toMatchObject([{ type: 'restore', status: 'running' }]);
   await stop();

@@ -32,18 +32,24 @@ export interface VendorEmulatorOptions {
 const bearerOf = ({ headers }: Call): string => /^Bearer (\S+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
 const accountRoutes = [...packageRoutes, ...timelineRoutes];
 
-/** One account's call, on a world that is up to date. */
+/** A call by one account, on a world that is up to date. */
 function answerAccount(world: VendorWorld, account: string, call: Call): Reply | Promise<Reply> {
   world.settle();
   const routes = accountRoutes.map(
-    ({ method, pattern, handle }): Route => ({ method, pattern, handle: (given, values) => handle(world, account, given, values) }),
+    ({ method, pattern, handle }): Route => ({
+      method,
+      pattern,
+      handle: (given, values) => handle(world, account, given, values),
+    }),
   );
   const match = matchRoute(routes, call);
   if (match.kind === 'found') return match.handle();
-  throw new Refusal(jsonReply(match.kind === 'unknown' ? 404 : 405, { error: { message: 'no such route' }, type: 'error' }));
+  throw new Refusal(
+    jsonReply(match.kind === 'unknown' ? 404 : 405, { error: { message: 'no such route' }, type: 'error' }),
+  );
 }
 
-/** The vendor's packages and timelines over HTTP. Everything it knows survives it in `stateDir`. */
+/** The vendor's packages and timelines over HTTP. Its whole state is in `stateDir`, and outlives it. */
 export function createVendorEmulator({
   stateDir,
   keys,
@@ -61,17 +67,23 @@ export function createVendorEmulator({
   const guarded = (route: Route): Route => ({
     ...route,
     handle: (call, values) =>
-      isSame(bearerOf(call), adminToken) ? route.handle(call, values) : jsonReply(401, { error: 'admin token required' }),
+      isSame(bearerOf(call), adminToken)
+        ? route.handle(call, values)
+        : jsonReply(401, { error: 'admin token required' }),
   });
   return createEmulatorServer({
     faults,
     calls,
-    adminRoutes: [...vendorAdminRoutes(world), ...adminRoutes({ clock, faults, calls, ledger, save: () => world.save() })].map(guarded),
+    adminRoutes: [
+      ...vendorAdminRoutes(world),
+      ...adminRoutes({ clock, faults, calls, ledger, save: () => world.save() }),
+    ].map(guarded),
     answer: (call) => {
       if (isPreview(call)) return answerPreview(world, call);
       const holder = holderOf(bearerOf(call), keys, readerKeys);
       if (holder === undefined) return jsonReply(401, { error: { message: 'unauthorized' }, type: 'error' });
-      if (!holder.mayChange && call.method !== 'GET') return jsonReply(403, { error: { message: 'forbidden' }, type: 'error' });
+      if (!holder.mayChange && call.method !== 'GET')
+        return jsonReply(403, { error: { message: 'forbidden' }, type: 'error' });
       return answerAccount(world, holder.name, call);
     },
   });

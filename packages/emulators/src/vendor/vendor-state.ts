@@ -7,7 +7,7 @@ export type Scope = z.infer<typeof scopeSchema>;
 
 /** Times are milliseconds since 1970 in the emulator's time. */
 const pointSchema = z.strictObject({
-  /** Seconds since 1970, unique within its timeline: what a restore names. */
+  /** Seconds since 1970, unique in its timeline. A restore names this. */
   restoreAsOf: z.int(),
   kind: z.enum(['automatic', 'manual']),
 });
@@ -30,7 +30,7 @@ const jobSchema = z.strictObject({
   type: z.enum(['takeSnapshot', 'restore', 'mysqlrestore']),
   status: z.enum(['running', 'finished', 'failed']),
   restoreAsOf: z.int().nullable(),
-  /** The mailbox that is made beside the original; null overwrites it. */
+  /** The mailbox that is created beside the original. Null overwrites the original. */
   target: z.string().nullable(),
   startedAt: z.number(),
   endsAt: z.number(),

@@ -5,7 +5,7 @@ import type { PackageContent } from './package-content';
 import { settleJobs } from './settle-jobs';
 import type { Item, Job, Package, VendorState } from './vendor-state';
 
-/** What was taken on, for the ledger. */
+/** An accepted change, for the ledger. */
 export interface Taken {
   found: Pick<Package, 'id' | 'account'>;
   op: string;
@@ -19,9 +19,9 @@ export interface VendorWorld {
   readonly content: PackageContent;
   readonly jobSeconds: number;
   nextId(): number;
-  /** Puts down what was changed, with what was taken on: state first, then the ledger. */
+  /** Saves what was changed, together with the job that was accepted: first the state, then the ledger. */
   save(taken?: Taken): void;
-  /** Everything that has come to its end by now is at its end. */
+  /** Ends everything that is over by now. */
   settle(): void;
 }
 
@@ -70,8 +70,13 @@ export function openVendorWorld(state: VendorState, { clock, file, ledger, conte
   return world;
 }
 
-/** Begins a job on one timeline; its effect comes with its end. */
-export function startJob(world: VendorWorld, found: Package, item: Item, wanted: Pick<Job, 'type' | 'restoreAsOf' | 'target'>): Job {
+/** Starts a job on one timeline. Its effect comes at its end. */
+export function startJob(
+  world: VendorWorld,
+  found: Package,
+  item: Item,
+  wanted: Pick<Job, 'type' | 'restoreAsOf' | 'target'>,
+): Job {
   const startedAt = world.clock.now();
   const job: Job = {
     id: String(world.nextId()),

@@ -8,11 +8,11 @@ import { encodeRows, RowSum } from './row-format';
 import { dropAccount, listSchemas, makeReader, openAdmin } from './transfer-account';
 
 export interface DumpOptions {
-  /** `root@localhost` of the instance: makes the reader, reads accounts and rights, and sees no content. */
+  /** `root@localhost` of the instance. It creates the reader, and reads accounts and rights, but no content. */
   admin: Login;
   flavour: Flavour;
   release: string;
-  /** Whether the definitions come alone, for a trial: every table is empty. */
+  /** Whether only the definitions are dumped, for a trial. Every table is then empty. */
   isSchemaOnly?: boolean;
   signal?: AbortSignal;
 }
@@ -20,8 +20,9 @@ export interface DumpOptions {
 const chunkBytes = 64 * 1024;
 
 /**
- * Dumps all schemas of an instance's customer, with accounts and rights, as a stream of sections that are taken in their order. All InnoDB tables are of one moment. Rows are
- * read by an account that can only read, and no code of the customer runs. A definition that changes meanwhile ends the dump, and another try may pass.
+ * Dumps all schemas of an instance's customer, with accounts and rights, as a stream of sections, which are read in
+ * order. All InnoDB tables are from the same moment. Rows are read with an account that can only read, and no code of
+ * the customer runs. When a definition changes during the dump, the dump fails, and another attempt may succeed.
  * @throws TransferError
  */
 export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Section> {
@@ -62,7 +63,13 @@ export async function* dumpDatabase(options: DumpOptions): AsyncGenerator<Sectio
       tables.push(...found.tables);
       findings.push(...found.findings);
     }
-    content.tables = tables.map(({ schema, name, engine, columns, definition }) => ({ schema, name, engine, columns, definition }));
+    content.tables = tables.map(({ schema, name, engine, columns, definition }) => ({
+      schema,
+      name,
+      engine,
+      columns,
+      definition,
+    }));
     Object.assign(content, await listAccounts(admin));
     yield { path: 'content.json', content: one(content) };
     const manifest: Manifest = { format: 1, tables: [], findings };
@@ -97,8 +104,9 @@ async function* one(value: unknown): AsyncGenerator<Buffer> {
 }
 
 /**
- * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table, since a view that has taken its name would run code.
- * A view without FROM runs its functions by the lock already: the session is to be in a transaction that `beginReading` began.
+ * Locks the definition of a table until the savepoint `drydock`; only then it is asked whether it still is a table,
+ * since a view that has taken its name would run code. A view without FROM runs its functions by the lock already: the
+ * session is to be in a transaction that `beginReading` began.
  */
 export async function holdTable(session: Session, table: { schema: string; name: string }): Promise<void> {
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
@@ -107,7 +115,8 @@ export async function holdTable(session: Session, table: { schema: string; name:
   const [[type] = []] = await session.texts(
     `SELECT TABLE_TYPE FROM information_schema.TABLES WHERE ${isName('TABLE_SCHEMA', table.schema)} AND ${isName('TABLE_NAME', table.name)}`,
   );
-  if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED') throw new TransferError('dump_failed', `table ${name} is no table any more`);
+  if (type !== 'BASE TABLE' && type !== 'SYSTEM VERSIONED')
+    throw new TransferError('dump_failed', `table ${name} is no table any more`);
 }
 
 /** The rows of a table. */

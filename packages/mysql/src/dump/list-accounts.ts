@@ -2,15 +2,16 @@ import type { Session } from '../session/session';
 import type { Content, DumpedAccount, DumpedGrant } from './manifest';
 import { reachesSystem, transferPrefix } from './transfer-account';
 
-/** Accounts of the servers themselves and of the platform. */
+/** Accounts of the servers themselves, and of the platform. */
 const ownUsers = new Set(['root', 'mariadb.sys', 'mysql.sys', 'mysql.session', 'mysql.infoschema', 'PUBLIC', '']);
 export const isOwnUser = (user: string): boolean => ownUsers.has(user) || user.startsWith(transferPrefix);
 
 type Row = Map<string, Buffer | null>;
 
 /**
- * Reads the customer's accounts and their rights out of the server's tables, as the platform: no code of a customer stands there. Rights on a schema that is not there count
- * too: who has dropped it may make it again.
+ * Reads the customer's accounts and their rights out of the server's tables, as the platform. These tables hold no code
+ * of a customer. Rights on a schema that does not exist are read, too: the customer may have dropped the schema and may
+ * create it again.
  */
 export async function listAccounts(admin: Session): Promise<Pick<Content, 'accounts' | 'grants'>> {
   const isMariadb = admin.flavour === 'mariadb';
@@ -20,7 +21,13 @@ export async function listAccounts(admin: Session): Promise<Pick<Content, 'accou
   const accounts = users.map((row): DumpedAccount => {
     const [user, host] = [text(row, 'User'), text(row, 'Host')];
     return {
-      ...{ user, host, isRole: text(row, 'is_role') === 'Y', needsTls: text(row, 'ssl_type') !== '', plugin: text(row, 'plugin') },
+      ...{
+        user,
+        host,
+        isRole: text(row, 'is_role') === 'Y',
+        needsTls: text(row, 'ssl_type') !== '',
+        plugin: text(row, 'plugin'),
+      },
       isLocked: text(row, 'account_locked') === 'Y' || locked.has(`${user}@${host}`),
       verifier: row.get('authentication_string')?.toString('hex') ?? '',
     };
@@ -45,11 +52,13 @@ async function readTable(admin: Session, table: string): Promise<Row[]> {
 }
 
 async function readLocked(admin: Session): Promise<Set<string>> {
-  const rows = await admin.texts("SELECT User, Host FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.account_locked') = 1");
+  const rows = await admin.texts(
+    "SELECT User, Host FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.account_locked') = 1",
+  );
   return new Set(rows.map(([user, host]) => `${user}@${host}`));
 }
 
-/** Columns of mysql.db whose names are not those of the right. */
+/** Columns of mysql.db whose names differ from the name of the right. */
 const rightNames: Record<string, string> = {
   Create_tmp_table_priv: 'CREATE TEMPORARY TABLES',
   Lock_tables_priv: 'LOCK TABLES',
@@ -67,7 +76,13 @@ async function readSchemaRights(admin: Session): Promise<DumpedGrant[]> {
     const privileges = held
       .filter((column) => column !== 'Grant_priv')
       .map((column) => rightNames[column] ?? column.replace(/_priv$/, '').toUpperCase());
-    const base = { user: text(row, 'User'), host: text(row, 'Host'), on: 'schema' as const, schema: text(row, 'Db'), name: null };
+    const base = {
+      user: text(row, 'User'),
+      host: text(row, 'Host'),
+      on: 'schema' as const,
+      schema: text(row, 'Db'),
+      name: null,
+    };
     return { ...base, columns: [], privileges, isGrantable: held.includes('Grant_priv') };
   });
 }
@@ -102,23 +117,36 @@ async function readTableRights(admin: Session): Promise<DumpedGrant[]> {
 
 async function readRoutineRights(admin: Session): Promise<DumpedGrant[]> {
   return (await readTable(admin, 'procs_priv')).map((row) => ({
-    ...{ user: text(row, 'User'), host: text(row, 'Host'), on: text(row, 'Routine_type') as DumpedGrant['on'], schema: text(row, 'Db') },
+    ...{
+      user: text(row, 'User'),
+      host: text(row, 'Host'),
+      on: text(row, 'Routine_type') as DumpedGrant['on'],
+      schema: text(row, 'Db'),
+    },
     ...{ name: text(row, 'Routine_name'), columns: [], privileges: withoutGrant(text(row, 'Proc_priv')) },
     isGrantable: listOf(text(row, 'Proc_priv')).includes('GRANT'),
   }));
 }
 
-/** Roles of roles and of accounts. MySQL's roles are accounts with a host. */
+/** Roles that are granted to roles and to accounts. In MySQL, roles are accounts with a host. */
 async function readRoles(admin: Session): Promise<DumpedGrant[]> {
   const of = (user: string, host: string, role: string, roleHost: string | null, isAdmin: boolean): DumpedGrant => ({
     ...{ user, host, on: 'role', schema: role, name: roleHost, columns: [], privileges: [], isGrantable: isAdmin },
   });
   if (admin.flavour === 'mariadb') {
     const rows = await readTable(admin, 'roles_mapping');
-    return rows.map((row) => of(text(row, 'User'), text(row, 'Host'), text(row, 'Role'), null, text(row, 'Admin_option') === 'Y'));
+    return rows.map((row) =>
+      of(text(row, 'User'), text(row, 'Host'), text(row, 'Role'), null, text(row, 'Admin_option') === 'Y'),
+    );
   }
   const rows = await readTable(admin, 'role_edges');
   return rows.map((row) =>
-    of(text(row, 'TO_USER'), text(row, 'TO_HOST'), text(row, 'FROM_USER'), text(row, 'FROM_HOST'), text(row, 'WITH_ADMIN_OPTION') === 'Y'),
+    of(
+      text(row, 'TO_USER'),
+      text(row, 'TO_HOST'),
+      text(row, 'FROM_USER'),
+      text(row, 'FROM_HOST'),
+      text(row, 'WITH_ADMIN_OPTION') === 'Y',
+    ),
   );
 }

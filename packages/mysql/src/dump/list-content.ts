@@ -5,11 +5,11 @@ import type { ColumnKind, Content, DumpedProgram, DumpedTable, Finding } from '.
 import { type Routine, readableDefinition } from './program-text';
 import { exactly, quotedName, replaceOutsideQuotes } from './quoted-text';
 
-/** What a definition is as text: its bytes, one for each character. */
+/** A definition as text: one character for each of its bytes. */
 const bytesText = (value: Buffer | null | undefined): string => (value ?? Buffer.alloc(0)).toString('latin1');
 
 const numbers = new Set(['tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double', 'year']);
-/** Whose text is ASCII, and which do not take bytes. */
+/** Types whose text is ASCII, and which do not take bytes. */
 const quoted = new Set(['date', 'time', 'datetime', 'timestamp', 'uuid', 'inet4', 'inet6']);
 
 export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
@@ -18,10 +18,11 @@ export function kindOf(dataType: string, isMariadb: boolean): ColumnKind {
   return dataType === 'json' && !isMariadb ? 'json' : 'bytes';
 }
 
-/** The expression that gives a value without a loss: a float as text has six digits. */
-export const selectOf = (name: string, dataType: string): string => (dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name));
+/** The expression that reads a value without loss. A float as text has only six digits. */
+export const selectOf = (name: string, dataType: string): string =>
+  dataType === 'float' ? `${quoteName(name)} + 0e0` : quoteName(name);
 
-/** A table of MERGE shows the rows of others. MySQL writes the engine in capitals. */
+/** A MERGE table shows the rows of other tables. MySQL writes the engine in capitals. */
 export const hasOwnRows = ({ engine }: Pick<DumpedTable, 'engine'>): boolean => engine.toLowerCase() !== 'mrg_myisam';
 
 export interface ListedTable extends DumpedTable {
@@ -31,8 +32,8 @@ export interface ListedTable extends DumpedTable {
 type Definitions = Pick<Content, 'sequences' | 'programs'> & { tables: ListedTable[]; findings: Finding[] };
 
 /**
- * Reads the definitions of a schema, as the reader. Nothing of it runs. `reader` is in no transaction, since one that changes nothing refuses to show a view whose functions
- * write; `rows` is in one that `beginSnapshot` has begun.
+ * Reads the definitions of a schema, as the reader. Nothing of it runs. `reader` is in no transaction, since one that
+ * changes nothing refuses to show a view whose functions write; `rows` is in one that `beginSnapshot` has begun.
  */
 export async function listContent(reader: Session, rows: Session, schema: string): Promise<Definitions> {
   await reader.run(`USE ${quoteName(schema)}`);
@@ -46,7 +47,8 @@ export async function listContent(reader: Session, rows: Session, schema: string
       if (type === 'SEQUENCE') return void found.sequences.push(await readSequence(reader, rows, schema, name));
       if (type === 'VIEW') return void found.programs.push(await readView(reader, schema, name));
       found.tables.push(await readTable(reader, schema, name, engine ?? ''));
-      if (type === 'SYSTEM VERSIONED') found.findings.push({ code: 'history_not_kept', object, reason: 'only the rows of today are kept' });
+      if (type === 'SYSTEM VERSIONED')
+        found.findings.push({ code: 'history_not_kept', object, reason: 'only the rows of today are kept' });
       const reason = `its engine ${engine} has no part in the moment of the others`;
       if (engine?.toLowerCase() !== 'innodb') found.findings.push({ code: 'not_transactional', object, reason });
     });
@@ -56,12 +58,14 @@ export async function listContent(reader: Session, rows: Session, schema: string
 }
 
 /**
- * What the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not the customer's, and
- * a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
+ * Codes for things that the server itself cannot show, and nobody can use: a table of MERGE whose parts are gone or not
+ * the customer's, and a program in whose text a letter of gbk, sjis or big5 ends like a backslash.
  */
 const brokenCodes = new Set(['ER_WRONG_MRG_TABLE', 'ER_PARSE_ERROR']);
 
-/** Reads one thing. What the server itself cannot show is told, and the dump goes on without it. */
+/**
+ * Reads one thing. When the server itself cannot show it, that becomes a finding, and the dump continues without it.
+ */
 async function unlessBroken({ findings }: Definitions, object: string, read: () => Promise<unknown>): Promise<void> {
   try {
     await read();
@@ -80,13 +84,16 @@ async function readTable(reader: Session, schema: string, name: string, engine: 
   const written = rows
     .filter(([, , generation]) => !generation)
     .map(([column, dataType]) => ({ name: column ?? '', dataType: dataType ?? '' }));
-  const columns = written.map((column) => ({ name: column.name, kind: kindOf(column.dataType, reader.flavour === 'mariadb') }));
+  const columns = written.map((column) => ({
+    name: column.name,
+    kind: kindOf(column.dataType, reader.flavour === 'mariadb'),
+  }));
   const selects = written.map((column) => selectOf(column.name, column.dataType));
   const definition = bytesText((await reader.rows(`SHOW CREATE TABLE ${quoteName(name)}`))[0]?.[1]);
   return { schema, name, engine, columns, definition: await withQuotedKeys(reader, schema, name, definition), selects };
 }
 
-/** MariaDB before 11 writes the names in a foreign key as they are, whatever quotes they hold. */
+/** MariaDB before 11 does not quote the names in a foreign key, even when they contain quotes. */
 async function withQuotedKeys(reader: Session, schema: string, table: string, definition: string): Promise<string> {
   if (reader.flavour !== 'mariadb' || !definition.includes('` FOREIGN KEY (`')) return definition;
   const keys = new Map<string, { columns: string[]; of: string[] }>();
@@ -108,10 +115,11 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
     ];
     return { plain: text(plain), meant: text(quoteName) };
   });
-  // The name of a key may hold the whole text of a shorter one.
+  // The name of one key may contain the whole text of a shorter one.
   written.sort((a, b) => b.plain[0].length - a.plain[0].length);
   const patterns = written.map(
-    ({ plain: [begins, ends] }, at) => `${exactly(begins)}(?<table${at}>${quotedName}(?:\\.${quotedName})?)${exactly(ends)}`,
+    ({ plain: [begins, ends] }, at) =>
+      `${exactly(begins)}(?<table${at}>${quotedName}(?:\\.${quotedName})?)${exactly(ends)}`,
   );
   return replaceOutsideQuotes(definition, patterns.join('|'), (groups) => {
     const at = written.findIndex((_, number) => groups[`table${number}`] !== undefined);
@@ -119,7 +127,12 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
   });
 }
 
-async function readSequence(reader: Session, rows: Session, schema: string, name: string): Promise<Content['sequences'][number]> {
+async function readSequence(
+  reader: Session,
+  rows: Session,
+  schema: string,
+  name: string,
+): Promise<Content['sequences'][number]> {
   const definition = bytesText((await reader.rows(`SHOW CREATE SEQUENCE ${quoteName(name)}`))[0]?.[1]);
   const [[next] = []] = await rows.texts(`SELECT next_not_cached_value FROM ${quoteName(schema)}.${quoteName(name)}`);
   return { schema, name, definition, next: next ?? '' };
@@ -138,13 +151,20 @@ async function readRoutines(reader: Session, schema: string, found: Definitions)
     `SELECT ROUTINE_TYPE, ROUTINE_NAME, ROUTINE_COMMENT, DTD_IDENTIFIER FROM information_schema.ROUTINES
       WHERE ${isName('ROUTINE_SCHEMA', schema)} ORDER BY ROUTINE_TYPE, ROUTINE_NAME`,
   );
-  const kinds = { FUNCTION: 'FUNCTION', PROCEDURE: 'PROCEDURE', PACKAGE: 'PACKAGE', 'PACKAGE BODY': 'PACKAGE BODY' } as const;
+  const kinds = {
+    FUNCTION: 'FUNCTION',
+    PROCEDURE: 'PROCEDURE',
+    PACKAGE: 'PACKAGE',
+    'PACKAGE BODY': 'PACKAGE BODY',
+  } as const;
   for (const [type, name, comment, returns] of listed) {
     const kind = kinds[type as keyof typeof kinds];
     const routine = { comment: comment ?? '', returns: returns ?? '' };
     await unlessBroken(found, `${kind.toLowerCase()} ${quoteName(schema)}.${quoteName(name ?? '')}`, async () => {
       const [row] = await reader.rows(`SHOW CREATE ${kind} ${quoteName(name ?? '')}`);
-      found.programs.push(await programOf(reader, { kind, schema, name: name ?? '' }, row, { at: [1, 2, 3, 4], routine }));
+      found.programs.push(
+        await programOf(reader, { kind, schema, name: name ?? '' }, row, { at: [1, 2, 3, 4], routine }),
+      );
     });
   }
 }
@@ -157,7 +177,9 @@ async function readTriggers(reader: Session, schema: string, found: Definitions)
   for (const [name] of listed) {
     await unlessBroken(found, `trigger ${quoteName(schema)}.${quoteName(name ?? '')}`, async () => {
       const [row] = await reader.rows(`SHOW CREATE TRIGGER ${quoteName(name ?? '')}`);
-      found.programs.push(await programOf(reader, { kind: 'TRIGGER', schema, name: name ?? '' }, row, { at: [1, 2, 3, 4] }));
+      found.programs.push(
+        await programOf(reader, { kind: 'TRIGGER', schema, name: name ?? '' }, row, { at: [1, 2, 3, 4] }),
+      );
     });
   }
 }
@@ -178,29 +200,46 @@ async function readEvents(reader: Session, schema: string, found: Definitions): 
 type Named = Pick<DumpedProgram, 'kind' | 'schema' | 'name'>;
 
 interface Place {
-  /** Where SHOW CREATE says the sql_mode, the definition, the character set of the client and the collation of the connection. */
+  /**
+   * Where SHOW CREATE has the sql_mode, the definition, the character set of the client, and the collation of the
+   * connection.
+   */
   at: readonly [number, number, number, number];
   routine?: Routine;
 }
 
-async function programOf(reader: Session, named: Named, row: RawRow | undefined, { at, routine }: Place): Promise<DumpedProgram> {
+async function programOf(
+  reader: Session,
+  named: Named,
+  row: RawRow | undefined,
+  { at, routine }: Place,
+): Promise<DumpedProgram> {
   const [sqlMode, definition, charset, collation] = at.map((index) => row?.[index]);
   const settings = { sqlMode: text(sqlMode), charset: text(charset), collation: text(collation), timeZone: null };
   const program = { ...named, ...settings, definition: bytesText(definition) };
   return { ...program, definition: await readableDefinition(reader, program, routine ?? { comment: '', returns: '' }) };
 }
 
-/** What is read by a customer's name may be a view by then, which runs its functions before anybody can know. In this transaction they change nothing. */
+/**
+ * A table that is read by its name may have become a view, which runs functions of the customer's before anybody
+ * notices. In this transaction they cannot change anything.
+ */
 export const beginReading = 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY';
 
-/** Begins the moment of a dump, and says which transactions are in it. Writers wait for some milliseconds on MySQL, and not at all on MariaDB. */
+/**
+ * Starts the moment of a dump, and says which transactions it contains. Writers wait for some milliseconds on MySQL,
+ * and not at all on MariaDB.
+ */
 export async function beginSnapshot(reader: Session, release: string): Promise<string> {
   await reader.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   if (reader.flavour === 'mariadb') {
     await reader.run(beginReading);
     const rows = await reader.texts("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'");
     const status = new Map(rows.map(([name, value]) => [name?.toLowerCase(), value ?? '']));
-    const [file, position] = [status.get('binlog_snapshot_file') ?? '', Number(status.get('binlog_snapshot_position') ?? 0)];
+    const [file, position] = [
+      status.get('binlog_snapshot_file') ?? '',
+      Number(status.get('binlog_snapshot_position') ?? 0),
+    ];
     // A server without a binary log.
     if (file === '') return '';
     const [[gtid] = []] = await reader.texts(`SELECT BINLOG_GTID_POS(${quoteText(file)}, ${position})`);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** How the values of a column are written down in a statement: see load/insert-rows.ts. */
+/** How the values of a column are written in a statement (see load/insert-rows.ts). */
 export const columnKind = z.enum(['number', 'quoted', 'json', 'bytes']);
 export type ColumnKind = z.infer<typeof columnKind>;
 
@@ -9,13 +9,15 @@ const table = z.object({
   schema: name,
   name,
   engine: z.string(),
-  /** Those that are written; a generated one is left out. */
+  /** The columns that are written. Generated columns are left out. */
   columns: z.array(z.object({ name, kind: columnKind })),
   definition: z.string(),
 });
 export type DumpedTable = z.infer<typeof table>;
 
-/** A piece of code, with the settings of the session that made it. Texts of definitions are bytes, one for each character. */
+/**
+ * A piece of code, with the settings of the session that created it. Texts of definitions are bytes, one per character.
+ */
 const program = z.object({
   kind: z.enum(['FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'TRIGGER', 'EVENT', 'VIEW']),
   schema: name,
@@ -40,12 +42,12 @@ const account = z.object({
 });
 export type DumpedAccount = z.infer<typeof account>;
 
-/** Rights of an account on one thing; `columns` of a table only. */
+/** Rights of an account on one thing. Only rights on a table have `columns`. */
 const grant = z.object({
   user: z.string(),
   host: z.string(),
   on: z.enum(['schema', 'table', 'FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'role']),
-  /** As it stands in the server's table: the name of a schema may be a pattern. For a role its name. */
+  /** As it is in the server's table: the name of a schema may be a pattern. For a role it is the role's name. */
   schema: z.string(),
   name: z.string().nullable(),
   columns: z.array(z.object({ name, privileges: z.array(z.string()) })),
@@ -69,7 +71,7 @@ export const contentSchema = z.object({
   format: z.literal(1),
   flavour: z.enum(['mariadb', 'mysql']),
   release: z.string(),
-  /** The transactions that the dump holds, as replication names them. */
+  /** The transactions that the dump contains, in the notation of replication. */
   gtid: z.string(),
   schemas: z.array(z.object({ name, charset: z.string(), collation: z.string() })),
   sequences: z.array(z.object({ schema: name, name, definition: z.string(), next: z.string() })),
@@ -82,13 +84,13 @@ export const contentSchema = z.object({
 export type Content = z.infer<typeof contentSchema>;
 
 const tableSum = z.object({ schema: name, name, rows: z.number(), bytes: z.number(), sum: z.string() });
-/** What was written of one table. `sum` is over its rows in any order. */
+/** The size and the checksum of one written table. `sum` is over its rows in any order. */
 export type TableSum = z.infer<typeof tableSum>;
 
 export const manifestSchema = z.object({ format: z.literal(1), tables: z.array(tableSum), findings: z.array(finding) });
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** A part of a dump. They come, and are wanted, in this order: `content.json`, `data/<n>.rows`, `manifest.json`. */
+/** A part of a dump. Parts come, and are expected, in this order: `content.json`, `data/<n>.rows`, `manifest.json`. */
 export interface Section {
   path: string;
   content: AsyncIterable<Buffer>;

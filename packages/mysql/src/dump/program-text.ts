@@ -5,7 +5,10 @@ import { quotedName as name, quotedText as text } from './quoted-text';
 
 const headOf = (rest: string): RegExp => new RegExp(`^CREATE DEFINER=${name}(?:@${name})? ${rest}`);
 
-/** What the server writes itself, before what the customer has written. MariaDB keeps a trigger as it was sent. */
+/**
+ * The part of a definition that the server writes, before the customer's own text. MariaDB keeps a trigger as it was
+ * sent.
+ */
 const headOfEvent = headOf(
   `EVENT ${name} ON SCHEDULE [\\s\\S]*? ON COMPLETION (?:NOT )?PRESERVE (?:ENABLE|DISABLE)[A-Z ]*?(?: COMMENT ${text})? DO `,
 );
@@ -18,28 +21,34 @@ const heads: Readonly<Partial<Record<`${Flavour} ${DumpedProgram['kind']}`, RegE
 };
 const returned = new RegExp(`\\) RETURNS (?:enum|set)\\((?:${text},?)+\\)`);
 
-/** How the server writes a text into a definition, whatever the program's sql_mode is. */
+/** How the server writes a text into a definition, whatever the sql_mode of the program is. */
 const escapes: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', '\\': '\\' };
 const escaped = (value: string): string =>
   value.replaceAll(/[\0\n\r\\']/g, (letter) =>
     letter === "'" ? "''" : `\\${Object.keys(escapes).find((key) => escapes[key] === letter) ?? letter}`,
   );
 
-const unescaped = (literal: string): string => literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
-/** A comment, or the values of an ENUM: names before it have no escapes. */
+const unescaped = (literal: string): string =>
+  literal.replaceAll(/\\([0nr\\])/g, (_, letter: string) => escapes[letter] ?? '');
+/** Matches a comment, or the values of an ENUM. Names before it have no escapes. */
 const literalAtEnd = new RegExp(`${text}(?: DO |\\n)$|\\((?:${text},?)+\\)$`);
 
-/** What the server says of a routine; empty of any other program. */
+/** The fields of a routine in the server's catalogue; empty for any other program. */
 export interface Routine {
   comment: string;
   returns: string;
 }
 
 /**
- * Puts right what SHOW CREATE mixes up. A program's own text is in the character set of the session that made it; what the server writes around it is UTF-8, with backslashes
- * that a program with NO_BACKSLASH_ESCAPES does not read as such. Gives a definition that is read as it was meant, in the program's own settings.
+ * Repairs what SHOW CREATE mixes up. A program's own text is in the character set of the session that created it. What
+ * the server writes around it is UTF-8, with backslashes that a program with NO_BACKSLASH_ESCAPES does not understand.
+ * Returns a definition that is read as it was meant, in the program's own settings.
  */
-export async function readableDefinition(reader: Session, program: DumpedProgram, { comment, returns }: Routine): Promise<string> {
+export async function readableDefinition(
+  reader: Session,
+  program: DumpedProgram,
+  { comment, returns }: Routine,
+): Promise<string> {
   const { definition, charset, sqlMode, kind } = program;
   const head = heads[`${reader.flavour} ${kind}`]?.exec(definition)?.[0] ?? '';
   const list = /^(?:enum|set)\(/i.test(returns) ? (returned.exec(definition)?.[0] ?? '') : '';
@@ -54,11 +63,16 @@ export async function readableDefinition(reader: Session, program: DumpedProgram
   return whole;
 }
 
-/** From UTF-8 into a character set; both as bytes, one for each character. ASCII stays as it is: sjis has another backslash for U+005C. */
+/**
+ * From UTF-8 into a character set. Both are bytes, one per character. ASCII stays unchanged, because sjis has another
+ * backslash for U+005C.
+ */
 async function converted(reader: Session, part: string, charset: string): Promise<string> {
   const pieces = part.split(/([^\0-\x7f]+)/);
   if (pieces.length === 1 || !/^\w+$/.test(charset) || charset.startsWith('utf8')) return part;
   const asked = pieces.filter((_, at) => at % 2 === 1).map((piece) => Buffer.from(piece, 'latin1').toString('hex'));
-  const [row] = await reader.rows(`SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`);
+  const [row] = await reader.rows(
+    `SELECT ${asked.map((hex) => `CONVERT(CONVERT(X'${hex}' USING utf8mb4) USING ${charset})`).join(', ')}`,
+  );
   return pieces.map((piece, at) => (at % 2 === 0 ? piece : (row?.[(at - 1) / 2]?.toString('latin1') ?? ''))).join('');
 }

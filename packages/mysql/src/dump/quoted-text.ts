@@ -1,16 +1,20 @@
-/** The pattern of a quoted identifier. A program of a session with ANSI_QUOTES has the other quotes. */
+/** The pattern of a quoted identifier. A program from a session with ANSI_QUOTES has double quotes. */
 export const quotedName = '(?:`(?:[^`]|``)*`|"(?:[^"]|"")*")';
-/** The pattern of a text as the server writes it into a definition. */
+/** The pattern of a text, as the server writes it into a definition. */
 export const quotedText = String.raw`'(?:[^'\\]|''|\\[\s\S])*'`;
 
-/** Where a quote has no other one, as no server writes it, the rest is quoted: it is read once, however long it is. */
+/**
+ * When a quote has no closing one, which no server writes, the whole rest counts as quoted. So the text is read only
+ * once, however long it is.
+ */
 const quoted = `${quotedText}|${quotedName}|['"\`][\\s\\S]*`;
 
-/** A pattern that finds this text and no other. */
+/** A pattern that matches exactly this text. */
 export const exactly = (text: string): string => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
 
 /**
- * Replaces what a pattern finds in a definition of a table, outside of texts and names: a comment may say the same words. `replace` is given the named groups of the pattern.
+ * Replaces what a pattern finds in the definition of a table, but not inside texts and names: a comment may contain the
+ * same words. `replace` gets the named groups of the pattern.
  */
 export function replaceOutsideQuotes(
   definition: string,
@@ -19,7 +23,9 @@ export function replaceOutsideQuotes(
 ): string {
   let replaced = '';
   let end = 0;
-  for (const { 0: found, index, groups = {} } of definition.matchAll(new RegExp(`(?<quoted>${quoted})|${pattern}`, 'g'))) {
+  for (const { 0: found, index, groups = {} } of definition.matchAll(
+    new RegExp(`(?<quoted>${quoted})|${pattern}`, 'g'),
+  )) {
     if (groups['quoted'] !== undefined) continue;
     replaced += definition.slice(end, index) + replace(groups);
     end = index + found.length;

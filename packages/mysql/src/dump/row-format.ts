@@ -5,9 +5,13 @@ import { TransferError } from '../session/transfer-error';
 const nullLength = 0xffff_ffff;
 const lengthBytes = 4;
 
-const encodedBytes = (row: RawRow): number => row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
+const encodedBytes = (row: RawRow): number =>
+  row.reduce((bytes, value) => bytes + lengthBytes + (value?.length ?? 0), 0);
 
-/** Rows as bytes, one behind the other: for each value its length (u32, ffffffff for NULL) and the value. Each row is added to the sum. */
+/**
+ * Rows as bytes, one after the other: for each value its length (u32, ffffffff for NULL) and the value. Each row is
+ * added to the sum.
+ */
 export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
   const encoded = Buffer.allocUnsafe(rows.reduce((bytes, row) => bytes + encodedBytes(row), 0));
   let end = 0;
@@ -22,7 +26,10 @@ export function encodeRows(rows: readonly RawRow[], sum: RowSum): Buffer {
   return encoded;
 }
 
-/** Gives the rows back, those of a piece of the content at once. Each has at least one value. The values are parts of the pieces that they came in. */
+/**
+ * Returns the rows, all rows of one piece of the content at a time. Each row has at least one value. The values are
+ * slices of the pieces that they came in.
+ */
 export async function* decodeRows(content: AsyncIterable<Buffer>, columns: number): AsyncGenerator<RawRow[]> {
   let pieces: Buffer[] = [];
   let held = 0;
@@ -57,10 +64,10 @@ export async function* decodeRows(content: AsyncIterable<Buffer>, columns: numbe
 
 const wordBits = 32n;
 const words = [0, 1, 2, 3] as const;
-/** So many words of 32 bits can be added before a number is no longer exact. */
+/** This many words of 32 bits can be added before a number is no longer exact. */
 const exactAdditions = 2 ** 20;
 
-/** A sum of 128 bits over the hashes of rows, in any order. */
+/** A sum of 128 bits over the hashes of rows, independent of their order. */
 export class RowSum {
   rows = 0;
   bytes = 0;
@@ -81,7 +88,9 @@ export class RowSum {
   }
 
   private settle(): void {
-    const added = this.added.splice(0, words.length, 0, 0, 0, 0).reduce((total, word) => (total << wordBits) + BigInt(word), 0n);
+    const added = this.added
+      .splice(0, words.length, 0, 0, 0, 0)
+      .reduce((total, word) => (total << wordBits) + BigInt(word), 0n);
     this.total = BigInt.asUintN(128, this.total + added);
   }
 }

@@ -3,35 +3,43 @@ import type { Flavour } from '../engines/version';
 import { type Login, quoteAccount, quoteLiteral, quoteName, Session } from '../session/session';
 import type { DumpedGrant } from './manifest';
 
-/** What the names of our own accounts begin with. No customer may make an account, so nobody else has one. */
+/** The beginning of the names of our own accounts. No customer may make an account, so nobody else has one. */
 export const transferPrefix = 'drydock_';
 
 const systemSchemas = ['information_schema', 'mysql', 'performance_schema', 'sys'];
 
-/** Whether a right reaches a schema of the server's own. In a right on schemas the name is a pattern. */
+/** Whether a right reaches one of the server's own schemas. In a right on schemas, the name is a pattern. */
 export function reachesSystem({ on, schema }: Pick<DumpedGrant, 'on' | 'schema'>): boolean {
   if (on === 'role') return false;
   if (on !== 'schema') return systemSchemas.includes(schema.toLowerCase());
   const jokers: Record<string, string> = { '%': '.*', _: '.' };
   const exactly = (letter: string): string => (/^\w$/.test(letter) ? letter : '(?!)');
-  const pattern = schema.replaceAll(/\\([\\_%])|[\s\S]/g, (part, meant?: string) => jokers[part] ?? exactly(meant ?? part));
+  const pattern = schema.replaceAll(
+    /\\([\\_%])|[\s\S]/g,
+    (part, meant?: string) => jokers[part] ?? exactly(meant ?? part),
+  );
   return systemSchemas.some((name) => new RegExp(`^${pattern}$`, 'i').test(name));
 }
 
-/** The schemas of the customer, in the order of their names. */
+/** The schemas of the customer, ordered by name. */
 export async function listSchemas(session: Session): Promise<{ name: string; charset: string; collation: string }[]> {
   const rows = await session.texts(
     'SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME',
   );
-  const all = rows.map(([name, charset, collation]) => ({ name: name ?? '', charset: charset ?? '', collation: collation ?? '' }));
+  const all = rows.map(([name, charset, collation]) => ({
+    name: name ?? '',
+    charset: charset ?? '',
+    collation: collation ?? '',
+  }));
   return all.filter(({ name }) => !systemSchemas.includes(name.toLowerCase()));
 }
 
-/** A pattern of GRANT that means this schema and no other. */
+/** A pattern for GRANT that means exactly this schema. */
 export const asPattern = (schema: string): string => schema.replaceAll(/[\\_%]/g, '\\$&');
 
 /**
- * Opens the platform's own session. What it makes is not replicated: the accounts of a transfer are this server's alone.
+ * Opens the platform's own session. What it creates is not replicated: the accounts of a transfer belong only to this
+ * server.
  */
 export async function openAdmin(login: Login, flavour: Flavour, signal?: AbortSignal): Promise<Session> {
   const admin = await Session.open(login, { flavour, statementMs: 60_000, lockMs: 20_000, signal });
@@ -39,7 +47,7 @@ export async function openAdmin(login: Login, flavour: Flavour, signal?: AbortSi
   return admin;
 }
 
-/** The rights of an account of ours: on everything, on each schema, and on single system tables. */
+/** The rights of one of our accounts: on everything, on each schema, and on single system tables. */
 interface Rights {
   everywhere: readonly string[];
   schemas: readonly string[];
@@ -47,8 +55,12 @@ interface Rights {
   tables?: readonly string[];
 }
 
-/** Makes an account with a random name and password, that may do this and nothing else. */
-async function makeAccount(admin: Session, login: Login, { everywhere, schemas, onSchema, tables = [] }: Rights): Promise<Login> {
+/** Creates an account with a random name and password, which has exactly these rights. */
+async function makeAccount(
+  admin: Session,
+  login: Login,
+  { everywhere, schemas, onSchema, tables = [] }: Rights,
+): Promise<Login> {
   const user = `${transferPrefix}${randomBytes(8).toString('hex')}`;
   const password = randomBytes(24).toString('base64url');
   const account = quoteAccount({ user, host: 'localhost' });
@@ -59,16 +71,20 @@ async function makeAccount(admin: Session, login: Login, { everywhere, schemas, 
   return { socketPath: login.socketPath, user, password };
 }
 
-/** A reader may read these schemas and their definitions, and change nothing. Should code of a customer run in its session, it may no more. */
+/**
+ * A reader may read these schemas and their definitions, and change nothing. If code of a customer ran in its session,
+ * that code could do no more.
+ */
 export const makeReader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
-    everywhere: admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['FLUSH_TABLES', 'SHOW_ROUTINE', 'REPLICATION CLIENT'],
+    everywhere:
+      admin.flavour === 'mariadb' ? ['BINLOG MONITOR'] : ['FLUSH_TABLES', 'SHOW_ROUTINE', 'REPLICATION CLIENT'],
     schemas,
     onSchema: 'SELECT, SHOW VIEW, TRIGGER, EVENT',
     tables: admin.flavour === 'mariadb' ? ['mysql.proc'] : [],
   });
 
-/** A loader may do everything in these schemas, and name another account as the definer. */
+/** A loader may do everything in these schemas, and may name another account as the definer. */
 export const makeLoader = (admin: Session, login: Login, schemas: readonly string[]): Promise<Login> =>
   makeAccount(admin, login, {
     everywhere: admin.flavour === 'mariadb' ? ['SET USER'] : ['SET_ANY_DEFINER', 'ALLOW_NONEXISTENT_DEFINER'],
@@ -80,21 +96,25 @@ export async function dropAccount(admin: Session, user: string): Promise<void> {
   await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user, host: 'localhost' })}`);
 }
 
-/** Everything of a customer's goes from a server that nobody was ever let into. */
+/** Removes everything of a customer's from a server that nobody was ever let into. */
 export async function emptyServer(admin: Session): Promise<void> {
   for (const { name } of await listSchemas(admin)) await admin.run(`DROP DATABASE ${quoteName(name)}`);
   const accounts = await admin.texts(
     "SELECT User, Host FROM mysql.user WHERE User NOT IN ('root', 'mariadb.sys', 'PUBLIC', '') AND User NOT LIKE 'mysql.%'",
   );
-  for (const [user, host] of accounts) await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
+  for (const [user, host] of accounts)
+    await admin.run(`DROP USER ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
 }
 
-/** Drops the accounts that a crash left behind. Nobody dumps, loads or replicates meanwhile. */
+/** Drops the accounts that a crash has left. No dump, load or replication may run at the same time. */
 export async function sweepTransferAccounts(login: Login, flavour: Flavour): Promise<void> {
   const admin = await openAdmin(login, flavour);
   try {
-    const rows = await admin.texts(`SELECT User, Host FROM mysql.user WHERE User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`);
-    for (const [user, host] of rows) await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
+    const rows = await admin.texts(
+      `SELECT User, Host FROM mysql.user WHERE User LIKE '${transferPrefix.replaceAll('_', '\\_')}%'`,
+    );
+    for (const [user, host] of rows)
+      await admin.run(`DROP USER IF EXISTS ${quoteAccount({ user: user ?? '', host: host ?? '' })}`);
   } finally {
     await admin.close();
   }

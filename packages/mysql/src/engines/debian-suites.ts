@@ -6,7 +6,10 @@ import { findProgram } from '@drydock/process/find-program';
 
 const run = promisify(execFile);
 
-/** Distributions of Debian, by which the entry of its main archive is told from those of other archives, of updates and of security. */
+/**
+ * Distributions of Debian. By these names the entry of its main archive is told from those of other archives, of
+ * updates and of security.
+ */
 const distributions = new Set([
   'bullseye',
   'bookworm',
@@ -27,9 +30,9 @@ export class FetchError extends Error {
 }
 
 /**
- * Fetches packages of one of Debian's suites with all that they depend on, into a folder, as .deb files. The archive is the one that this machine's apt is configured for, and
- * so are its proxies. apt verifies the signatures. Its state is a private one in `work`: nothing of the machine changes, and no root is needed.
- * @throws FetchError
+ * Fetches packages of one of Debian's suites, with everything that they depend on, into a folder, as .deb files. The
+ * archive and the proxies are those for which this machine's apt is configured. apt verifies the signatures. Its state
+ * is a private one in `work`, so nothing on the machine changes, and root is not needed. @throws FetchError
  */
 export async function fetchPackages(suite: string, packages: readonly string[], work: string): Promise<string[]> {
   const apt = findProgram(['apt-get']);
@@ -44,7 +47,9 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
       await run(apt, [...options, ...args], { env: aptEnvironment, maxBuffer: 16 * 2 ** 20 });
     } catch (error) {
       const said =
-        error instanceof Error && 'stderr' in error ? String(error.stderr).trim().split('\n').slice(-4).join('\n') : String(error);
+        error instanceof Error && 'stderr' in error
+          ? String(error.stderr).trim().split('\n').slice(-4).join('\n')
+          : String(error);
       throw new FetchError(`${said}\n${next}`, { cause: error });
     }
   };
@@ -61,13 +66,17 @@ export async function fetchPackages(suite: string, packages: readonly string[], 
   return names.map((name) => path.join(folder, name));
 }
 
-/** apt's own words in English, whatever the user's language is. */
+/** Makes apt write in English, whatever the user's language is. */
 const aptEnvironment = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
 
 async function findArchive(apt: string): Promise<string> {
-  const { stdout } = await run(apt, ['indextargets', '--format', '$(RELEASE) $(REPO_URI)', 'Created-By: Packages', 'Component: main'], {
-    env: aptEnvironment,
-  });
+  const { stdout } = await run(
+    apt,
+    ['indextargets', '--format', '$(RELEASE) $(REPO_URI)', 'Created-By: Packages', 'Component: main'],
+    {
+      env: aptEnvironment,
+    },
+  );
   const entries = stdout.split('\n').map((line) => line.split(' '));
   const uri = entries.find(([release = '']) => distributions.has(release))?.[1];
   if (uri === undefined) {
@@ -78,9 +87,13 @@ async function findArchive(apt: string): Promise<string> {
   return uri;
 }
 
-/** Makes the folders and files of a private apt. With an empty status nothing counts as installed, so that every dependency is fetched. */
+/**
+ * Creates the folders and files of a private apt. With an empty status nothing counts as installed, so that every
+ * dependency is fetched.
+ */
 function prepareState(suite: string, archive: string, work: string): string[] {
-  for (const folder of ['lists/partial', 'archives/partial']) fs.mkdirSync(path.join(work, folder), { recursive: true });
+  for (const folder of ['lists/partial', 'archives/partial'])
+    fs.mkdirSync(path.join(work, folder), { recursive: true });
   const file = (name: string, text: string): string => {
     fs.writeFileSync(path.join(work, name), text);
     return path.join(work, name);
@@ -97,7 +110,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Dir::Cache': work,
     'Dir::Cache::archives': path.join(work, 'archives'),
     'Dir::Log': work,
-    // Root's apt would fetch as an account that cannot enter a private folder.
+    // As root, apt would otherwise fetch under an account that cannot enter a private folder.
     'APT::Sandbox::User': 'root',
     'APT::Update::Error-Mode': 'any',
     'APT::Keep-Downloaded-Packages': 'true',

@@ -17,7 +17,10 @@ test.each([
     'mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)',
     { flavour: 'mariadb', version: '10.11', release: '10.11.18' },
   ],
-  ['/usr/sbin/mysqld  Ver 8.0.36-0ubuntu0.22.04.1 for Linux on x86_64 ((Ubuntu))', { flavour: 'mysql', version: '8.0', release: '8.0.36' }],
+  [
+    '/usr/sbin/mysqld  Ver 8.0.36-0ubuntu0.22.04.1 for Linux on x86_64 ((Ubuntu))',
+    { flavour: 'mysql', version: '8.0', release: '8.0.36' },
+  ],
   ['some other program', null],
 ])('reads what a server says of itself: %s', (said, read) => {
   expect(readVersion(said)).toEqual(read);

@@ -17,9 +17,14 @@ interface Source {
   packages: readonly string[];
 }
 
-/** Debian has one version of each in each suite. */
+/** Each suite of Debian has one version of each. */
 const sources: readonly Source[] = [
-  { flavour: 'mariadb', version: '10.5', suite: 'bullseye', packages: ['mariadb-server-core-10.5', 'mariadb-client-core-10.5'] },
+  {
+    flavour: 'mariadb',
+    version: '10.5',
+    suite: 'bullseye',
+    packages: ['mariadb-server-core-10.5', 'mariadb-client-core-10.5'],
+  },
   { flavour: 'mariadb', version: '10.11', suite: 'bookworm', packages: ['mariadb-server-core', 'mariadb-client-core'] },
   { flavour: 'mariadb', version: '11.8', suite: 'trixie', packages: ['mariadb-server-core', 'mariadb-client-core'] },
   { flavour: 'mysql', version: '9.7', suite: 'sid', packages: ['mysql-server-core', 'mysql-client-core'] },
@@ -27,21 +32,22 @@ const sources: readonly Source[] = [
 
 const nameOf = ({ flavour, version }: { flavour: Flavour; version: string }): string => `${flavour}@${version}`;
 
-/** What can be fetched: `mariadb@10.5`. */
+/** The engines that can be fetched: `mariadb@10.5`. */
 export const fetchableEngines: readonly string[] = sources.map(nameOf);
 
-/** What the dependencies bring along for the packages' scripts, which nothing runs here. */
+/** Dependencies that only the packages' scripts need, which nothing runs here. */
 const isUnused = (deb: string): boolean =>
   /^(?:(?:lib)?perl|dpkg_|tar_|debconf_|init-system-helpers_|gcc-\d+-base_)/.test(path.basename(deb));
 
 /**
- * Brings the programs of `mariadb@10.11` into `<folder>/mariadb-10.11`, unless they are there. Several may do so at once: each works in a folder of its own, and the first one
- * that is complete stays.
- * @throws FetchError that says what to do next
+ * Brings the programs of `mariadb@10.11` into `<folder>/mariadb-10.11`, unless they are already there. Several
+ * processes may do this at the same time: each works in a folder of its own, and the first complete one stays. @throws
+ * FetchError that says what to do next
  */
 export async function fetchEngine(name: string, folder: string): Promise<{ engine: Engine; isNew: boolean }> {
   const source = sources.find((one) => nameOf(one) === name);
-  if (source === undefined) throw new FetchError(`There is no ${name} to fetch. There are: ${fetchableEngines.join(', ')}.`);
+  if (source === undefined)
+    throw new FetchError(`There is no ${name} to fetch. There are: ${fetchableEngines.join(', ')}.`);
   const target = path.join(folder, name.replace('@', '-'));
   if (fs.existsSync(path.join(target, noteName))) return { engine: readEngine(target), isNew: false };
   if (!fs.existsSync(folder)) {
@@ -65,7 +71,8 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   for (const made of [place, tree]) fs.chmodSync(made, 0o755);
   const debs = await fetchPackages(source.suite, source.packages, work);
   for (const deb of debs.filter((one) => !isUnused(one))) await run('dpkg-deb', ['-x', deb, tree]);
-  for (const name of ['doc', 'man', 'locale', 'lintian']) fs.rmSync(path.join(tree, 'usr/share', name), { recursive: true, force: true });
+  for (const name of ['doc', 'man', 'locale', 'lintian'])
+    fs.rmSync(path.join(tree, 'usr/share', name), { recursive: true, force: true });
   const note: EngineNote = { flavour: source.flavour, version: source.version, release: '' };
   const [loader = '', ...args] = describeTree(tree, note).programs.server;
   const { stdout } = await run(loader, [...args, '--no-defaults', '--version'], { env: {} });
@@ -76,7 +83,9 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
       `Debian ${source.suite} has ${has} by now, and no ${nameOf(source)}. Use another version: ${fetchableEngines.join(', ')}.`,
     );
   }
-  fs.writeFileSync(path.join(place, noteName), `${JSON.stringify({ ...note, release: found.release })}\n`, { mode: 0o644 });
+  fs.writeFileSync(path.join(place, noteName), `${JSON.stringify({ ...note, release: found.release })}\n`, {
+    mode: 0o644,
+  });
 }
 
 /** False when another process has been faster. */
@@ -90,10 +99,11 @@ function settle(place: string, target: string): boolean {
   }
 }
 
-/** What processes that have gone left half way. */
+/** Removes the half-fetched folders of processes that have ended. */
 function removeAbandoned(folder: string): void {
   for (const name of fs.readdirSync(folder)) {
     const pid = /^fetching-(\d+)-/.exec(name)?.[1];
-    if (pid !== undefined && proveProcess(Number(pid)) === null) fs.rmSync(path.join(folder, name), { recursive: true, force: true });
+    if (pid !== undefined && proveProcess(Number(pid)) === null)
+      fs.rmSync(path.join(folder, name), { recursive: true, force: true });
   }
 }

@@ -14,17 +14,20 @@ export interface Engine {
   flavour: Flavour;
   /** Two parts: `10.11`. */
   version: string;
-  /** Three parts, as the server says it: `10.11.18`. */
+  /** Three parts, as the server reports it: `10.11.18`. */
   release: string;
   /** `MariaDB 10.11` */
   label: string;
-  /** The folder that holds all of its files; `/` for one that is installed. */
+  /** The folder that holds all of its files, or `/` for an installed engine. */
   root: string;
-  /** Each a program with its first arguments. A fetched program is started by the loader of its own folder, with the libraries of that folder. */
+  /**
+   * Each is a program with its first arguments. A fetched program is started with the loader and the libraries of its
+   * own folder.
+   */
   programs: { server: readonly string[]; client: readonly string[] | null };
-  /** Where its messages, character sets and system tables are. */
+  /** The folder of its messages, character sets and system tables. */
   share: string;
-  /** Where its plugins are; null when it has none. */
+  /** The folder of its plugins, or null when it has none. */
   plugins: string | null;
 }
 
@@ -33,8 +36,9 @@ const noteSchema = z.object({ flavour: z.enum(['mariadb', 'mysql']), version: z.
 export type EngineNote = z.infer<typeof noteSchema>;
 
 /**
- * Lists what is there, oldest version first within each flavour: what `npm run engines` has fetched, and an installed server whose version was not fetched.
- * @param folders where to look; see {@link engineFolders}
+ * Lists the engines of this machine, within each flavour the oldest version first: those that `npm run engines` has
+ * fetched, and an installed server when its version was not fetched. @param folders where to look; see {@link
+ * engineFolders}
  */
 export async function listEngines(folders: readonly string[] = engineFolders()): Promise<Engine[]> {
   const fetched = listFetched(folders);
@@ -42,18 +46,20 @@ export async function listEngines(folders: readonly string[] = engineFolders()):
   const all = installed === null ? fetched : [...fetched, installed];
   const isFirst = (engine: Engine, at: number): boolean =>
     all.findIndex(({ flavour, version }) => flavour === engine.flavour && version === engine.version) === at;
-  const order = (a: Engine, b: Engine): number => a.flavour.localeCompare(b.flavour) || compareVersions(a.version, b.version);
+  const order = (a: Engine, b: Engine): number =>
+    a.flavour.localeCompare(b.flavour) || compareVersions(a.version, b.version);
   return all.filter(isFirst).sort(order);
 }
 
 /** @throws with the command that fetches it when this version is not there */
 export async function findEngine(flavour: Flavour, version: string, folders?: readonly string[]): Promise<Engine> {
   const found = (await listEngines(folders)).find((engine) => engine.flavour === flavour && engine.version === version);
-  if (found === undefined) throw new Error(`${labelOf(flavour, version)} is not there: npm run engines -- ${flavour}@${version}`);
+  if (found === undefined)
+    throw new Error(`${labelOf(flavour, version)} is not there: npm run engines -- ${flavour}@${version}`);
   return found;
 }
 
-/** The same of those that were fetched. Only a folder that is complete has a note. */
+/** The same, but only the fetched ones. Only a complete folder has a note. */
 export function listFetched(folders: readonly string[] = engineFolders()): Engine[] {
   const places = folders
     .filter((folder) => fs.existsSync(folder))
@@ -72,13 +78,14 @@ const libraryFolders = [
   'usr/lib/mysql/private',
 ];
 
-/** Says how to run the programs of a tree of unpacked packages. */
+/** Describes how to run the programs in a tree of unpacked packages. */
 export function describeTree(root: string, { flavour, version, release }: EngineNote): Engine {
   const libraries = libraryFolders.map((folder) => path.join(root, folder)).filter((folder) => fs.existsSync(folder));
   const loader = libraries
     .flatMap((folder) => ['ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'].map((name) => path.join(folder, name)))
     .find((file) => fs.existsSync(file));
-  if (loader === undefined) throw new Error(`${root} has no loader: remove its folder and run npm run engines -- ${flavour}@${version}`);
+  if (loader === undefined)
+    throw new Error(`${root} has no loader: remove its folder and run npm run engines -- ${flavour}@${version}`);
   const command = (file: string): string[] => [loader, '--library-path', libraries.join(':'), path.join(root, file)];
   return {
     ...{ flavour, version, release, root, label: labelOf(flavour, version) },
@@ -93,16 +100,27 @@ export function describeTree(root: string, { flavour, version, release }: Engine
 function foldersBelow(usr: string): Pick<Engine, 'share' | 'plugins'> {
   const firstOf = (names: readonly string[]): string | null =>
     names.map((name) => path.join(usr, name)).find((folder) => fs.existsSync(folder)) ?? null;
-  const withMessages = ['share/mariadb', 'share/mysql'].find((name) => fs.existsSync(path.join(usr, name, 'english/errmsg.sys')));
-  return { share: path.join(usr, withMessages ?? 'share/mysql'), plugins: firstOf(['lib/mysql/plugin', 'lib/mariadb/plugin']) };
+  const withMessages = ['share/mariadb', 'share/mysql'].find((name) =>
+    fs.existsSync(path.join(usr, name, 'english/errmsg.sys')),
+  );
+  return {
+    share: path.join(usr, withMessages ?? 'share/mysql'),
+    plugins: firstOf(['lib/mysql/plugin', 'lib/mariadb/plugin']),
+  };
 }
 
-/** The server of this machine, by its name on the PATH or where packages put it; ordinary users have no sbin on their PATH. */
+/**
+ * The installed server of this machine, found by its name on the PATH or where packages put it. Ordinary users have no
+ * sbin on their PATH.
+ */
 async function findInstalled(): Promise<Engine | null> {
   const places = ['mariadbd', 'mysqld'].map((name) => `/usr/sbin/${name}`);
   const server = findProgram(['mariadbd', 'mysqld']) ?? places.find((file) => fs.existsSync(file));
   if (server === undefined) return null;
-  const { stdout } = await run(server, ['--no-defaults', '--version'], { env: { PATH: '/usr/bin:/bin' }, timeout: 10_000 }).catch(() => ({
+  const { stdout } = await run(server, ['--no-defaults', '--version'], {
+    env: { PATH: '/usr/bin:/bin' },
+    timeout: 10_000,
+  }).catch(() => ({
     stdout: '',
   }));
   const found = readVersion(stdout);
@@ -110,5 +128,11 @@ async function findInstalled(): Promise<Engine | null> {
   const client = findProgram(found.flavour === 'mariadb' ? ['mariadb', 'mysql'] : ['mysql']);
   const label = labelOf(found.flavour, found.version);
   const usr = path.resolve(fs.realpathSync(server), '../..');
-  return { ...found, label, root: '/', programs: { server: [server], client: client === null ? null : [client] }, ...foldersBelow(usr) };
+  return {
+    ...found,
+    label,
+    root: '/',
+    programs: { server: [server], client: client === null ? null : [client] },
+    ...foldersBelow(usr),
+  };
 }

@@ -4,13 +4,20 @@ import { quoteName, type Session } from '../session/session';
 import { asTransferError, TransferError } from '../session/transfer-error';
 import { TableChecks } from './table-checks';
 
-/** The size of a statement; a single row may be larger. */
+/** The size of a statement. A single row may be larger. */
 const statementBytes = 512 * 1024;
 const numberText = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i;
 const asciiText = /^[\w:.\- ]*$/;
 
-/** Inserts the rows of a section into a table that has no trigger yet. Gives the names of CHECKs that the rows violate, and which are not enforced any more. */
-export async function insertRows(session: Session, table: DumpedTable, content: AsyncIterable<Buffer>): Promise<string[]> {
+/**
+ * Inserts the rows of a section into a table that has no trigger yet. Returns the names of CHECKs that the rows
+ * violate, and which are therefore no longer enforced.
+ */
+export async function insertRows(
+  session: Session,
+  table: DumpedTable,
+  content: AsyncIterable<Buffer>,
+): Promise<string[]> {
   const object = `table ${quoteName(table.schema)}.${quoteName(table.name)}`;
   const kinds = table.columns.map(({ kind }) => kind);
   const columns = table.columns.map(({ name }) => quoteName(name)).join(',');
@@ -19,7 +26,7 @@ export async function insertRows(session: Session, table: DumpedTable, content: 
   let values: string[] = [];
   let held = 0;
   let written: Promise<void> = Promise.resolve();
-  // The server takes one statement while the next one is written.
+  // The server executes one statement while the next one is written.
   const flush = async (): Promise<void> => {
     await written;
     if (values.length > 0) written = checks.write(head + values.join(','));
@@ -46,7 +53,10 @@ export async function insertRows(session: Session, table: DumpedTable, content: 
   }
 }
 
-/** A value as a statement says it. Numbers and times are looked at, since they stand there as they are; all others are hexadecimal. */
+/**
+ * A value as it is written in a statement. Numbers and times are validated, because they are written unchanged. All
+ * others are hexadecimal.
+ */
 function literalOf(kind: ColumnKind, value: Buffer | null): string {
   if (value === null) return 'NULL';
   if (kind === 'bytes') return value.length === 0 ? "''" : `X'${value.toString('hex')}'`;

@@ -4,10 +4,15 @@ import { reachesSystem } from '../dump/transfer-account';
 import { compareVersions } from '../engines/version';
 import { quoteAccount, quoteName, type Session } from '../session/session';
 
-/** Ways to prove a password that both sides keep as a verifier. What asks the machine who somebody is (a socket, PAM) is not the customer's to choose. */
+/**
+ * Ways to prove a password of which both sides keep a verifier. A customer may not choose a way that asks the machine
+ * who somebody is (a socket, PAM).
+ */
 const plugins = new Set(['mysql_native_password', 'caching_sha2_password', 'sha256_password', 'ed25519', 'parsec']);
 
-/** Rights that end at the schema they are on, as 10.5 has them. Every other one is the platform's. */
+/**
+ * Rights that end at the schema on which they are, by their names in 10.5. Every other right belongs to the platform.
+ */
 const everyRight = new Set([
   ...[
     'SELECT',
@@ -25,19 +30,23 @@ const everyRight = new Set([
   ],
   ...['CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EVENT', 'TRIGGER', 'DELETE HISTORY'],
 ]);
-/** Not known to MariaDB before 11.3, and the only one that 10.5 does not have. */
+/** MariaDB before 11.3 does not have this right. It is the only one that 10.5 does not have. */
 const newestRight = { name: 'SHOW CREATE ROUTINE', since: '11.3' };
 const rights = new Set([...everyRight, newestRight.name, 'DELETE VERSIONING ROWS']);
 
-/** Who held every right on a schema holds every one that there is now. */
+/** True for a grant of every right of its version on a schema. It is given as every right of the new version. */
 const heldAll = ({ on, privileges }: DumpedGrant, release: string): boolean =>
   on === 'schema' &&
   [...everyRight].every((right) => privileges.includes(right)) &&
   (compareVersions(release, newestRight.since) < 0 || privileges.includes(newestRight.name));
 
-const nameOf = ({ user, host }: { user: string; host: string }): string => (host === '' ? quoteName(user) : quoteAccount({ user, host }));
+const nameOf = ({ user, host }: { user: string; host: string }): string =>
+  host === '' ? quoteName(user) : quoteAccount({ user, host });
 
-/** Makes the customer's accounts with the verifiers of their passwords. The statements are built here: none of them is a text of the dump. */
+/**
+ * Creates the customer's accounts with the verifiers of their passwords. The statements are built here, and none of
+ * them is a text of the dump.
+ */
 export async function loadAccounts(admin: Session, accounts: Content['accounts'], findings: Finding[]): Promise<void> {
   for (const account of accounts.filter(({ user }) => !isOwnUser(user))) {
     const tell = (error: unknown): void =>
@@ -48,7 +57,7 @@ export async function loadAccounts(admin: Session, accounts: Content['accounts']
       });
     await makeAccount(admin, account).catch(async (error: unknown) => {
       tell(error);
-      // It stays as the definer of what is there, and nobody enters by it.
+      // The account stays as the definer of what exists, but nobody can log in with it.
       await admin.run(`CREATE USER IF NOT EXISTS ${quoteAccount(account)} ACCOUNT LOCK`).catch(() => undefined);
     });
   }
@@ -62,7 +71,9 @@ async function makeAccount(admin: Session, account: DumpedAccount): Promise<void
   const verifier = Buffer.from(account.verifier, 'hex');
   const means = admin.flavour === 'mariadb' ? viaPlugin(plugin, verifier) : withPlugin(plugin, account.verifier);
   const tls = account.needsTls ? ' REQUIRE SSL' : '';
-  await admin.run(`CREATE USER ${quoteAccount(account)} IDENTIFIED ${means}${tls}${account.isLocked ? ' ACCOUNT LOCK' : ''}`);
+  await admin.run(
+    `CREATE USER ${quoteAccount(account)} IDENTIFIED ${means}${tls}${account.isLocked ? ' ACCOUNT LOCK' : ''}`,
+  );
 }
 
 function viaPlugin(plugin: string, verifier: Buffer): string {
@@ -73,14 +84,20 @@ function viaPlugin(plugin: string, verifier: Buffer): string {
 
 const withPlugin = (plugin: string, hex: string): string => `WITH '${plugin}'${hex === '' ? '' : ` AS 0x${hex}`}`;
 
-/** A right that could not be given, since what it is on is not there yet. */
+/** A right that could not be granted, because the thing that it is on does not exist yet. */
 export interface LeftGrant {
   grant: DumpedGrant;
   reason: string;
 }
 
-/** Gives the rights that end at the customer's schemas, as far as what they are on is there; gives back the others. */
-export async function loadGrants(admin: Session, grants: readonly DumpedGrant[], release: string): Promise<LeftGrant[]> {
+/**
+ * Grants the rights that end at the customer's schemas, where the thing that they are on exists. Returns the others.
+ */
+export async function loadGrants(
+  admin: Session,
+  grants: readonly DumpedGrant[],
+  release: string,
+): Promise<LeftGrant[]> {
   const left: LeftGrant[] = [];
   for (const grant of grants) {
     const statement = statementOf(grant, release);
@@ -96,20 +113,31 @@ export async function loadGrants(admin: Session, grants: readonly DumpedGrant[],
 const objectOf = (grant: DumpedGrant): string =>
   `right of ${nameOf(grant)} on ${grant.schema}${grant.name === null ? '' : `.${grant.name}`}`;
 
-/** What to tell of rights that were not given. */
+/** The findings for rights that were not given. */
 export const tellLeft = (left: readonly LeftGrant[]): Finding[] =>
   left.map(({ grant, reason }) => ({ code: 'right_not_restored', object: objectOf(grant), reason }));
 
-/** What to tell of rights that no customer may have. */
+/** The findings for rights that no customer may have. */
 export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   return grants.flatMap((grant) => {
-    const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter((right) => !rights.has(right));
-    return refused.map((right): Finding => ({ code: 'right_not_restored', object: objectOf(grant), reason: `${right} is the platform’s` }));
+    const refused = [...grant.privileges, ...grant.columns.flatMap(({ privileges }) => privileges)].filter(
+      (right) => !rights.has(right),
+    );
+    return refused.map(
+      (right): Finding => ({
+        code: 'right_not_restored',
+        object: objectOf(grant),
+        reason: `${right} is the platform’s`,
+      }),
+    );
   });
 }
 
-/** By `account 'user'@'host'`: the statements that give its rights, in which two versions tell the same alike. */
-export function tellRights({ accounts, grants }: Pick<Content, 'accounts' | 'grants'>, release: string): Map<string, string> {
+/** By `account 'user'@'host'`: the statements that grant its rights, in a form that is the same in two versions. */
+export function tellRights(
+  { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
+  release: string,
+): Map<string, string> {
   const told = new Map<string, string>();
   for (const account of accounts) {
     const own = grants.filter(({ user, host }) => user === account.user && host === account.host);
@@ -119,7 +147,7 @@ export function tellRights({ accounts, grants }: Pick<Content, 'accounts' | 'gra
   return told;
 }
 
-/** Built here: no text of the dump. Null where nothing is left to give. */
+/** Built here, and not a text of the dump. Null when nothing is left to grant. */
 function statementOf(grant: DumpedGrant, release: string): string | null {
   const { on, schema, name, isGrantable } = grant;
   const to = `TO ${nameOf(grant)}`;
@@ -130,10 +158,14 @@ function statementOf(grant: DumpedGrant, release: string): string | null {
     return `GRANT ${role} ${to}${isGrantable ? ' WITH ADMIN OPTION' : ''}`;
   }
   const allowed = (list: readonly string[]): string[] => list.filter((right) => rights.has(right));
-  const columns = grant.columns.flatMap((column) => allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`));
+  const columns = grant.columns.flatMap((column) =>
+    allowed(column.privileges).map((right) => `${right} (${quoteName(column.name)})`),
+  );
   const list = heldAll(grant, release) ? ['ALL PRIVILEGES'] : [...allowed(grant.privileges), ...columns];
   if (list.length === 0 && !isGrantable) return null;
   const thing =
-    on === 'schema' ? `${quoteName(schema)}.*` : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
+    on === 'schema'
+      ? `${quoteName(schema)}.*`
+      : `${on === 'table' ? '' : `${on} `}${quoteName(schema)}.${quoteName(name ?? '')}`;
   return `GRANT ${list.length === 0 ? 'USAGE' : list.join(', ')} ON ${thing} ${to}${isGrantable ? ' WITH GRANT OPTION' : ''}`;
 }

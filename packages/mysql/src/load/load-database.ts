@@ -20,38 +20,44 @@ import { insertRows } from './insert-rows';
 import { type LeftGrant, loadAccounts, loadGrants, tellLeft, tellRefused } from './load-accounts';
 
 export interface LoadOptions {
-  /** `root@localhost` of an instance that has nothing of a customer's. It makes schemas, accounts, rights and the loader. */
+  /**
+   * `root@localhost` of an instance that holds nothing of a customer's. It creates schemas, accounts, rights and the
+   * loader.
+   */
   admin: Login;
   flavour: Flavour;
   sections: AsyncIterable<Section>;
-  /** Whether nobody can log in by the accounts of the dump until they are unlocked. */
+  /** Whether nobody can log in with the accounts of the dump until they are unlocked. */
   areAccountsLocked?: boolean;
   signal?: AbortSignal;
 }
 
 export interface LoadResult {
   content: Content;
-  /** What is not as it was, those of the dump too. */
+  /** Everything that differs from the original, including the findings of the dump. */
   findings: Finding[];
 }
 
 /**
- * A definition may hold zero dates; a 0 in a numbered column is a 0. Rows and the options of tables were checked when they were first written, as far as the session of that
- * moment asked for it.
+ * A definition may contain zero dates, and a 0 in a numbered column stays a 0. Rows and table options were already
+ * checked when they were first written, as strictly as that session wanted.
  */
 const loadMode = (flavour: Flavour): string => {
   const unchecked = flavour === 'mariadb' ? ', check_constraint_checks = 0, innodb_strict_mode = 0' : '';
   return `SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, unique_checks = 0${unchecked}`;
 };
 
-/** The largest statement that a server takes. A row is written as hexadecimal digits, so it may be larger than what the customer sent at once. */
+/**
+ * The largest statement that a server accepts. A row is written as hexadecimal digits, so it may be larger than what
+ * the customer sent in one statement.
+ */
 const packetBytesMax = 2 ** 30;
 
 /**
- * Loads a dump into an instance that is empty. Definitions and rows go by the loader, which may do nothing outside of the customer's schemas; triggers, views and events come
- * behind the rows, so that none of the customer's code runs, and the event scheduler is off meanwhile. All rows are read back and compared. A load that failed leaves a part:
- * remove the instance.
- * @throws TransferError
+ * Loads a dump into an empty instance. The loader, which may do nothing outside the customer's schemas, creates
+ * definitions and inserts rows. Triggers, views and events come after the rows, so that no code of the customer runs,
+ * and the event scheduler is off during that time. All rows are read back and compared. A load that failed leaves a
+ * part behind: remove the instance. @throws TransferError
  */
 export async function loadDatabase({
   admin: login,
@@ -62,8 +68,11 @@ export async function loadDatabase({
 }: LoadOptions): Promise<LoadResult> {
   const admin = await openAdmin(login, flavour, signal);
   try {
-    if ((await listSchemas(admin)).length > 0) throw new TransferError('database_not_empty', 'there are schemas of a customer already');
-    const [[scheduler, packetBytes] = []] = await admin.texts('SELECT @@GLOBAL.event_scheduler, @@GLOBAL.max_allowed_packet');
+    if ((await listSchemas(admin)).length > 0)
+      throw new TransferError('database_not_empty', 'there are schemas of a customer already');
+    const [[scheduler, packetBytes] = []] = await admin.texts(
+      'SELECT @@GLOBAL.event_scheduler, @@GLOBAL.max_allowed_packet',
+    );
     if (scheduler === 'ON') await admin.run('SET GLOBAL event_scheduler = OFF');
     await admin.run(`SET GLOBAL max_allowed_packet = ${packetBytesMax}`);
     try {
@@ -87,7 +96,10 @@ interface Loading {
   signal: AbortSignal | undefined;
 }
 
-async function loadSections(admin: Session, { login, flavour, sections, areAccountsLocked, signal }: Loading): Promise<LoadResult> {
+async function loadSections(
+  admin: Session,
+  { login, flavour, sections, areAccountsLocked, signal }: Loading,
+): Promise<LoadResult> {
   const source = sections[Symbol.asyncIterator]();
   const next = async (path: string): Promise<Section> => {
     const { value } = await source.next();
@@ -114,12 +126,17 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
       const { schema, name } = table;
       const [definition, lost] = withSequences(table, content.sequences);
       await define(session, schema, definition, objectOf('table', schema, name));
-      findings.push(...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })));
+      findings.push(
+        ...lost.map((reason): Finding => ({ code: 'not_restored', object: objectOf('table', schema, name), reason })),
+      );
     }
     for (const [at, table] of content.tables.entries()) {
       const violated = await insertRows(session, table, (await next(`data/${at}.rows`)).content);
-      const object = (check: string): string => `CHECK ${quoteName(check)} of ${objectOf('table', table.schema, table.name)}`;
-      findings.push(...violated.map((check): Finding => ({ code: 'not_restored', object: object(check), reason: checkViolated })));
+      const object = (check: string): string =>
+        `CHECK ${quoteName(check)} of ${objectOf('table', table.schema, table.name)}`;
+      findings.push(
+        ...violated.map((check): Finding => ({ code: 'not_restored', object: object(check), reason: checkViolated })),
+      );
     }
     for (const { schema, name, next: value } of content.sequences) {
       if (!/^-?\d+$/.test(value)) throw new TransferError('dump_malformed', `sequence ${name}`);
@@ -127,12 +144,14 @@ async function loadSections(admin: Session, { login, flavour, sections, areAccou
     }
     const manifest = manifestSchema.parse(await readJson(await next('manifest.json')));
     findings.unshift(...manifest.findings);
-    for (const [at, table] of content.tables.entries()) await compareRows(session, table, manifest.tables[at]?.sum ?? '');
+    for (const [at, table] of content.tables.entries())
+      await compareRows(session, table, manifest.tables[at]?.sum ?? '');
     findings.push(...tellRefused(content.grants), ...(await loadPrograms(session, admin, content)));
   } finally {
     session.destroy();
     await dropAccount(admin, loader.user).catch(() => undefined);
-    // A dump that comes straight from a server holds its moment, and locks, until it is told that nobody reads on.
+    // A dump that comes directly from a server keeps its snapshot and its locks until it is told that nobody reads any
+    // more.
     await source.return?.(undefined);
   }
   return { content, findings };
@@ -148,7 +167,7 @@ async function readJson({ content, path }: Section): Promise<unknown> {
   }
 }
 
-/** Everything is judged before the first statement. */
+/** Checks everything before the first statement. */
 function checkContent(content: Content, flavour: Flavour): void {
   if (content.flavour !== flavour)
     throw new TransferError('statement_refused', `a dump of ${content.flavour} cannot be loaded into ${flavour}`);
@@ -156,8 +175,10 @@ function checkContent(content: Content, flavour: Flavour): void {
   for (const { schema, name } of [...content.sequences, ...content.tables, ...content.programs]) {
     if (!known.has(schema)) throw new TransferError('dump_malformed', `${schema}.${name} is in no schema of the dump`);
   }
-  for (const { schema, name, definition } of content.sequences) checkDefinition('SEQUENCE', definition, objectOf('sequence', schema, name));
-  for (const { schema, name, definition } of content.tables) checkDefinition('TABLE', definition, objectOf('table', schema, name));
+  for (const { schema, name, definition } of content.sequences)
+    checkDefinition('SEQUENCE', definition, objectOf('sequence', schema, name));
+  for (const { schema, name, definition } of content.tables)
+    checkDefinition('TABLE', definition, objectOf('table', schema, name));
   for (const { kind, schema, name, definition } of content.programs) {
     checkDefinition(kind, definition, objectOf(kind.toLowerCase(), schema, name));
   }
@@ -165,7 +186,8 @@ function checkContent(content: Content, flavour: Flavour): void {
 
 const checkViolated = 'rows of the table violate it, so that it is not enforced';
 
-const objectOf = (kind: string, schema: string, name: string): string => `${kind} ${quoteName(schema)}.${quoteName(name)}`;
+const objectOf = (kind: string, schema: string, name: string): string =>
+  `${kind} ${quoteName(schema)}.${quoteName(name)}`;
 
 async function define(session: Session, schema: string, definition: string, object: string): Promise<void> {
   await session.run(`USE ${quoteName(schema)}`);
@@ -174,14 +196,20 @@ async function define(session: Session, schema: string, definition: string, obje
   });
 }
 
-/** A name as MariaDB writes it into the default of a column of numbers: in latin1, with question marks for all other letters. */
+/**
+ * A name as MariaDB writes it into the default of a numbered column: in latin1, with question marks for all other
+ * letters.
+ */
 const asWritten = (name: string): string => quoteName(name).replaceAll(/[^\0-\xff]/g, '?');
 
 /**
- * Finds the sequences by which columns count again. A default whose sequence is not there is left out: MariaDB lets one go
- * that a table counts by.
+ * Finds the sequences that are the defaults of columns. When such a sequence does not exist, the default is left out:
+ * MariaDB lets a customer drop a sequence that a table still uses.
  */
-function withSequences({ definition }: DumpedTable, sequences: Content['sequences']): [definition: string, lost: string[]] {
+function withSequences(
+  { definition }: DumpedTable,
+  sequences: Content['sequences'],
+): [definition: string, lost: string[]] {
   const lost: string[] = [];
   const counts = ` DEFAULT nextval\\((?<written>${quotedName}\\.${quotedName})\\)`;
   const kept = replaceOutsideQuotes(definition, counts, ({ written }) => {
@@ -215,19 +243,33 @@ async function columnTypes(session: Session, { schema, name }: DumpedTable): Pro
   return new Map(rows.map(([column, type]) => [column ?? '', type ?? '']));
 }
 
-const order: readonly DumpedProgram['kind'][] = ['PACKAGE', 'PACKAGE BODY', 'FUNCTION', 'PROCEDURE', 'VIEW', 'TRIGGER', 'EVENT'];
+const order: readonly DumpedProgram['kind'][] = [
+  'PACKAGE',
+  'PACKAGE BODY',
+  'FUNCTION',
+  'PROCEDURE',
+  'VIEW',
+  'TRIGGER',
+  'EVENT',
+];
 
 /**
- * Views need views, functions and rights of their definers, and rights need what they are on: what fails is tried again for as long as something else could be made.
- * Gives what is left.
+ * Views need views, functions and rights of their definers, and rights need the things that they are on. So what fails
+ * is tried again, as long as something else could be created. Returns what is left.
  */
-async function loadPrograms(session: Session, admin: Session, { programs, grants, release }: Content): Promise<Finding[]> {
+async function loadPrograms(
+  session: Session,
+  admin: Session,
+  { programs, grants, release }: Content,
+): Promise<Finding[]> {
   let left = order.flatMap((kind) => programs.filter((program) => program.kind === kind));
   let rights: LeftGrant[] = await loadGrants(admin, grants, release);
   for (;;) {
     const failed: { program: DumpedProgram; error: TransferError }[] = [];
     for (const program of left) {
-      await loadProgram(session, program).catch((error: unknown) => failed.push({ program, error: asTransferError('load_failed', error) }));
+      await loadProgram(session, program).catch((error: unknown) =>
+        failed.push({ program, error: asTransferError('load_failed', error) }),
+      );
     }
     const broken = failed.find(({ error }) => error.code === 'unavailable');
     if (broken !== undefined) throw broken.error;
@@ -253,9 +295,14 @@ const programNames = `SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM inf
   UNION ALL SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS`;
 
 /**
- * MySQL reads a quoted name of gbk, in which a letter ends like a backtick and a backtick stands too, as another name. What was made under another name than it had goes, and is told.
+ * In gbk, a letter may end with the byte of a backtick. When a quoted name contains such a letter and also a real
+ * backtick, MySQL reads another name. What was created under a wrong name is removed, and becomes a finding.
  */
-async function removeMisnamed(session: Session, programs: readonly DumpedProgram[], failed: readonly DumpedProgram[]): Promise<Finding[]> {
+async function removeMisnamed(
+  session: Session,
+  programs: readonly DumpedProgram[],
+  failed: readonly DumpedProgram[],
+): Promise<Finding[]> {
   const nameOf = ({ kind, schema, name }: DumpedProgram): string => objectOf(kind.toLowerCase(), schema, name);
   const made = new Set(programs.filter((program) => program.kind !== 'VIEW' && !failed.includes(program)).map(nameOf));
   const schemas = new Set(programs.map(({ schema }) => schema));
@@ -273,13 +320,18 @@ async function removeMisnamed(session: Session, programs: readonly DumpedProgram
   return lost.map((object) => ({ code: 'not_restored', object, reason: 'the server reads its name as another one' }));
 }
 
-/** Makes a program in the settings of the session that had made it: they are part of it. */
-async function loadProgram(session: Session, { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram): Promise<void> {
+/** Creates a program with the settings of the session that had created it, because they are part of it. */
+async function loadProgram(
+  session: Session,
+  { schema, definition, sqlMode, charset, collation, timeZone }: DumpedProgram,
+): Promise<void> {
   const word = (text: string): string => quoteLiteral(/^[\w ,+:/-]*$/.exec(text)?.[0] ?? '');
   await session.run(`USE ${quoteName(schema)}`);
   await session.run(`SET SESSION sql_mode = ${word(sqlMode)}`);
   await session.run(`SET SESSION character_set_client = ${word(charset)}`);
-  await session.run(`SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`);
+  await session.run(
+    `SET SESSION collation_connection = ${collation === '' ? "'utf8mb4_general_ci'" : word(collation)}`,
+  );
   if (timeZone !== null) await session.run(`SET SESSION time_zone = ${word(timeZone)}`);
   try {
     await session.run(Buffer.from(definition, 'latin1'));

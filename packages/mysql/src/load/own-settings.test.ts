@@ -1,5 +1,5 @@
 /**
- * What a customer makes by the settings of its own session, and could be dumped and not loaded.
+ * Settings of a customer's own session that shape its content, and could make it impossible to load.
  *
  * @tier long
  * @processes
@@ -30,7 +30,12 @@ function pairOf(engine: Engine): Pair {
   const pair = {} as Pair;
   beforeEach(async () => {
     const [from, to] = [await servers.start(engine, { account }), await servers.start(engine, { account })];
-    await ask(from.admin, 'CREATE DATABASE shop', "CREATE USER owner IDENTIFIED BY 'Owner-1'", 'GRANT ALL ON shop.* TO owner');
+    await ask(
+      from.admin,
+      'CREATE DATABASE shop',
+      "CREATE USER owner IDENTIFIED BY 'Owner-1'",
+      'GRANT ALL ON shop.* TO owner',
+    );
     Object.assign(pair, { from, to });
   });
   afterEach(() => servers.close());
@@ -42,7 +47,10 @@ describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
 
   test('a row larger than what a client may send at once, and rows and tables that were made unchecked, come back', async () => {
     const { from, to } = pair;
-    const wide = Array.from({ length: 300 }, (_, at) => `c${at} CHAR(30) CHARACTER SET latin1 NOT NULL DEFAULT ''`).join(', ');
+    const wide = Array.from(
+      { length: 300 },
+      (_, at) => `c${at} CHAR(30) CHARACTER SET latin1 NOT NULL DEFAULT ''`,
+    ).join(', ');
     await ask(
       owner(from),
       'CREATE TABLE shop.large (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, c LONGBLOB)',
@@ -70,7 +78,9 @@ describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
     const { from, to } = pair;
     await ask(owner(from), 'DROP DATABASE shop');
     await transfer(from, to);
-    expect(await ask(owner(to), 'CREATE DATABASE shop', 'CREATE TABLE shop.again (a INT)', 'SELECT a FROM shop.again')).toEqual([]);
+    expect(
+      await ask(owner(to), 'CREATE DATABASE shop', 'CREATE TABLE shop.again (a INT)', 'SELECT a FROM shop.again'),
+    ).toEqual([]);
   });
 });
 
@@ -118,7 +128,9 @@ describeEngines(allEngines, (engine) => {
       'DROP TABLE shop.größe縗',
     );
     const { findings } = await transfer(from, to);
-    expect(findings).toEqual([{ code: 'view_broken', object: 'view `shop`.`broken`', reason: expect.stringContaining('shop.größe縗') }]);
+    expect(findings).toEqual([
+      { code: 'view_broken', object: 'view `shop`.`broken`', reason: expect.stringContaining('shop.größe縗') },
+    ]);
   });
 });
 
@@ -161,7 +173,8 @@ describeEngines(['mysql@9.7'], (engine) => {
     const { findings } = await transfer(from, to);
     const reason = 'the server reads its name as another one';
     expect(findings).toEqual([{ code: 'not_restored', object: 'function `shop`.`乣``0```', reason }]);
-    const routines = "SELECT ROUTINE_NAME AS name FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'shop' ORDER BY 1";
+    const routines =
+      "SELECT ROUTINE_NAME AS name FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'shop' ORDER BY 1";
     expect(await ask(owner(to), routines)).toEqual([{ name: 'a' }, { name: '乣' }]);
   });
 });
@@ -170,6 +183,9 @@ test.each(['mysql', 'MySQL', '%', 'm_sql', 'my%', '___'])('a right on %s reaches
   expect(reachesSystem({ on: 'schema', schema })).toBe(true);
 });
 
-test.each(['shop', String.raw`my\_ql`, 'mysqlx', 'mysq_l', 'm.sql', 'é%', '[a-z]%l$'])('a right on %s does not', (schema) => {
-  expect(reachesSystem({ on: 'schema', schema })).toBe(false);
-});
+test.each(['shop', String.raw`my\_ql`, 'mysqlx', 'mysq_l', 'm.sql', 'é%', '[a-z]%l$'])(
+  'a right on %s does not',
+  (schema) => {
+    expect(reachesSystem({ on: 'schema', schema })).toBe(false);
+  },
+);

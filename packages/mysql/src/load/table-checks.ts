@@ -2,11 +2,13 @@ import { hasOwnRows } from '../dump/list-content';
 import type { DumpedTable } from '../dump/manifest';
 import { isName, quoteName, type Session } from '../session/session';
 
-const isViolation = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ER_CHECK_CONSTRAINT_VIOLATED';
+const isViolation = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ER_CHECK_CONSTRAINT_VIOLATED';
 
 /**
- * The CHECKs of a table of MySQL, which no setting of a session puts off as in MariaDB. They held a row in the settings of the session that wrote it, such as its time zone, and
- * may refuse it in ours: then they are put off until all rows are there. Those that the rows violate even then stay off.
+ * The CHECKs of a MySQL table. Unlike in MariaDB, no setting of a session turns them off. They accepted a row under the
+ * settings of the session that wrote it, such as its time zone, and may refuse it under ours. Then they are turned off
+ * until all rows are loaded. Those that the rows violate even then stay off.
  */
 export class TableChecks {
   private readonly session: Session;
@@ -20,7 +22,7 @@ export class TableChecks {
 
   static async of(session: Session, table: DumpedTable): Promise<TableChecks> {
     const checks = new TableChecks(session, table);
-    // A statement that fails leaves some of its rows there.
+    // A statement that fails leaves some of its rows in the table.
     const isHalfWritten = table.engine !== 'InnoDB' && hasOwnRows(table) && table.definition.includes(' CHECK (');
     if (session.flavour === 'mysql' && isHalfWritten) await checks.putAllOff();
     return checks;
@@ -37,7 +39,7 @@ export class TableChecks {
     }
   }
 
-  /** Enforces again what all rows keep. Gives the names of the others. */
+  /** Enforces again the CHECKs that all rows satisfy. Returns the names of the others. */
   async enforce(): Promise<string[]> {
     const violated: string[] = [];
     for (const check of this.putOff) {

@@ -35,7 +35,9 @@ describeEngines(allEngines, (engine) => {
       { code: 'not_transactional', object: 'table `shop`.`moved`' },
       { code: 'view_broken', object: 'view `other`.`broken`' },
     ]);
-    const [{ n } = { n: -1 }] = (await ask(to.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE what <> 'event'")) as { n: number }[];
+    const [{ n } = { n: -1 }] = (await ask(to.admin, "SELECT COUNT(*) AS n FROM shop.noted WHERE what <> 'event'")) as {
+      n: number;
+    }[];
     expect(n).toBe(0);
     await ask(to.admin, 'SET GLOBAL event_scheduler = OFF');
     const after = await holdDump(to);
@@ -47,7 +49,9 @@ describeEngines(allEngines, (engine) => {
     });
     expect(comparable(after)).toEqual(comparable(before));
     const owner = { ...to.admin, user: 'owner', password: 'Owner-1' };
-    expect(await ask(owner, 'SELECT one, wört, shop.größe() AS written FROM shop.a')).toEqual([{ one: 1, wört: 'ß', written: 'ä' }]);
+    expect(await ask(owner, 'SELECT one, wört, shop.größe() AS written FROM shop.a')).toEqual([
+      { one: 1, wört: 'ß', written: 'ä' },
+    ]);
     const users = await ask(to.admin, "SELECT User FROM mysql.user WHERE User LIKE 'drydock%'");
     expect(users).toEqual([]);
   });
@@ -59,7 +63,9 @@ describeEngines(allEngines, (engine) => {
     await ask({ ...demanding.admin, user: 'owner', password: 'Owner-1' }, 'USE shop', ...content);
     const { findings } = await transfer(demanding, to);
     const kept = engine.flavour === 'mariadb' ? ['table `shop`.`hist`', 'table `shop`.`hist2`'] : [];
-    expect(findings.map(({ code, object }) => `${code} ${object}`)).toEqual(kept.map((object) => `history_not_kept ${object}`));
+    expect(findings.map(({ code, object }) => `${code} ${object}`)).toEqual(
+      kept.map((object) => `history_not_kept ${object}`),
+    );
     // By the catalogue too: what a dump leaves out, two dumps leave out.
     const made = `SELECT ROUTINE_TYPE AS kind, ROUTINE_NAME AS name, ROUTINE_DEFINITION AS text FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'shop'
       UNION ALL SELECT TABLE_TYPE, TABLE_NAME, NULL FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'

@@ -10,10 +10,10 @@ import { ownFolders, settingsArguments } from './server-settings';
 
 export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
-/** A server that makes its data folder has been seen to take seconds on a busy machine. */
+/** On a busy machine, creating a data folder has been seen to take seconds. */
 const initTimeoutMs = 120_000;
 
-/** Where one server keeps its things, `<home>/<flavour>-<version>`, so that versions can stand side by side. */
+/** Where one server keeps its files, `<home>/<flavour>-<version>`, so that several versions can exist side by side. */
 export interface ServerPlace {
   data: string;
   tmp: string;
@@ -25,14 +25,15 @@ export function placeOf(home: string, { flavour, version }: Engine): ServerPlace
 }
 
 /**
- * Makes the data folder of a server whose only account is `root@localhost` with this password: no anonymous one, no database `test`. One that was interrupted leaves only
- * `<place>.unfinished`, which the next call clears.
+ * Creates the data folder of a server whose only account is `root@localhost` with this password: without an anonymous
+ * account, and without the database `test`. A creation that was interrupted leaves only `<place>.unfinished`, which the
+ * next call removes.
  */
 export async function initDataFolder(engine: Engine, { data }: ServerPlace, password: string): Promise<void> {
   const place = path.dirname(data);
   const unfinished = `${place}.unfinished`;
   fs.rmSync(unfinished, { recursive: true, force: true });
-  // Below it everything is the server's account's.
+  // Everything below it belongs to the server's account.
   makePrivateFolder(unfinished);
   for (const name of ['data', 'tmp']) makePrivateFolder(path.join(unfinished, name));
   if (engine.flavour === 'mariadb') await bootstrapMariadb(engine, unfinished, password);
@@ -50,13 +51,20 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
     if (found === undefined) throw new Error(`${engine.label} has no ${name}.sql in ${engine.share}`);
     return found;
   };
-  const files = [...systemScripts.map(fileOf), path.join(engine.share, 'fill_help_tables.sql')].filter((file) => fs.existsSync(file));
+  const files = [...systemScripts.map(fileOf), path.join(engine.share, 'fill_help_tables.sql')].filter((file) =>
+    fs.existsSync(file),
+  );
   async function* statements(): AsyncGenerator<string> {
     yield "set @current_hostname='localhost', @auth_root_socket=NULL, @skip_auth_anonymous=1;\ncreate database mysql;\nuse mysql;\n";
     for (const file of files) for await (const chunk of fs.createReadStream(file, 'utf8')) yield String(chunk);
     yield `\n${accountStatements(password).join('\n')}\n`;
   }
-  const settings = { ...ownFolders(engine), datadir: path.join(place, 'data'), tmpdir: path.join(place, 'tmp'), 'log-warnings': '0' };
+  const settings = {
+    ...ownFolders(engine),
+    datadir: path.join(place, 'data'),
+    tmpdir: path.join(place, 'tmp'),
+    'log-warnings': '0',
+  };
   await runServer(
     engine,
     ['--bootstrap', '--skip-networking', '--innodb-buffer-pool-size=16M', '--enforce-storage-engine='],
@@ -65,7 +73,10 @@ async function bootstrapMariadb(engine: Engine, place: string, password: string)
   );
 }
 
-/** While a data folder is made, no account counts yet: the tables themselves are written. Each statement stands on a line of its own, as a bootstrap wants it. */
+/**
+ * While a data folder is being created, accounts have no effect yet, so the tables themselves are written. Each
+ * statement is on a line of its own, as a bootstrap requires.
+ */
 function accountStatements(password: string): string[] {
   return [
     "DELETE FROM global_priv WHERE User = '' OR (User = 'root' AND Host <> 'localhost');",
@@ -75,7 +86,7 @@ function accountStatements(password: string): string[] {
   ];
 }
 
-/** What a server keeps of a password in the format of MySQL 4.1. */
+/** The verifier that a server stores for a password in the format of MySQL 4.1. */
 export function nativeVerifier(password: string): string {
   const sha1 = (bytes: Buffer | string): Buffer => createHash('sha1').update(bytes).digest();
   return `*${sha1(sha1(password)).toString('hex').toUpperCase()}`;
@@ -83,12 +94,21 @@ export function nativeVerifier(password: string): string {
 
 async function initMysql(engine: Engine, place: string, password: string): Promise<void> {
   const file = path.join(place, 'account.sql');
-  fs.writeFileSync(file, `ALTER USER root@localhost IDENTIFIED WITH caching_sha2_password BY '${password.replaceAll("'", "''")}';\n`, {
-    mode: 0o600,
-  });
+  fs.writeFileSync(
+    file,
+    `ALTER USER root@localhost IDENTIFIED WITH caching_sha2_password BY '${password.replaceAll("'", "''")}';\n`,
+    {
+      mode: 0o600,
+    },
+  );
   const { uid } = serverAccount();
   if (uid !== undefined) fs.chownSync(file, uid, uid);
-  const settings = { ...ownFolders(engine), datadir: path.join(place, 'data'), tmpdir: path.join(place, 'tmp'), 'init-file': file };
+  const settings = {
+    ...ownFolders(engine),
+    datadir: path.join(place, 'data'),
+    tmpdir: path.join(place, 'tmp'),
+    'init-file': file,
+  };
   const small = [
     '--innodb-buffer-pool-size=16M',
     '--innodb-redo-log-capacity=64M',
@@ -124,11 +144,13 @@ async function runServer(
   });
   const timer = setTimeout(() => void child.stop('SIGTERM', 1_000), initTimeoutMs);
   try {
-    // A server that has ended early takes no more; its last words say why.
-    if (input !== null && child.process.stdin) await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
+    // A server that has ended early accepts no more input. The end of its output says why.
+    if (input !== null && child.process.stdin)
+      await pipeline(Readable.from(input), child.process.stdin).catch(() => undefined);
     else child.process.stdin?.end();
     const { code, signal } = await child.exited;
-    if (code !== 0) throw new Error(`${engine.label} did not make its data folder (${signal ?? `code ${code}`}):\n${lastWords}`);
+    if (code !== 0)
+      throw new Error(`${engine.label} did not make its data folder (${signal ?? `code ${code}`}):\n${lastWords}`);
   } finally {
     clearTimeout(timer);
   }

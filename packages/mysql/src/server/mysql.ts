@@ -15,7 +15,7 @@ import { initDataFolder, placeOf, type ServerPlace, serverEnvironment } from './
 import { clearLeftoverMysql } from './mysql-leftover';
 import { type ServerPaths, type SettingsChoice, serverSettings, settingsArguments } from './server-settings';
 
-/** Paths. `authority` is who a server that it replicates from must be certified by. */
+/** Paths. `authority` must have signed the certificate of a server that this one replicates from. */
 export interface TlsFiles {
   certificate: string;
   key: string;
@@ -24,33 +24,40 @@ export interface TlsFiles {
 
 export interface MysqlOptions {
   engine: Engine;
-  /** Holds `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. Made when missing. */
+  /** Holds `<flavour>-<version>/` (the data), `password` (0600) and `socket/`. Created when missing. */
   folder: string;
   /**
-   * The uid of a server that strangers work in. As root the server runs under it, and nothing else does; an ordinary user's server runs in
-   * a box instead. Left out or null: no box, and as root the account is nobody's.
+   * The uid of a server in which customers work. As root, the server runs under this account, and nothing else does.
+   * For an ordinary user, the server runs in a box instead. When left out or null: no box, and as root the account is
+   * nobody's.
    */
   account?: number | null;
-  /** A TCP address beside the Unix socket, by TLS only. Without it the server listens on no port. */
+  /** A TCP address in addition to the Unix socket, only with TLS. Without it the server listens on no port. */
   listen?: { address: string; port: number; tls: TlsFiles };
-  /** Whether events run. Off unless said; `SET GLOBAL event_scheduler` changes it while the server runs. */
+  /** Whether events run. Off by default. `SET GLOBAL event_scheduler` changes it while the server runs. */
   isEventSchedulerOn?: boolean;
   /** Differs between two servers that replicate. */
   serverId?: number;
   bufferPoolBytes?: number;
-  /** Without it nobody can replicate the server. Only MariaDB's is left out. On unless said. */
+  /** Without it nobody can replicate the server. Only MariaDB's can be turned off. On by default. */
   hasBinaryLog?: boolean;
-  /** What all sessions and tables in memory together may take beside the buffers: beyond it a statement fails as out of memory. No limit when not given. */
+  /**
+   * Memory for all sessions and tables in memory together, besides the buffers: beyond it a statement fails as out of
+   * memory. No limit if absent.
+   */
   sessionsBytes?: number;
-  /** A server for tests: a power cut loses what it has, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every server one. */
+  /**
+   * A server for tests: a power cut loses its data, but a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set,
+   * makes every server such a server.
+   */
   isEphemeral?: boolean;
-  /** Further settings, by the names of the command line. They win over ours. */
+  /** Further settings, by the names of the command line. They override ours. */
   settings?: Readonly<Record<string, string>>;
   /** Gets what the server writes to its log. */
   onLog?: (text: string) => void;
 }
 
-/** Who connects, and where: options of mysql2. */
+/** An account, and the socket of its server: options of mysql2. */
 export interface MysqlLogin {
   socketPath: string;
   user: string;
@@ -59,31 +66,31 @@ export interface MysqlLogin {
 
 export interface MysqlServer {
   engine: Engine;
-  /** `root@localhost`, by the Unix socket. It may everything: no statement of a customer runs by it. */
+  /** `root@localhost`, through the Unix socket. It may do everything, so no statement of a customer runs with it. */
   admin: MysqlLogin;
   socketPath: string;
   proof: ProcessProof;
-  /** Where the data really is; tell the user when `isElsewhere`. */
+  /** Where the data really is. Tell the user when `isElsewhere`. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
-  /** Shutdown in order: open transactions are rolled back, data is written. */
+  /** Stops the server in order: open transactions are rolled back, and data is written. */
   stop(): Promise<void>;
 }
 
-/** Recovery after a kill -9 of a busy server takes seconds, so far longer than that. */
+/** Much longer than recovery after a kill -9 of a busy server, which takes seconds. */
 const startTimeoutMs = 120_000;
 const stopTimeoutMs = 60_000;
 const socketName = 'mysql.sock';
-/** The smallest that all versions serve a schema of some hundred tables with. */
+/** The smallest size with which all versions serve a schema of some hundred tables. */
 const defaultBufferPoolBytes = 64 * 2 ** 20;
-/** An idle server has 124 MB beside a buffer pool of 64 MB: 15 threads with their stacks, caches, the log. */
+/** In addition to a buffer pool of 64 MB, an idle server has 124 MB: 15 threads with their stacks, caches, the log. */
 const ownBytes = 256 * 2 ** 20;
 
 /**
- * Starts MariaDB or MySQL on a Unix socket, with a binary log and GTIDs, durable; makes its data folder at first. A leftover server of an earlier run on the same data is ended
- * first, after proof that it is one. Resolves when it answers a query.
- * @throws with the server's last words when it does not start
+ * Starts MariaDB or MySQL on a Unix socket, durable, with a binary log and GTIDs. Creates its data folder at the first
+ * start. A leftover server of an earlier run on the same data is ended first, after proof that it is one. Resolves when
+ * the server answers a query. @throws with the end of the server's output when it does not start
  */
 export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const { engine, folder, account = null } = options;
@@ -99,15 +106,29 @@ export async function startMysql(options: MysqlOptions): Promise<MysqlServer> {
   const admin = { socketPath, user: 'root', password };
   const stop = (): Promise<void> => child.stop('SIGTERM', stopTimeoutMs);
   try {
-    await waitUntilAnswering(child, { label: engine.label, timeoutMs: startTimeoutMs, ask: () => ask(admin), onLog: options.onLog });
+    await waitUntilAnswering(child, {
+      label: engine.label,
+      timeoutMs: startTimeoutMs,
+      ask: () => ask(admin),
+      onLog: options.onLog,
+    });
   } catch (error) {
     await stop();
     throw error;
   }
-  return { engine, admin, socketPath, proof: child.proof, dataDir: place.data, isElsewhere, exited: child.exited, stop };
+  return {
+    engine,
+    admin,
+    socketPath,
+    proof: child.proof,
+    dataDir: place.data,
+    isElsewhere,
+    exited: child.exited,
+    stop,
+  };
 }
 
-/** Where the things of a server lie in its box. */
+/** Where the files of a server are in its box. */
 const inBox = {
   data: '/mysql/data',
   tmp: '/mysql/tmp',
@@ -117,7 +138,10 @@ const inBox = {
   authority: '/mysql/authority.pem',
 };
 
-/** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
+/**
+ * A server with customers in it runs under its own account as root, and otherwise in a box. So a shell in it reaches
+ * nothing but the server's own data.
+ */
 async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFolder: string): Promise<GuardedChild> {
   const { engine, account = null, listen } = options;
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
@@ -127,12 +151,23 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
   const [program = '', ...first] = engine.programs.server;
   if (isolation?.kind !== 'user_namespaces') {
     const paths = { ...place, socket: path.join(socketFolder, socketName) };
-    const args = [...first, ...settingsArguments(serverSettings(engine, paths, choiceOf(options, listen?.tls ?? null)))];
-    const spawning = { ...serverAccount(account), env: serverEnvironment, cwd: '/', stdio, signalOnOrphan: 'SIGTERM' as const };
+    const args = [
+      ...first,
+      ...settingsArguments(serverSettings(engine, paths, choiceOf(options, listen?.tls ?? null))),
+    ];
+    const spawning = {
+      ...serverAccount(account),
+      env: serverEnvironment,
+      cwd: '/',
+      stdio,
+      signalOnOrphan: 'SIGTERM' as const,
+    };
     return spawnGuarded(program, args, { ...spawning, ...limits });
   }
   const paths: ServerPaths = inBox;
-  const args = settingsArguments(serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : tlsInBox(listen.tls))));
+  const args = settingsArguments(
+    serverSettings(engine, paths, choiceOf(options, listen === undefined ? null : tlsInBox(listen.tls))),
+  );
   const readOnly = (from: string, to: string): BoxMount => ({ from, to, writable: false });
   return spawnInBox({
     isolation,
@@ -144,7 +179,9 @@ async function spawnServer(options: MysqlOptions, place: ServerPlace, socketFold
       { from: place.tmp, to: inBox.tmp, writable: true },
       { from: socketFolder, to: path.dirname(inBox.socket), writable: true },
       ...(engine.root === '/' ? [] : [readOnly(engine.root, engine.root)]),
-      ...(listen === undefined ? [] : [readOnly(listen.tls.certificate, inBox.certificate), readOnly(listen.tls.key, inBox.key)]),
+      ...(listen === undefined
+        ? []
+        : [readOnly(listen.tls.certificate, inBox.certificate), readOnly(listen.tls.key, inBox.key)]),
       ...(listen?.tls.authority === undefined ? [] : [readOnly(listen.tls.authority, inBox.authority)]),
     ],
     workdir: '/',
@@ -179,6 +216,8 @@ async function ask(admin: MysqlLogin): Promise<Answer> {
     await connection.end();
     return 'ready';
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ER_ACCESS_DENIED_ERROR' ? 'wrong password' : 'not yet';
+    return error instanceof Error && 'code' in error && error.code === 'ER_ACCESS_DENIED_ERROR'
+      ? 'wrong password'
+      : 'not yet';
   }
 }

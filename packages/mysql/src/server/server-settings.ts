@@ -1,7 +1,7 @@
 import type { Engine } from '../engines/list-engines';
 import { compareVersions } from '../engines/version';
 
-/** The paths that the server sees, which are others in a box. */
+/** The paths that the server sees. In a box they are others. */
 export interface ServerPaths {
   data: string;
   tmp: string;
@@ -17,14 +17,14 @@ export interface SettingsChoice {
   bufferPoolBytes: number;
   hasBinaryLog: boolean;
   isEphemeral: boolean;
-  /** The caller's, by the server's names; they win over ours. */
+  /** The caller's settings, by the server's names. They override ours. */
   further: Readonly<Record<string, string>>;
 }
 
-/** How long binary logs are kept: an upgrade replicates from the moment of its dump, and takes far less. */
+/** How long binary logs are kept. An upgrade replicates from the moment of its dump, and takes much less time. */
 const binaryLogSeconds = 2 * 86_400;
 
-/** Where the messages, character sets and plugins of an engine are. An installed server knows. */
+/** Where the messages, character sets and plugins of an engine are. An installed server knows this itself. */
 export function ownFolders({ root, share, plugins }: Engine): Record<string, string> {
   if (root === '/') return {};
   return {
@@ -35,7 +35,7 @@ export function ownFolders({ root, share, plugins }: Engine): Record<string, str
   };
 }
 
-/** The settings of a server, by their names on the command line. No file of the machine is read. */
+/** The settings of a server, by their names on the command line. No configuration file of the machine is read. */
 export function serverSettings(engine: Engine, paths: ServerPaths, choice: SettingsChoice): Record<string, string> {
   const { listen, tls, isEphemeral } = choice;
   return {
@@ -48,7 +48,11 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
     ...(listen === null ? { 'skip-networking': 'ON' } : { 'bind-address': listen.address, port: String(listen.port) }),
     ...(tls === null
       ? {}
-      : { 'ssl-cert': tls.certificate, 'ssl-key': tls.key, ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }) }),
+      : {
+          'ssl-cert': tls.certificate,
+          'ssl-key': tls.key,
+          ...(tls.authority !== undefined && { 'ssl-ca': tls.authority }),
+        }),
     // The Unix socket counts as secure.
     'require-secure-transport': 'ON',
     'skip-name-resolve': 'ON',
@@ -69,7 +73,8 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
 }
 
 const binaryLog = (isEphemeral: boolean): Record<string, string> => ({
-  // Customers without SUPER make triggers and functions. With whole rows in the log it is no matter whether these are deterministic.
+  // Customers without SUPER create triggers and functions. With whole rows in the log, it does not matter whether these
+  // are deterministic.
   'log-bin': 'binlog',
   'log-bin-trust-function-creators': 'ON',
   'sync-binlog': isEphemeral ? '0' : '1',
@@ -83,7 +88,7 @@ function mariadbSettings({ version }: Engine): Record<string, string> {
     'symbolic-links': 'OFF',
     'gtid-strict-mode': 'ON',
     'log-slave-updates': 'ON',
-    // MariaDB has no value that forbids files altogether; nothing can lie below a device.
+    // MariaDB has no value that forbids files altogether. But nothing can be below a device.
     'secure-file-priv': '/dev/null',
     'aria-pagecache-buffer-size': String(8 * 2 ** 20),
     'innodb-log-file-size': String(48 * 2 ** 20),
@@ -104,7 +109,7 @@ function mysqlSettings({ version }: Engine): Record<string, string> {
     mysqlx: 'OFF',
     'innodb-redo-log-capacity': String(64 * 2 ** 20),
     'temptable-max-ram': String(32 * 2 ** 20),
-    // Newer ones write whole rows anyway, and warn of the setting.
+    // Newer versions write whole rows anyway, and warn about the setting.
     ...(compareVersions(version, '8.4') < 0 ? { 'binlog-format': 'ROW' } : {}),
   };
 }

@@ -5,19 +5,27 @@ import { asTransferError, TransferError } from './transfer-error';
 /** An identifier, whatever is in it. */
 export const quoteName = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 
-/** A string literal that no sql_mode reads otherwise. */
-export const quoteText = (text: string): string => (text === '' ? "''" : `CONVERT(X'${Buffer.from(text).toString('hex')}' USING utf8mb4)`);
+/** A string literal that means the same in every sql_mode. */
+export const quoteText = (text: string): string =>
+  text === '' ? "''" : `CONVERT(X'${Buffer.from(text).toString('hex')}' USING utf8mb4)`;
 
-/** Whether a column of information_schema is this name and no other: its own comparison takes `Users` for `users`, and `ä` for `a`. */
+/**
+ * SQL: whether a column of information_schema is exactly this name. Its own comparison treats `Users` as `users`, and
+ * `ä` as `a`.
+ */
 export const isName = (column: string, name: string): string =>
   `${column} = ${quoteText(name)} AND CAST(${column} AS BINARY) = X'${Buffer.from(name).toString('hex')}'`;
 
-/** A string literal where no expression may stand, as in CREATE USER. Session.open has pinned the sql_mode by which a backslash escapes. */
+/**
+ * A string literal for a place where no expression is allowed, as in CREATE USER. Session.open has fixed an sql_mode in
+ * which a backslash escapes.
+ */
 export const quoteLiteral = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 
-export const quoteAccount = ({ user, host }: { user: string; host: string }): string => `${quoteLiteral(user)}@${quoteLiteral(host)}`;
+export const quoteAccount = ({ user, host }: { user: string; host: string }): string =>
+  `${quoteLiteral(user)}@${quoteLiteral(host)}`;
 
-/** Who connects, and where. Passwords go into no statement. */
+/** An account, and the socket of its server. Passwords go into no statement. */
 export interface Login {
   socketPath: string;
   user: string;
@@ -28,21 +36,22 @@ export interface SessionOptions {
   flavour: Flavour;
   /** How long one statement may take. */
   statementMs?: number;
-  /** How long a statement may wait for a lock, of a definition or a row. */
+  /** How long a statement may wait for a lock on a definition or a row. */
   lockMs?: number;
-  /** When it aborts, the connection is destroyed, so that whatever runs on it fails at once. */
+  /** When it aborts, the connection is destroyed, so that everything that runs on it fails at once. */
   signal?: AbortSignal | undefined;
 }
 
-/** Values as the server sends them, in their column's own character set. */
+/** Values as the server sends them, in the character set of their column. */
 export type RawRow = (Buffer | null)[];
 
 const hourMs = 3_600_000;
 const connectMs = 10_000;
 
 /**
- * A session whose settings no customer can change. Statements and values are bytes: a JavaScript string of a statement is sent as UTF-8, a Buffer as it is. The server refuses
- * a text that holds two statements, and its wish for a file of ours.
+ * A session whose settings no customer can change. Statements and values are bytes: a statement in a JavaScript string
+ * is sent as UTF-8, and a Buffer is sent unchanged. The server refuses a text that contains two statements, and this
+ * client refuses to send the server a file.
  */
 export class Session {
   private readonly connection: Connection;
@@ -61,16 +70,16 @@ export class Session {
     const connection = mysql.createConnection({
       ...login,
       charset: 'BINARY',
-      // mysql2 asks for IGNORE_SPACE, which would become the sql_mode of every routine.
+      // By default mysql2 asks for IGNORE_SPACE, which would become the sql_mode of every routine.
       flags: ['-IGNORE_SPACE', '-LOCAL_FILES', '-MULTI_STATEMENTS'],
       connectTimeout: connectMs,
-      // A statement is whole: no place for a value is looked for in it.
+      // A statement is complete. It is not searched for places where values would go.
       queryFormat: (statement: string) => statement,
       infileStreamFactory: () => {
         throw new TransferError('refused', 'the server asks for a file of ours');
       },
     });
-    // Whoever uses the connection sees the error in its statement; without a listener it would end the process.
+    // Each statement reports the connection's error; without a listener the error would end the process.
     connection.on('error', () => undefined);
     const abort = (): void => connection.destroy();
     signal?.addEventListener('abort', abort, { once: true });
@@ -99,30 +108,39 @@ export class Session {
     await this.rows(statement);
   }
 
-  /** The rows of one statement as text, for what the server says of itself. */
+  /** The rows of one statement as text, for what the server reports about itself. */
   async texts(statement: string): Promise<(string | null)[][]> {
     return (await this.rows(statement)).map((row) => row.map((value) => value?.toString('utf8') ?? null));
   }
 
-  /** The same by the names of the columns, for a statement whose columns differ between versions. */
+  /** The same, by the names of the columns, for a statement whose columns differ between versions. */
   records(statement: string): Promise<Record<string, string>[]> {
     return new Promise((resolve, reject) => {
       this.connection.query({ sql: asBytes(statement), typeCast: false }, (error, result) => {
         if (error) return reject(readable(error));
         const rows = Array.isArray(result) ? (result as unknown as Record<string, Buffer | null>[]) : [];
-        resolve(rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value?.toString('utf8') ?? '']))));
+        resolve(
+          rows.map((row) =>
+            Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value?.toString('utf8') ?? ''])),
+          ),
+        );
       });
     });
   }
 
-  /** The rows of one statement in batches of about so many bytes, as they come; a reader that is slow keeps the server waiting. */
+  /**
+   * The rows of one statement in batches of about this many bytes, as they come. The server waits when the reader is
+   * slow.
+   */
   async *batches(statement: string, bytes: number): AsyncGenerator<RawRow[]> {
-    const rows = this.connection.query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false }).stream({ highWaterMark: 64 });
+    const rows = this.connection
+      .query({ sql: asBytes(statement), rowsAsArray: true, typeCast: false })
+      .stream({ highWaterMark: 64 });
     rows.on('error', readable);
     let batch: RawRow[] = [];
     let held = 0;
     for await (const first of rows as AsyncIterable<RawRow>) {
-      // What has come already is taken without waiting for each row.
+      // Rows that are here already are taken without waiting for each one.
       for (let row: RawRow | null = first; row !== null; row = rows.read() as RawRow | null) {
         batch.push(row);
         held = row.reduce((total, value) => total + (value?.length ?? 0), held);
@@ -154,22 +172,24 @@ export class Session {
   }
 }
 
-/** What a server says is UTF-8, and read as one letter for each byte. */
+/** The server's messages are UTF-8, but were read as one character for each byte. */
 function readable(error: Error): Error {
   if ('sqlMessage' in error) error.message = Buffer.from(error.message, 'latin1').toString('utf8');
   return error;
 }
 
-/** A connection of the character set `binary` sends each character of a string as one byte. */
+/** On a connection with the character set `binary`, each character of a string is sent as one byte. */
 const asBytes = (statement: string | Buffer): string =>
   (typeof statement === 'string' ? Buffer.from(statement) : statement).toString('latin1');
 
-/** Texts go as UTF-8, results come as they are stored. */
+/** Texts are sent as UTF-8, and results come as they are stored. */
 function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }: SessionOptions): string[] {
   const lockSeconds = Math.max(1, Math.ceil(lockMs / 1000));
-  const limit = flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
+  const limit =
+    flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
   return [
-    // mysql2 would follow the next statement, and encode what are bytes by then.
+    // Otherwise mysql2 would follow the next statement's change of the character set, and encode what are already
+    // bytes.
     "SET SESSION session_track_system_variables = ''",
     'SET NAMES utf8mb4',
     'SET character_set_results = NULL',

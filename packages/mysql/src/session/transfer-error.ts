@@ -10,7 +10,10 @@ export const transferCodes = [
 ] as const;
 export type TransferErrorCode = (typeof transferCodes)[number];
 
-/** Codes of a content that no repetition makes better. The others are as permanent as the error of the server that caused them. */
+/**
+ * Codes for content that fails again at every attempt. The other codes are as permanent as the error of the server that
+ * caused them.
+ */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'refused',
   'statement_refused',
@@ -19,7 +22,15 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
 ]);
 
 const unavailableCodes = new Set([
-  ...['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'PROTOCOL_CONNECTION_LOST', 'PROTOCOL_SEQUENCE_TIMEOUT'],
+  ...[
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ENOENT',
+    'EPIPE',
+    'ETIMEDOUT',
+    'PROTOCOL_CONNECTION_LOST',
+    'PROTOCOL_SEQUENCE_TIMEOUT',
+  ],
   ...['ER_CON_COUNT_ERROR', 'ER_SERVER_SHUTDOWN', 'ER_NORMAL_SHUTDOWN'],
 ]);
 const refusedCodes = new Set([
@@ -28,7 +39,10 @@ const refusedCodes = new Set([
   'ER_NOT_SUPPORTED_AUTH_MODE',
   'ER_ACCOUNT_HAS_BEEN_LOCKED',
 ]);
-/** The definition is newer than the snapshot, a lock was not had in time, a deadlock, a statement that was ended: another try may pass. */
+/**
+ * The definition is newer than the snapshot, a lock was not available in time, a deadlock happened, or a statement was
+ * ended. Another attempt may succeed.
+ */
 const passingCodes = new Set([
   ...[
     'ER_TABLE_DEF_CHANGED',
@@ -39,24 +53,30 @@ const passingCodes = new Set([
     'ER_STATEMENT_TIMEOUT',
   ],
   // Dropped since it was listed, or a view has its name by now.
-  ...['ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR', 'ER_SP_DOES_NOT_EXIST', 'ER_TRG_DOES_NOT_EXIST', 'ER_EVENT_DOES_NOT_EXIST'],
+  ...[
+    'ER_NO_SUCH_TABLE',
+    'ER_BAD_DB_ERROR',
+    'ER_SP_DOES_NOT_EXIST',
+    'ER_TRG_DOES_NOT_EXIST',
+    'ER_EVENT_DOES_NOT_EXIST',
+  ],
   'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
 ]);
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
 
 /**
- * Why a session, a dump or a load stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log only; `object` and `reason` are for the
- * customer whose content it is.
+ * Why a session, a dump or a load stopped. `code` is stable. `message` may quote the customer's SQL, so it belongs only
+ * in the log. `object` and `reason` are for the customer whose content it is.
  */
 export class TransferError extends Error {
   override readonly name = 'TransferError';
   readonly code: TransferErrorCode;
-  /** What the customer can look for: `` table `shop`.`orders` ``. */
+  /** The object in words that the customer can search for: `` table `shop`.`orders` ``. */
   readonly object: string | null;
   /** The server's own words. */
   readonly reason: string;
-  /** The same content fails again however often it is tried. */
+  /** The same content fails again, however often it is tried. */
   readonly isPermanent: boolean;
 
   constructor(code: TransferErrorCode, message: string, options: ErrorOptions & { object?: string | undefined } = {}) {
@@ -66,11 +86,15 @@ export class TransferError extends Error {
     this.object = object ?? null;
     this.reason = cause instanceof Error ? cause.message : message;
     this.isPermanent =
-      permanentCodes.has(code) || (codeOf(cause).startsWith('ER_') && !passingCodes.has(codeOf(cause)) && code !== 'unavailable');
+      permanentCodes.has(code) ||
+      (codeOf(cause).startsWith('ER_') && !passingCodes.has(codeOf(cause)) && code !== 'unavailable');
   }
 }
 
-/** Wraps an error of the server under a code, unless it says by itself that the server is not there or refuses us. One that is a TransferError stays. */
+/**
+ * Wraps an error of the server under a code, unless it says that the server cannot be reached or refuses us. A
+ * TransferError stays unchanged.
+ */
 export function asTransferError(code: TransferErrorCode, error: unknown, object?: string): TransferError {
   if (error instanceof TransferError) return error;
   const said = codeOf(error);

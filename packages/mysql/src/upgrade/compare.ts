@@ -14,12 +14,16 @@ export interface Comparison {
   names: string[];
 }
 
-/** All that a server holds of a customer's: by kind and name, a digest of its definition that every version writes alike. */
+/**
+ * Everything of a customer's that a server holds: by kind and name, a digest of its definition in a form that every
+ * version writes in the same way.
+ */
 type Objects = ReadonlyMap<string, string>;
 
 /**
- * One moment of a server, read by an account that may only read. It is taken at the switch and compared later, while customers write. The sums of its rows are made by the
- * server: a process that carries customers' connections may hold it.
+ * The state of a server at one moment, read by an account that may only read. It is taken at the switch and compared
+ * later, while customers write. The server computes the sums of its rows, so a process that carries customers'
+ * connections may hold it.
  */
 export class Moment {
   private readonly admin: Session;
@@ -64,22 +68,31 @@ export class Moment {
     );
   }
 
-  /** The columns that are written, by the table of the moment. */
+  /** The columns that are written, by the tables of this moment. */
   async columns(): Promise<Map<string, Column[]>> {
     const tables = new Map<string, Column[]>();
-    for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) => row.map((value) => value ?? ''))) {
+    for (const [schema, table, name, type] of (await this.reader.texts(columnsSql)).map((row) =>
+      row.map((value) => value ?? ''),
+    )) {
       const key = `${quoteName(schema ?? '')}.${quoteName(table ?? '')}`;
       if (!this.objects.has(`table ${key}`)) continue;
-      tables.set(key, [...(tables.get(key) ?? []), { schema: schema ?? '', table: table ?? '', name: name ?? '', type: type ?? '' }]);
+      tables.set(key, [
+        ...(tables.get(key) ?? []),
+        { schema: schema ?? '', table: table ?? '', name: name ?? '', type: type ?? '' },
+      ]);
     }
     return tables;
   }
 
-  /** A number of rows and two sums of 60 bits each over the hashes of all rows, in whatever order they lie. Null: the table is another one by now. */
+  /**
+   * A number of rows, and two sums of 60 bits each over the hashes of all rows, independent of their order. Null when
+   * the table has been replaced.
+   */
   async sum(columns: readonly Column[]): Promise<string | null> {
     const [{ schema, table }] = columns as [Column];
     const values = columns.map(({ name, type }) => `IFNULL(MD5(${bytesOf(name, type)}), '-')`);
-    const half = (from: number): string => `COALESCE(SUM(CAST(CONV(SUBSTR(h, ${from}, 15), 16, 10) AS DECIMAL(20))), 0)`;
+    const half = (from: number): string =>
+      `COALESCE(SUM(CAST(CONV(SUBSTR(h, ${from}, 15), 16, 10) AS DECIMAL(20))), 0)`;
     try {
       await holdTable(this.reader, { schema, name: table });
       const [row] = await this.reader.texts(
@@ -93,7 +106,7 @@ export class Moment {
     }
   }
 
-  /** What each sequence gives next, with its step. They stand outside of moments. */
+  /** The next value of a sequence, and its step. Sequences do not belong to a snapshot. */
   async sequence(name: string): Promise<{ next: bigint; step: bigint } | null> {
     const rows = await this.reader.texts(`SELECT next_not_cached_value, increment FROM ${name}`).catch(() => []);
     const [next, step] = rows[0] ?? [];
@@ -114,20 +127,22 @@ interface Column {
   type: string;
 }
 
-const isTheirs = (column: string): string => `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
+const isTheirs = (column: string): string =>
+  `${column} NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')`;
 const quotedSql = (...columns: string[]): string =>
   columns.map((column) => `CONCAT('\`', REPLACE(${column}, '\`', '\`\`'), '\`')`).join(", '.', ");
 /** 10.6 calls `utf8` `utf8mb3`. */
 const collationSql = (column: string): string => `REPLACE(${column}, 'utf8mb3_', 'utf8_')`;
-/** What is MariaDB's alone stands in a comment, which its newer versions mark by an M. */
+/** MariaDB writes parts that only it knows into a comment, which its newer versions mark with an M. */
 const typeSql = "REPLACE(COLUMN_TYPE, '/*M!', '/*!')";
 const tableName = quotedSql('TABLE_SCHEMA', 'TABLE_NAME');
-/** information_schema takes `Users` for `users`, unless it is asked by bytes. */
+/** information_schema treats `Users` as `users`, unless names are compared by bytes. */
 const byTable = (schema = 'TABLE_SCHEMA'): string => `GROUP BY BINARY ${schema}, BINARY TABLE_NAME`;
 
-// 11.8 writes the defaults of binary strings in hexadecimal digits, and those before lose their bytes above 127. They are asked for instead, which needs no row.
+// 11.8 writes the defaults of binary strings in hexadecimal digits. Earlier versions lose their bytes above 127. So the
+// server is asked for the value of the default, which needs no row.
 const isAskedDefault = String.raw`DATA_TYPE IN ('binary', 'varbinary', 'enum', 'set') AND COLUMN_DEFAULT REGEXP '^x?''([^''\\\\]|''''|\\\\.)*''$'`;
-/** 10.5 writes a question mark for a letter beyond ASCII in the name of a sequence. */
+/** In the name of a sequence, 10.5 writes a question mark for a letter that is not ASCII. */
 const defaultSql = `IF(COLUMN_DEFAULT LIKE 'nextval(%', REGEXP_REPLACE(COLUMN_DEFAULT, '[^ -~]', '?'), COLUMN_DEFAULT)`;
 const defaultsSql = `
   SELECT CONCAT(${tableName}), CONCAT(
@@ -137,12 +152,15 @@ const defaultsSql = `
 
 const kindsSql = `SELECT CONCAT(${tableName}), CASE TABLE_TYPE WHEN 'SEQUENCE' THEN 'sequence' WHEN 'VIEW' THEN 'view' ELSE 'table' END
   FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`;
-/** Of a view each version finds other lengths for its columns, so that only their types are compared. */
+/** Versions differ in the lengths that they find for a view's columns, so only the types of those are compared. */
 const columnDigestsSql = `SELECT CONCAT(${tableName}),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, ${typeSql}, ${collationSql('COLLATION_NAME')}, IS_NULLABLE, IF(${isAskedDefault}, 'asked', ${defaultSql}), EXTRA) ORDER BY ORDINAL_POSITION)),
     MD5(GROUP_CONCAT(JSON_ARRAY(COLUMN_NAME, DATA_TYPE) ORDER BY ORDINAL_POSITION))
   FROM information_schema.COLUMNS WHERE ${isTheirs('TABLE_SCHEMA')} ${byTable()}`;
-/** What else there is of a table or a view. Each is read once and whole: a question for each table would take the square of their number. */
+/**
+ * The other parts of tables and views. Each query reads all of them at once: one query for each table would take
+ * quadratic time.
+ */
 const partsSql = [
   `SELECT CONCAT(${tableName}), ${collationSql('TABLE_COLLATION')} FROM information_schema.TABLES WHERE ${isTheirs('TABLE_SCHEMA')}`,
   `SELECT CONCAT(${tableName}), MD5(GROUP_CONCAT(JSON_ARRAY(INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE) ORDER BY INDEX_NAME, SEQ_IN_INDEX))
@@ -154,7 +172,7 @@ const partsSql = [
      FROM information_schema.CHECK_CONSTRAINTS WHERE ${isTheirs('CONSTRAINT_SCHEMA')} ${byTable('CONSTRAINT_SCHEMA')}`,
   `SELECT CONCAT(${tableName}), MD5(JSON_ARRAY(DEFINER, SECURITY_TYPE, CHECK_OPTION)) FROM information_schema.VIEWS WHERE ${isTheirs('TABLE_SCHEMA')}`,
 ];
-/** The texts of views are left out: each version writes them anew. */
+/** The texts of views are left out, because each version writes them in its own way. */
 const programsSql = [
   `SELECT CONCAT('schema ', ${quotedSql('SCHEMA_NAME')}), ${collationSql('DEFAULT_COLLATION_NAME')}
      FROM information_schema.SCHEMATA WHERE ${isTheirs('SCHEMA_NAME')}`,
@@ -174,7 +192,7 @@ const programsSql = [
 const columnsSql = `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS
   WHERE ${isTheirs('TABLE_SCHEMA')} AND COALESCE(GENERATION_EXPRESSION, '') = '' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION`;
 
-/** Tables whose defaults one statement asks for: it opens all of them. */
+/** How many tables one statement asks for their defaults. It opens all of them. */
 const askedAtOnce = 50;
 
 async function readObjects(admin: Session, reader: Session, release: string): Promise<Objects> {
@@ -186,15 +204,18 @@ async function readObjects(admin: Session, reader: Session, release: string): Pr
     const known = objects.get(object);
     if (known !== undefined) objects.set(object, `${known} ${digest}`);
   };
-  for (const [name, whole, types] of await admin.texts(columnDigestsSql)) add(name, kinds.get(name ?? '') === 'view' ? types : whole);
+  for (const [name, whole, types] of await admin.texts(columnDigestsSql))
+    add(name, kinds.get(name ?? '') === 'view' ? types : whole);
   for (const sql of partsSql) for (const [name, digest] of await admin.texts(sql)) add(name, digest);
   const asking = (await admin.texts(defaultsSql)).filter(([name]) => kinds.get(name ?? '') !== 'view');
-  // What is asked for by a customer's name is asked by the reader: a view in its place would run functions with the rights of `admin`.
+  // The reader asks everything that goes by a customer's name: a view in its place would run functions with the rights
+  // of `admin`.
   for (let at = 0; at < asking.length; at += askedAtOnce) {
     await reader.run('SAVEPOINT drydock');
     const some = asking.slice(at, at + askedAtOnce);
     const questions = some.map(([, sql], number) => sql?.replace('SELECT ', `SELECT ${number}, `));
-    for (const [number, defaults] of await reader.texts(questions.join(' UNION ALL '))) add(some[Number(number)]?.[0], defaults);
+    for (const [number, defaults] of await reader.texts(questions.join(' UNION ALL ')))
+      add(some[Number(number)]?.[0], defaults);
     await reader.run('ROLLBACK TO SAVEPOINT drydock');
   }
   for (const [account, rights] of tellRights(await listAccounts(admin), release)) objects.set(account, rights);
@@ -212,7 +233,7 @@ const geometries = new Set([
   'geometrycollection',
 ]);
 
-/** A value as bytes, the same in every version. */
+/** A value as bytes, which are the same in every version. */
 function bytesOf(name: string, type: string): string {
   const column = quoteName(name);
   if (geometries.has(type)) return `ST_AsWKB(${column})`;
@@ -220,8 +241,9 @@ function bytesOf(name: string, type: string): string {
 }
 
 /**
- * Compares the frozen old server with a moment of the new one: every row of every table, the definition of all else, and that no sequence has gone back. `moment` is null when it was
- * lost; what was written since then cannot be decided.
+ * Compares the frozen old server with a moment of the new one: every row of every table, the definition of everything
+ * else, and that no sequence has gone back. `moment` is null when it was lost. Then it cannot be decided whether what
+ * was written since then is the same.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },
@@ -239,7 +261,7 @@ export async function compareServers(
   }
 }
 
-/** A table whose sum was made has the definition of its moment. */
+/** When a table's sum exists, its definition is still that of the moment. */
 const shapeOf = (columns: readonly Column[]): string => JSON.stringify(columns.map(({ name, type }) => [name, type]));
 
 async function compareMoments(
@@ -247,7 +269,9 @@ async function compareMoments(
   target: Moment,
   { isOfTheSwitch, progress }: { isOfTheSwitch: boolean; progress: (share: number) => void },
 ): Promise<Comparison> {
-  const differing = [...old.objects].filter(([name, digest]) => target.objects.get(name) !== digest).map(([name]) => name);
+  const differing = [...old.objects]
+    .filter(([name, digest]) => target.objects.get(name) !== digest)
+    .map(([name]) => name);
   differing.push(...[...target.objects.keys()].filter((name) => !old.objects.has(name)));
   const undecided: string[] = [];
   const [columns, columnsNow] = [[...(await old.columns())], await target.columns()];

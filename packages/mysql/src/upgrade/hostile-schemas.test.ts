@@ -49,7 +49,10 @@ for (const [at, step] of steps.entries()) {
 const lotsOfMysql = lots.filter((lot) => lot % steps.length === 0);
 describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null, lotsOfMysql));
 
-/** With GTIDs MySQL refuses statements that write to tables with and without transactions, and so would leave out what the trap notes past a rollback. */
+/**
+ * With GTIDs MySQL refuses statements that write to tables with and without transactions, and so would leave out what
+ * the trap notes past a rollback.
+ */
 const trapSettings = ({ flavour }: Engine): Record<string, string> =>
   flavour === 'mysql' ? { 'gtid-mode': 'OFF', 'enforce-gtid-consistency': 'OFF' } : {};
 
@@ -68,7 +71,10 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
   beforeAll(async () => {
     const neighbour = await servers.start(engine, { account: neighbours });
     const settings = trapSettings(engine);
-    const from = newer === null ? await servers.start(engine, { account, settings }) : await servers.startReplicable(engine, account);
+    const from =
+      newer === null
+        ? await servers.start(engine, { account, settings })
+        : await servers.startReplicable(engine, account);
     const restored = await servers.start(engine, { account, settings });
     const target = newer && (await servers.startReplicable(newer, account));
     const canaries = await Canaries.start(neighbour, account);
@@ -85,7 +91,10 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
     `no code of a generated schema reaches beyond its customer, and what it is comes back (seed ${seed}, lot %i)`,
     async (lot) => {
       const { from, canaries } = rig;
-      const numbers = Array.from({ length: Math.min(perServer, count - lot * perServer) }, (_, at) => lot * perServer + at);
+      const numbers = Array.from(
+        { length: Math.min(perServer, count - lot * perServer) },
+        (_, at) => lot * perServer + at,
+      );
       try {
         await makeSchemas(rig, numbers);
         await backUpAndRestore(rig, numbers);
@@ -103,7 +112,10 @@ function hostileCases(engine: Engine, newer: Engine | null, own: readonly number
 
 const optionsOf = ({ admin, engine: { flavour, release } }: MysqlServer) => ({ admin, flavour, release });
 const openOwner = (server: MysqlServer): Promise<Session> =>
-  Session.open({ ...server.admin, user: owner, password }, { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 });
+  Session.open(
+    { ...server.admin, user: owner, password },
+    { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 },
+  );
 
 /** More than half of what the schemas consist of is taken, and all of the trap. */
 async function makeSchemas({ from, canaries, connections }: Rig, numbers: readonly number[]): Promise<void> {
@@ -139,7 +151,7 @@ interface Note {
   session: string;
 }
 
-/** What the traps of the schemas have noted on a server. */
+/** The notes of the schemas' traps on a server. */
 async function readNotes({ admin }: MysqlServer, numbers: readonly number[]): Promise<Note[]> {
   const notes = numbers.map((number) => `SELECT what, acting, session, loot FROM ${schemaName(number)}.noted`);
   return (await ask(admin, notes.join(' UNION ALL '))) as Note[];
@@ -200,7 +212,7 @@ interface Named {
   name: string;
 }
 
-/** What may be compared of a dump: all but what a finding names and what the traps note. */
+/** The part of a dump that can be compared: all but the objects of findings and the notes of the traps. */
 function comparable({ content, manifest }: Held, findings: readonly Finding[]): unknown {
   const changed = findings.filter(({ code }) => /restored|broken/.test(code));
   const lost = new Set(changed.map(({ object }) => object.replace(/^CHECK [\s\S]* of (?=table )/, '')));
@@ -211,12 +223,13 @@ function comparable({ content, manifest }: Held, findings: readonly Finding[]): 
   return { ...content, programs: kept('programs'), tables: kept('tables'), rows };
 }
 
-/** What the old server can use, and a restore cannot make as it was: each for a reason of the server's own. */
+/** Reasons of the server's own why a restore cannot make something that the old server could still use. */
 const isUsable = /^(a column has no default|rows of the table violate it|the server reads its name as another one)/;
 
-/** What else a restore has left out the old server cannot use either. */
+/** Expects that the old server cannot use anything else that a restore has left out. */
 async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]): Promise<void> {
-  const isLeftOut = ({ code, reason }: Finding): boolean => code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));
+  const isLeftOut = ({ code, reason }: Finding): boolean =>
+    code === 'view_broken' || (code === 'not_restored' && !isUsable.test(reason));
   for (const { code, object } of findings.filter(isLeftOut)) {
     const name = object.slice(object.indexOf('`'));
     const use = code === 'view_broken' ? `SELECT 1 FROM ${name} LIMIT 0` : `SHOW CREATE ${object}`;
@@ -225,7 +238,10 @@ async function expectBroken({ admin }: MysqlServer, findings: readonly Finding[]
 }
 
 async function expectOwnerAlone({ admin }: MysqlServer): Promise<void> {
-  const users = await ask(admin, "SELECT User AS user FROM mysql.user WHERE User NOT LIKE 'm%' AND User NOT IN ('root', 'PUBLIC', '')");
+  const users = await ask(
+    admin,
+    "SELECT User AS user FROM mysql.user WHERE User NOT LIKE 'm%' AND User NOT IN ('root', 'PUBLIC', '')",
+  );
   expect(users).toEqual([{ user: owner }]);
 }
 
@@ -262,7 +278,7 @@ async function backUpAndRestore({ from, restored, canaries }: Rig, numbers: read
   }
 }
 
-/** What an upgrade refuses goes first, as the customer would have to let it go. */
+/** Drops everything that an upgrade refuses, as the customer would have to. */
 async function makeMovable(from: MysqlServer, target: MysqlServer, numbers: readonly number[]): Promise<void> {
   for (const number of numbers) await ask(from.admin, `ALTER TABLE ${schemaName(number)}.noted ENGINE = InnoDB`);
   for (;;) {
@@ -273,7 +289,8 @@ async function makeMovable(from: MysqlServer, target: MysqlServer, numbers: read
     );
     await empty(target);
     if (refused.length === 0) return;
-    for (const object of new Set(refused)) await ask(from.admin, 'SET SESSION foreign_key_checks = 0', `DROP ${object}`);
+    for (const object of new Set(refused))
+      await ask(from.admin, 'SET SESSION foreign_key_checks = 0', `DROP ${object}`);
   }
 }
 

@@ -43,6 +43,11 @@ describeEngines(['mariadb@10.5', 'mariadb@10.11', 'mariadb@11.8'], (engine) => {
         .sort();
     };
     expect(toldOf('keyless_tables')).toEqual(['Shop.Users', 'shop.strasse', 'shop.users']);
-    expect(toldOf('definer_missing')).toEqual(['event shop.upper', 'procedure shop.accent', 'trigger shop.space', 'view shop.other']);
+    expect(toldOf('definer_missing')).toEqual([
+      'event shop.upper',
+      'procedure shop.accent',
+      'trigger shop.space',
+      'view shop.other',
+    ]);
   });
 });

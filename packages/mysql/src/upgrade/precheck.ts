@@ -21,33 +21,39 @@ export interface UpgradeJudgement {
   pauseSeconds: number;
 }
 
-/** The data, its copy's binary log for as long as it is filled, and room to sort. */
+/** The data, the binary log of its copy while that is filled, and room to sort. */
 const spaceFactor = 2.2;
 const toldMax = 5;
 const theirs = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 
 /** Asked for names, each as people read it. */
-const namesOf = async (admin: Session, sql: string): Promise<string[]> => (await admin.texts(sql)).map((row) => row.join('.'));
+const namesOf = async (admin: Session, sql: string): Promise<string[]> =>
+  (await admin.texts(sql)).map((row) => row.join('.'));
 const listed = (names: readonly string[]): string =>
   `${names.slice(0, toldMax).join(', ')}${names.length > toldMax ? ` and ${names.length - toldMax} more` : ''}`;
 
-/** A name by its bytes, also where the server remembers the answer of a subquery for it: information_schema takes `Users` for `users`. */
+/**
+ * Compares a name by its bytes, also where the server caches the answer of a subquery for it: information_schema treats
+ * `Users` as `users`.
+ */
 const bytesOf = (...names: string[]): string => names.map((name) => `CAST(${name} AS BINARY)`).join(', ');
 
-/** Each question to the old server, and the finding that an answer makes. */
+/** Each question to the old server, and the finding for each answer. */
 const questions: { level: UpgradeFinding['level']; code: string; sql: string; tell: (names: string) => string }[] = [
   {
     level: 'ERROR',
     code: 'engine_not_transactional',
     sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs}
       AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND COALESCE(ENGINE, '') <> 'InnoDB'`,
-    tell: (names) => `Tables of another engine have no part in the moment of the copy: ${names}. ALTER TABLE … ENGINE = InnoDB first.`,
+    tell: (names) =>
+      `Tables of another engine have no part in the moment of the copy: ${names}. ALTER TABLE … ENGINE = InnoDB first.`,
   },
   {
     level: 'ERROR',
     code: 'history_not_kept',
     sql: `SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA ${theirs} AND TABLE_TYPE = 'SYSTEM VERSIONED'`,
-    tell: (names) => `The history of these tables cannot be carried over: ${names}. ALTER TABLE … DROP SYSTEM VERSIONING first.`,
+    tell: (names) =>
+      `The history of these tables cannot be carried over: ${names}. ALTER TABLE … DROP SYSTEM VERSIONING first.`,
   },
   {
     level: 'ERROR',
@@ -58,7 +64,7 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
   {
     level: 'WARNING',
     code: 'definer_missing',
-    // A view says of a role `helper@`, a routine `helper`.
+    // A view names a role as `helper@`, and a routine names it as `helper`.
     sql: `SELECT CONCAT(o.kind, ' ', o.s), o.n FROM (
         SELECT 'view' AS kind, TABLE_SCHEMA AS s, TABLE_NAME AS n, DEFINER AS d FROM information_schema.VIEWS
         UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES
@@ -79,8 +85,8 @@ const questions: { level: UpgradeFinding['level']; code: string; sql: string; te
 ];
 
 /**
- * Says what an upgrade would meet, and changes nothing of the customer's. `trial`: an empty server of the newer version, in which everything but the rows is made.
- * @throws TransferError where a server does not answer
+ * Says what an upgrade would meet, and changes nothing of the customer's. `trial` is an empty server of the newer
+ * version, in which everything except the rows is created. @throws TransferError when a server does not answer
  */
 export async function checkServer(old: Side, trial: Side | null, freeBytes: number): Promise<UpgradeJudgement> {
   const admin = await openAdmin(old.admin, 'mariadb');
@@ -95,8 +101,10 @@ export async function checkServer(old: Side, trial: Side | null, freeBytes: numb
     );
     const sizeBytes = Number(size);
     const neededBytes = Math.ceil(sizeBytes * spaceFactor);
-    if (freeBytes < neededBytes) findings.push({ level: 'ERROR', code: 'not_enough_space', detail: notEnough(neededBytes, freeBytes) });
-    if (trial !== null && findings.every(({ level }) => level !== 'ERROR')) findings.unshift(...(await tryDefinitions(old, trial)));
+    if (freeBytes < neededBytes)
+      findings.push({ level: 'ERROR', code: 'not_enough_space', detail: notEnough(neededBytes, freeBytes) });
+    if (trial !== null && findings.every(({ level }) => level !== 'ERROR'))
+      findings.unshift(...(await tryDefinitions(old, trial)));
     findings.push(...notes);
     return { path: 'logical', findings, sizeBytes, neededBytes, freeBytes, pauseSeconds: 0 };
   } finally {
@@ -111,13 +119,17 @@ const notes: readonly UpgradeFinding[] = [
     detail:
       'Changes of the schema that are made meanwhile go over too; one that the new version does not take ends the upgrade before its cutover.',
   },
-  { level: 'INFO', code: 'sessions_end', detail: 'The sessions of the moment are ended at the cutover and reconnect at the same address.' },
+  {
+    level: 'INFO',
+    code: 'sessions_end',
+    detail: 'The sessions of the moment are ended at the cutover and reconnect at the same address.',
+  },
 ];
 
 const notEnough = (needed: number, free: number): string =>
   `${Math.ceil(needed / 1e6)} MB are needed beside the database, ${Math.floor(free / 1e6)} MB are free.`;
 
-/** What the newer version does not take, each by its name. The first table that it refuses ends the trial. */
+/** The definitions that the newer version refuses, each by its name. The first refused table ends the trial. */
 async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<UpgradeFinding[]> {
   const refused = (object: string, reason: string): UpgradeFinding => ({
     level: 'ERROR',
@@ -128,7 +140,9 @@ async function tryDefinitions({ admin, release }: Side, trial: Side): Promise<Up
   try {
     const sections = dumpDatabase({ admin, flavour, release, isSchemaOnly: true });
     const { findings } = await loadDatabase({ admin: trial.admin, flavour, sections, areAccountsLocked: true });
-    return findings.filter(({ code }) => code !== 'right_not_restored').map(({ object, reason }) => refused(object, reason));
+    return findings
+      .filter(({ code }) => code !== 'right_not_restored')
+      .map(({ object, reason }) => refused(object, reason));
   } catch (thrown) {
     const error = asTransferError('load_failed', thrown);
     if (!error.isPermanent || error.object === null) throw error;

@@ -8,11 +8,13 @@ import { type Login, quoteAccount, quoteLiteral, quoteName, quoteText, type Sess
 import { TransferError } from '../session/transfer-error';
 
 /*
- * The way of a live upgrade between two servers of MariaDB: a dump with its GTID, loaded into the target, and replication from that moment on. Nothing of the load or of our
- * accounts is in a binary log, so that both servers number the same transactions alike. Rows arrive as rows: no trigger, event or routine of the customer runs on the target.
+ * How a live upgrade between two MariaDB servers works: a dump with its GTID is loaded into the target, which then
+ * replicates from that moment on. Nothing of the load or of our accounts is in a binary log, so both servers number the
+ * same transactions in the same way. Rows arrive as rows: no trigger, event or routine of the customer runs on the
+ * target.
  */
 
-/** One of the two servers, by `root@localhost`. */
+/** One of the two servers, with `root@localhost`. */
 export interface Side {
   admin: Login;
   release: string;
@@ -21,24 +23,34 @@ export interface Side {
 export interface ReplicationMove {
   old: Side;
   target: Side;
-  /** The replicator's name and password come from it. */
+  /** The name and the password of the replicator are derived from it. */
   secret: string;
   signal?: AbortSignal;
 }
 
 const flavour = 'mariadb';
-/** What the load of an upgrade must not leave out. A restore tells these; an upgrade would lose something without anybody having asked for it. */
+/**
+ * The only finding that the load of an upgrade may have. A restore reports the others, but an upgrade would lose
+ * something that nobody asked it to lose.
+ */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
-/** A second of backlog was waited away before; a target that needs longer than this in the pause is not level. */
+/**
+ * The target was at most a second behind before the pause. When it needs longer than this during the pause, it cannot
+ * be brought level.
+ */
 const finalSeconds = 5;
-/** One wait for a position; the state of the replication is looked at between two. */
+/** How long one wait for a position lasts. Between two waits, the state of the replication is checked. */
 const waitSeconds = 5;
 
-const hashOf = (secret: string, what: string): string => createHmac('sha256', secret).update(`mysql ${what}`).digest('hex');
+const hashOf = (secret: string, what: string): string =>
+  createHmac('sha256', secret).update(`mysql ${what}`).digest('hex');
 const replicatorOf = (secret: string): string => `${transferPrefix}r${hashOf(secret, 'replicator').slice(0, 16)}`;
 
-async function withAdmins<T>({ old, target, signal }: ReplicationMove, work: (old: Session, target: Session) => Promise<T>): Promise<T> {
+async function withAdmins<T>(
+  { old, target, signal }: ReplicationMove,
+  work: (old: Session, target: Session) => Promise<T>,
+): Promise<T> {
   const from = await openAdmin(old.admin, flavour, signal);
   try {
     const to = await openAdmin(target.admin, flavour, signal);
@@ -53,8 +65,9 @@ async function withAdmins<T>({ old, target, signal }: ReplicationMove, work: (ol
 }
 
 /**
- * Fills the target and lets it follow the old server. A target that was filled before goes on where it is; one that was not begins again from empty.
- * @throws TransferError `statement_refused` with the object that the target does not take
+ * Fills the target, and lets it follow the old server. A target that was completely filled before continues where it
+ * is. One that was not starts again from empty. @throws TransferError `statement_refused` with the object that the
+ * target does not accept
  */
 export async function copyServer(move: ReplicationMove): Promise<void> {
   await withAdmins(move, async (old, target) => {
@@ -72,49 +85,67 @@ async function fill(
   await target.run('RESET SLAVE ALL');
   await emptyServer(target);
   await sweepTransferAccounts(admin, flavour);
-  // To find its position among the transactions, a server reads the log's newest file from its beginning, and gives up at a change of 16 MB.
+  // To find its position among the transactions, a server reads the newest file of the log from its beginning, and
+  // fails at a change of 16 MB.
   await old.run('FLUSH BINARY LOGS');
-  // A transaction of its own, so that there is a position even where nobody has written yet.
+  // A transaction of our own, so that there is a position even when nobody has written yet.
   await old.run('SET SESSION sql_log_bin = 1');
   await old.run('FLUSH STATUS');
   await old.run('SET SESSION sql_log_bin = 0');
   const sections = dumpDatabase({ admin, flavour, release, ...(signal && { signal }) });
-  const { content, findings } = await loadDatabase({ admin: login, flavour, sections, areAccountsLocked: true, ...(signal && { signal }) });
+  const { content, findings } = await loadDatabase({
+    admin: login,
+    flavour,
+    sections,
+    areAccountsLocked: true,
+    ...(signal && { signal }),
+  });
   const lost = findings.find(({ code }) => !tolerated.has(code));
   if (lost !== undefined)
-    throw new TransferError('statement_refused', `${lost.object}: ${lost.reason}`, { object: lost.object, cause: new Error(lost.reason) });
-  // Without it the target would follow from the first transaction that the old server still has.
-  if (content.gtid === '') throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
+    throw new TransferError('statement_refused', `${lost.object}: ${lost.reason}`, {
+      object: lost.object,
+      cause: new Error(lost.reason),
+    });
+  // Without a position the target would follow from the first transaction that the old server still has.
+  if (content.gtid === '')
+    throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
   await target.run('RESET MASTER');
   // It is what says that the load is whole.
   await target.run(`SET GLOBAL gtid_slave_pos = ${quoteLiteral(content.gtid)}`);
 }
 
-const one = async (session: Session, expression: string): Promise<string> => (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
+const one = async (session: Session, expression: string): Promise<string> =>
+  (await session.texts(`SELECT ${expression}`))[0]?.[0] ?? '';
 const readLoadedPosition = (target: Session): Promise<string> => one(target, '@@GLOBAL.gtid_slave_pos');
 
-/** The target becomes a replica, by an account that may read the binary log and nothing else. Again is harmless. */
+/** Makes the target a replica, with an account that may only read the binary log. May be called again. */
 async function follow({ secret }: ReplicationMove, old: Session, target: Session): Promise<void> {
   if ((await target.records('SHOW SLAVE STATUS')).length === 0) {
     const [user, password] = [replicatorOf(secret), hashOf(secret, 'password')];
     const account = quoteAccount({ user, host: '127.0.0.1' });
-    // The statement has the verifier of the password alone.
-    await old.run(`CREATE OR REPLACE USER ${account} IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`);
+    // The statement contains only the verifier of the password.
+    await old.run(
+      `CREATE OR REPLACE USER ${account} IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(password)}' REQUIRE SSL`,
+    );
     await old.run(`GRANT REPLICATION SLAVE ON *.* TO ${account}`);
     const [port, authority] = [await one(old, '@@GLOBAL.port'), await one(target, '@@GLOBAL.ssl_ca')];
     const login = `MASTER_HOST = '127.0.0.1', MASTER_PORT = ${Number(port)}, MASTER_USER = ${quoteLiteral(user)}, MASTER_PASSWORD = ${quoteLiteral(password)}`;
     const tls = `MASTER_SSL = 1, MASTER_SSL_CA = ${quoteLiteral(authority)}, MASTER_SSL_VERIFY_SERVER_CERT = 1`;
     await target.run(`CHANGE MASTER TO ${login}, ${tls}, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1`);
   }
-  // A definition arrives without the innodb_strict_mode of the session that made it.
+  // A definition arrives without the innodb_strict_mode of the session that created it.
   await target.run('SET GLOBAL slave_run_triggers_for_rbr = NO, innodb_strict_mode = OFF');
   await target.run('START SLAVE');
 }
 
-/** Waits until the target is less than a second behind. Throws TransferError `statement_refused` where the target does not take a change. */
+/**
+ * Waits until the target is less than a second behind. Throws TransferError `statement_refused` when the target does
+ * not accept a change.
+ */
 export async function catchUpServer(move: ReplicationMove): Promise<void> {
   await withAdmins(move, async (old, target) => {
-    if ((await readLoadedPosition(target)) === '') throw new TransferError('load_failed', 'the target was never filled');
+    if ((await readLoadedPosition(target)) === '')
+      throw new TransferError('load_failed', 'the target was never filled');
     await follow(move, old, target);
     for (;;) {
       const begun = performance.now();
@@ -126,7 +157,7 @@ export async function catchUpServer(move: ReplicationMove): Promise<void> {
   });
 }
 
-/** The last transaction in the binary log of a server. */
+/** The last transaction in a server's binary log. */
 export const readPosition = (session: Session): Promise<string> => one(session, '@@GLOBAL.gtid_binlog_pos');
 
 const waitForPosition = async (target: Session, position: string, seconds: number): Promise<boolean> =>
@@ -136,11 +167,14 @@ async function requireRunning(target: Session): Promise<void> {
   const [status] = await target.records('SHOW SLAVE STATUS');
   const reason = status?.['Last_SQL_Error'] ?? '';
   if (reason !== '')
-    throw new TransferError('statement_refused', reason, { object: 'a change that was made meanwhile', cause: new Error(reason) });
+    throw new TransferError('statement_refused', reason, {
+      object: 'a change that was made meanwhile',
+      cause: new Error(reason),
+    });
   if (status?.['Slave_SQL_Running'] !== 'Yes') throw new TransferError('unavailable', 'the target does not follow');
 }
 
-/** The sessions of a switch, opened before anybody has to wait. */
+/** The sessions of a switch. They are opened before customers have to wait. */
 export class ReplicatedSwitch {
   private readonly old: Session;
   private readonly target: Session;
@@ -150,7 +184,7 @@ export class ReplicatedSwitch {
     this.target = target;
   }
 
-  /** Refuses to begin a pause that would be long: throws TransferError `unavailable`. */
+  /** Refuses to start a pause that would be long: throws TransferError `unavailable`. */
   static async open({ old, target }: Pick<ReplicationMove, 'old' | 'target'>): Promise<ReplicatedSwitch> {
     const from = await openAdmin(old.admin, flavour);
     const opened = new ReplicatedSwitch(from, await openAdmin(target.admin, flavour));
@@ -170,12 +204,15 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * Nobody writes on the old server any more: the target gets its last transaction and lets go of it. Throws TransferError `unavailable` when it does not come, and
-   * `statement_refused` while a prepared transaction is open, which could be committed after the switch.
+   * Nobody writes on the old server any more. The target gets its last transaction, and then stops following. Throws
+   * TransferError `unavailable` when that transaction does not come. Throws `statement_refused` while a prepared
+   * transaction is open, because it could be committed after the switch.
    */
   async bringLevel(): Promise<void> {
     if ((await this.old.texts('XA RECOVER')).length > 0)
-      throw new TransferError('statement_refused', 'a prepared transaction is open', { object: 'a prepared transaction' });
+      throw new TransferError('statement_refused', 'a prepared transaction is open', {
+        object: 'a prepared transaction',
+      });
     await this.requireLevel();
     await this.target.run('STOP SLAVE');
     await this.target.run('RESET SLAVE ALL');
@@ -184,8 +221,9 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * An event that was made on the old server meanwhile is asleep on its replica. It wakes as its definer's, in the settings
-   * it was made in. One that sleeps on the old server too sleeps on.
+   * An event that was created on the old server during the move is disabled on its replica. It is enabled here as its
+   * definer's, with the settings with which it was created. An event that is also disabled on the old server stays
+   * disabled.
    */
   private async enableEvents(): Promise<void> {
     const sql = `SELECT EVENT_SCHEMA, EVENT_NAME, DEFINER, SQL_MODE, TIME_ZONE FROM information_schema.EVENTS WHERE STATUS = 'SLAVESIDE_DISABLED'`;
@@ -195,7 +233,9 @@ export class ReplicatedSwitch {
     for (const [schema, name, definer, sqlMode, timeZone] of asleep.map((row) => row.map((value) => value ?? ''))) {
       const at = definer?.lastIndexOf('@') ?? -1;
       const [user = '', host = ''] = [definer?.slice(0, at), definer?.slice(at + 1)];
-      await this.target.run(`SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`);
+      await this.target.run(
+        `SET SESSION sql_mode = ${quoteLiteral(sqlMode ?? '')}, time_zone = ${quoteLiteral(timeZone ?? '')}`,
+      );
       await this.target.run(
         `ALTER DEFINER = ${quoteName(user)}@${quoteName(host)} EVENT ${quoteName(schema ?? '')}.${quoteName(name ?? '')} ENABLE`,
       );

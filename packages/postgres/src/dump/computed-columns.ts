@@ -10,7 +10,10 @@ const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as 
   order by a.attrelid, a.attnum`;
 const columnSchema = z.array(z.object({ schema: z.string(), name: z.string(), column: z.string() }));
 
-/** Stored generated columns by their table, qualified. A dump holds what they are computed from, and not their values. */
+/**
+ * Stored generated columns by their table, qualified. A dump contains what they are computed from, but not their
+ * values.
+ */
 export async function computedColumns(client: pg.ClientBase): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>();
   for (const row of columnSchema.parse((await client.query(columnsSql)).rows))
@@ -18,20 +21,31 @@ export async function computedColumns(client: pg.ClientBase): Promise<Map<string
   return columns;
 }
 
-const hashOf = (values: string): string => `pg_catalog.hashtextextended(pg_catalog.textin(pg_catalog.record_out(row(${values}))), 0)`;
+const hashOf = (values: string): string =>
+  `pg_catalog.hashtextextended(pg_catalog.textin(pg_catalog.record_out(row(${values}))), 0)`;
 const sumOf = (values: string): string => `coalesce(sum(${hashOf(values)}), 0)::text`;
 
 /**
- * Sums of hashes over the rows of one table: of what was written, and of each generated value together with what was written into its row. Calls nothing of the customer's.
+ * Sums of hashes over the rows of one table: of what was written, and of each generated value together with what was
+ * written in its row. Calls none of the customer's code.
  */
-export async function hashComputed(client: pg.ClientBase, table: TableEntry, columns: readonly string[]): Promise<ComputedColumns> {
+export async function hashComputed(
+  client: pg.ClientBase,
+  table: TableEntry,
+  columns: readonly string[],
+): Promise<ComputedColumns> {
   const written = hashOf(table.columns.map((column) => `t.${quoteName(column)}`).join(', '));
   const values = columns.map((column, index) => `, t.${quoteName(column)} as c${index}`).join('');
   const sums = columns.map((_, index) => `, ${sumOf(`r.w, r.c${index}`)}`).join('');
   const sql = `select coalesce(sum(r.w), 0)::text as written, array[''${sums}] as sums
     from (select ${written} as w${values} from only ${qualify(table)} as t offset 0) as r`;
-  const [row] = z.tuple([z.object({ written: z.string(), sums: z.array(z.string()) })]).parse((await client.query(sql)).rows);
-  return computedSchema.parse({ written: row.written, columns: columns.map((name, index) => ({ name, hash: row.sums[index + 1] })) });
+  const [row] = z
+    .tuple([z.object({ written: z.string(), sums: z.array(z.string()) })])
+    .parse((await client.query(sql)).rows);
+  return computedSchema.parse({
+    written: row.written,
+    columns: columns.map((name, index) => ({ name, hash: row.sums[index + 1] })),
+  });
 }
 
 const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d join pg_catalog.pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
@@ -42,13 +56,19 @@ const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d join pg_c
     join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]) and a.attname = $2 order by b.attnum limit 1`;
 const baseSchema = z.array(z.object({ name: z.string() }));
 
-/** A column that the generated one is computed from: Postgres computes it again where that one is written. Null where it is computed from none. */
+/**
+ * A column from which the generated one is computed: Postgres computes the generated one again when that column is
+ * written. Null when it is computed from no column.
+ */
 export async function baseColumn(client: pg.ClientBase, table: string, column: string): Promise<string | null> {
   const [base] = baseSchema.parse((await client.query(baseSql, [table, column])).rows);
   return base?.name ?? null;
 }
 
-/** {@link hashComputed} within the transaction of a dump, which goes on where a row is too large to be written as text. */
+/**
+ * Like {@link hashComputed}, inside the transaction of a dump, which can continue when a row is too large to be written
+ * as text.
+ */
 export async function hashIfPossible(
   client: pg.ClientBase,
   table: TableEntry,

@@ -9,7 +9,7 @@ import type { TableEntry } from './manifest';
 import type { Section } from './section';
 
 function target(table: TableEntry, place = qualify(table)): string {
-  // COPY knows no empty list; a table without columns of its own is copied without one.
+  // COPY does not accept an empty list. A table without columns of its own is copied without a list.
   const columns = table.columns.length > 0 ? ` (${table.columns.map(quoteName).join(', ')})` : '';
   return `${place}${columns}`;
 }
@@ -20,11 +20,18 @@ export interface Copied {
 }
 
 /**
- * One table's rows as COPY data; `onEnd` is called only when every row was handed out. COPY itself refuses what is no table any more.
- * A reader who stops before the end ends the session: nothing else could be asked of it, since its COPY goes on.
+ * The rows of one table as COPY data. `onEnd` is called only when every row was returned. COPY itself refuses what is
+ * no longer a table. When the reader stops before the end, the session is ended: it could not be used for anything
+ * else, because its COPY continues.
  */
-export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (copied: Copied) => void): AsyncGenerator<Buffer> {
-  const stream = client.query(copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }));
+export async function* copyOut(
+  client: pg.Client,
+  table: TableEntry,
+  onEnd: (copied: Copied) => void,
+): AsyncGenerator<Buffer> {
+  const stream = client.query(
+    copyTo(`copy ${target(table)} to stdout (format ${table.format})`, { highWaterMark: 256 * 1024 }),
+  );
   let bytes = 0;
   let isLeft = true;
   try {
@@ -40,19 +47,22 @@ export async function* copyOut(client: pg.Client, table: TableEntry, onEnd: (cop
   } finally {
     if (isLeft) client.connection.stream.destroy(new Error(`the rows of ${qualify(table)} were not read to their end`));
   }
-  // The last row may come before Postgres has said how many they were. An answer to whatever is asked next comes after that.
+  // The last row may come before Postgres has said how many rows there were. The answer to another query comes after
+  // that.
   if (stream.rowCount === 0) await client.query('');
   onEnd({ rows: stream.rowCount, bytes });
 }
 
 export interface CopyInOptions {
-  /** The partitioned table that finds each row's partition, qualified; left out, the rows go into the table itself. */
+  /**
+   * The partitioned table that finds each row's partition, qualified. When left out, the rows go into the table itself.
+   */
   root?: string | undefined;
   onBytes: (bytes: number) => void;
   budget?: TimeBudget;
 }
 
-/** Fills one table from a section; all of it or, on any error, nothing. Throws `copy_failed`, `stalled`. */
+/** Fills one table from a section: completely or, on any error, not at all. Throws `copy_failed`, `stalled`. */
 export async function copyIn(
   client: pg.Client,
   table: TableEntry,
@@ -65,7 +75,7 @@ export async function copyIn(
   try {
     const stream = client.query(copyFrom(`copy ${target(table, root)} from stdin (format ${table.format})`));
     const done = finished(stream);
-    // It is waited for below; until then a failure must not count as unhandled.
+    // It is awaited below. Until then a failure must not count as unhandled.
     done.catch(() => undefined);
     try {
       for await (const part of section.content) {

@@ -4,7 +4,7 @@ import { runStatement } from '../session/session';
 
 const name = pg.escapeIdentifier;
 
-/** Names that a function's body leaves open: an undefined function, table, type, schema or column. */
+/** The codes for names that cannot be resolved: an undefined function, table, type, schema or column. */
 const undefinedCodes = new Set(['42883', '42P01', '42704', '3F000', '42703']);
 
 const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as name,
@@ -16,25 +16,33 @@ const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname
 const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }));
 
 /**
- * Runs one statement of a dump. Functions often call others without naming a schema, as they may in the customer's sessions, while a load has no search path. A statement
- * that fails for such a name runs again with the customer's own path: in the session, and in the functions themselves, since Postgres 17 and later gives an index or a
- * materialised view no other. The functions are as they were when the transaction commits.
+ * Runs one statement of a dump. Functions often call others without naming a schema, as they may in the customer's
+ * sessions, but a load has no search path. A statement that fails for such a name runs again with the customer's own
+ * path: in the session and in the functions themselves, because Postgres 17 and later gives an index or a materialised
+ * view no other path. When the transaction commits, the functions are unchanged.
  */
 export async function runWithCustomersPath(client: pg.ClientBase, text: string, searchPath: string): Promise<void> {
   try {
     await runStatement(client, text);
   } catch (error) {
     if (!isUndefined(error)) throw error;
-    // The first error is the one to report: the second may only say that the path is of no use either.
+    // The first error is reported. The second one may only say that the path did not help either.
     await runAgain(client, text, searchPath).catch(() => Promise.reject(error));
   }
 }
 
-/** Names something that is not there, or not on the path. */
-export const isUndefined = (error: unknown): boolean => error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
+/** Whether the error says that a name does not exist, or is not on the path. */
+export const isUndefined = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && undefinedCodes.has(error.code ?? '');
 
-/** Gives the path to the functions of the session's role, until what is returned takes it from them in a session of that role. */
-export async function lendCustomersPath(client: pg.ClientBase, searchPath: string): Promise<(client: pg.ClientBase) => Promise<void>> {
+/**
+ * Gives the path to the functions of the session's role. The returned function takes it from them again, in a session
+ * of that role.
+ */
+export async function lendCustomersPath(
+  client: pg.ClientBase,
+  searchPath: string,
+): Promise<(client: pg.ClientBase) => Promise<void>> {
   const functions = functionSchema.parse((await client.query(functionsSql)).rows);
   const change = async (session: pg.ClientBase, what: string): Promise<void> => {
     for (const { kind, name: routine } of functions) await runStatement(session, `alter ${kind} ${routine} ${what}`);
@@ -48,11 +56,13 @@ async function runAgain(client: pg.ClientBase, text: string, searchPath: string)
   const path = pathList(searchPath);
   await client.query('begin');
   try {
-    for (const { kind, name: routine } of functions) await runStatement(client, `alter ${kind} ${routine} set search_path = ${path}`);
+    for (const { kind, name: routine } of functions)
+      await runStatement(client, `alter ${kind} ${routine} set search_path = ${path}`);
     await runStatement(client, `set local search_path = ${path}`);
     await runStatement(client, text);
     await runStatement(client, "set local search_path = ''");
-    for (const { kind, name: routine } of functions) await runStatement(client, `alter ${kind} ${routine} reset search_path`);
+    for (const { kind, name: routine } of functions)
+      await runStatement(client, `alter ${kind} ${routine} reset search_path`);
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => undefined);
@@ -60,9 +70,14 @@ async function runAgain(client: pg.ClientBase, text: string, searchPath: string)
   }
 }
 
-/** A setting that holds a list of names, as one literal for each: quoted as a whole it would be one odd name. */
+/**
+ * A setting that holds a list of names, as one literal for each name. If it were quoted as a whole, it would be one
+ * strange name.
+ */
 export function pathList(value: string): string {
   const names = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*?))\s*(?:,|$)/g)];
-  const parts = names.map(([, quoted, plain]) => (quoted === undefined ? (plain ?? '').toLowerCase() : quoted.replaceAll('""', '"')));
+  const parts = names.map(([, quoted, plain]) =>
+    quoted === undefined ? (plain ?? '').toLowerCase() : quoted.replaceAll('""', '"'),
+  );
   return parts.length === 0 ? "''" : parts.map((part) => (part === '' ? "''" : name(part))).join(', ');
 }

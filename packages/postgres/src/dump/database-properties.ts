@@ -5,15 +5,22 @@ import { pathList } from './customer-path';
 
 const name = pg.escapeIdentifier;
 const role = z.string().min(1).max(252);
-const grantSchema = z.strictObject({ grantee: role.nullable(), privilege: z.string().regex(/^[A-Z ]+$/), grantable: z.boolean() });
+const grantSchema = z.strictObject({
+  grantee: role.nullable(),
+  privilege: z.string().regex(/^[A-Z ]+$/),
+  grantable: z.boolean(),
+});
 
-/** What pg_dump leaves to other programs: the database itself, and its large objects but their bytes. */
+/**
+ * The parts that pg_dump leaves to other programs: the database itself, and everything about its large objects but
+ * their bytes.
+ */
 export const propertiesSchema = z.strictObject({
   owner: role,
   comment: z.string().nullable(),
-  /** As the owner's sessions have it without saying so: bodies of functions rely on it. */
+  /** The path that the owner's sessions have by default. The bodies of functions rely on it. */
   search_path: z.string(),
-  /** The schema that every new database has; its owner may drop it. */
+  /** The schema that every new database has. Its owner may drop it. */
   has_public: z.boolean(),
   grants: z.array(grantSchema),
   /** The settings of the database, and those of its owner in it. */
@@ -21,7 +28,7 @@ export const propertiesSchema = z.strictObject({
   large_objects: z.array(
     z.strictObject({
       oid: z.int(),
-      /** Left out where it is the database's owner, and in dumps that do not say. */
+      /** Left out when it is the database's owner, and in dumps that do not record owners. */
       owner: role.optional(),
       comment: z.string().nullable(),
       grants: z.array(grantSchema).nullable(),
@@ -49,7 +56,8 @@ const propertiesSql = `select pg_catalog.pg_get_userbyid(d.datdba) as owner, pg_
 
 export async function readProperties(client: pg.ClientBase, withOwners = false): Promise<DatabaseProperties> {
   const properties = propertiesSchema.parse((await client.query(propertiesSql)).rows[0]);
-  const isCustomers = ({ grantee }: { grantee: string | null }): boolean => grantee === null || !transferRolePattern.test(grantee);
+  const isCustomers = ({ grantee }: { grantee: string | null }): boolean =>
+    grantee === null || !transferRolePattern.test(grantee);
   const objects = properties.large_objects.map(({ owner, ...object }) =>
     withOwners && owner !== properties.owner ? { ...object, owner } : object,
   );
@@ -57,27 +65,36 @@ export async function readProperties(client: pg.ClientBase, withOwners = false):
 }
 
 /**
- * Settings by which functions of the customer's compute, and how a value is written does not depend on: those of extensions and of nobody's, which have a point in
- * their names, and the configuration of text search. They hold from the first row on, as in the database that the rows come from.
+ * Settings that the customer's functions may compute with, but which do not change how a value is written: those of
+ * extensions and custom ones, which have a point in their names, and the configuration of text search. They apply from
+ * the first row on, as in the database that the rows come from.
  */
 export const decidesValues = (key: string): boolean => key.includes('.') || key === 'default_text_search_config';
 
 /** Settings that hold a list of names. */
-const listSettings = new Set(['search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries']);
+const listSettings = new Set([
+  'search_path',
+  'temp_tablespaces',
+  'local_preload_libraries',
+  'session_preload_libraries',
+]);
 
 export interface Target {
   database: string;
   owner: string;
   existing: ReadonlySet<string>;
-  /** The role of another owner in the dump that owns its objects here too; null: they are the database's owner's. */
+  /**
+   * The role that owns, in this database, the objects of another owner in the dump. Null when they belong to the
+   * database's owner.
+   */
   ownerOf?: (dumped: string | null) => string | null;
 }
 
 interface PropertyStatement {
   text: string;
-  /** What the statement restores. */
+  /** The object that the statement restores. */
   object: string;
-  /** The role that runs it. Left out: the database's owner. */
+  /** The role that runs it. When left out, the database's owner. */
   owner?: string | null;
 }
 
@@ -100,29 +117,38 @@ export function propertyStatements(properties: DatabaseProperties, target: Targe
   const roles = { ...target, dumpedOwner: properties.owner };
   const here = `database ${name(database)}`;
   const comments =
-    properties.comment === null ? [] : [{ object: here, text: `comment on ${here} is ${pg.escapeLiteral(properties.comment)}` }];
-  const objects = properties.large_objects.flatMap(({ oid, owner: dumpedOwner = properties.owner, comment, grants }) => {
-    const object = `large object ${oid}`;
-    const runs = target.ownerOf?.(dumpedOwner) ?? null;
-    const holder = runs ?? owner;
-    const said = comment === null ? [] : [{ object, text: `comment on ${object} is ${pg.escapeLiteral(comment)}` }];
-    const given =
-      grants === null
-        ? []
-        : [
-            { object, text: `revoke all on ${object} from ${name(holder)}` },
-            ...grantStatements(object, grants, { ...target, owner: holder, dumpedOwner }),
-          ];
-    return [...said, ...given].map((statement) => ({ ...statement, owner: runs }));
-  });
+    properties.comment === null
+      ? []
+      : [{ object: here, text: `comment on ${here} is ${pg.escapeLiteral(properties.comment)}` }];
+  const objects = properties.large_objects.flatMap(
+    ({ oid, owner: dumpedOwner = properties.owner, comment, grants }) => {
+      const object = `large object ${oid}`;
+      const runs = target.ownerOf?.(dumpedOwner) ?? null;
+      const holder = runs ?? owner;
+      const said = comment === null ? [] : [{ object, text: `comment on ${object} is ${pg.escapeLiteral(comment)}` }];
+      const given =
+        grants === null
+          ? []
+          : [
+              { object, text: `revoke all on ${object} from ${name(holder)}` },
+              ...grantStatements(object, grants, { ...target, owner: holder, dumpedOwner }),
+            ];
+      return [...said, ...given].map((statement) => ({ ...statement, owner: runs }));
+    },
+  );
   const settings = properties.settings.map(({ is_owners: isOwners, key, value }) => {
     const subject = isOwners ? `role ${name(owner)} in ${here}` : here;
     const literal = listSettings.has(key.toLowerCase()) ? pathList(value) : pg.escapeLiteral(value);
-    return { object: `setting ${key} of the database`, text: `alter ${subject} set ${key.split('.').map(name).join('.')} = ${literal}` };
+    return {
+      object: `setting ${key} of the database`,
+      text: `alter ${subject} set ${key.split('.').map(name).join('.')} = ${literal}`,
+    };
   });
   return [...comments, ...grantStatements(here, properties.grants, roles), ...objects, ...settings];
 }
 
 /** Every role that the properties name. */
 export const rolesOfProperties = ({ grants, large_objects: objects }: DatabaseProperties): string[] =>
-  [...grants, ...objects.flatMap((object) => object.grants ?? [])].map(({ grantee }) => grantee).filter((grantee) => grantee !== null);
+  [...grants, ...objects.flatMap((object) => object.grants ?? [])]
+    .map(({ grantee }) => grantee)
+    .filter((grantee) => grantee !== null);

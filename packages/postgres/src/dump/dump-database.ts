@@ -1,7 +1,13 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { openSession } from '../session/session';
-import { asTransferError, isPermanentForReader, isPermanentSqlState, sqlStateOf, TransferError } from '../session/transfer-error';
+import {
+  asTransferError,
+  isPermanentForReader,
+  isPermanentSqlState,
+  sqlStateOf,
+  TransferError,
+} from '../session/transfer-error';
 import { computedColumns, hashIfPossible } from './computed-columns';
 import { type Copied, copyOut } from './copy-table';
 import { type DatabaseProperties, readProperties } from './database-properties';
@@ -12,9 +18,11 @@ import type { ComputedColumns, DumpManifest, TableEntry, TablesFile } from './ma
 import { dataPath, type Section, sectionPaths, textSection } from './section';
 
 export interface DumpRequest {
-  /** A reader's, which may read everything, or the owner's where no table forces row security. No TLS. */
+  /**
+   * The login of a reader, which may read everything, or of the owner where no table forces row security. Without TLS.
+   */
   url: string;
-  /** The dump says who owns what. Without it all belongs to whoever loads it. */
+  /** The dump records who owns what. Without it, everything belongs to whoever loads it. */
   withOwners?: boolean;
   signal?: AbortSignal | undefined;
 }
@@ -31,12 +39,15 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** How often a moment is looked for in which nobody drops or alters what is about to be read. */
+/** The most attempts to find a moment in which nobody drops or alters what is about to be read. */
 const attemptsMax = 20;
-/** A lock timeout, and what Postgres says of a number that stands for nothing any more. */
+/** A lock timeout, and the code with which Postgres refuses a number that no longer stands for anything. */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
-/** A table or a view that was dropped after it was listed, or that somebody waits to alter, is as it is in the next moment. */
+/**
+ * A table or a view that was dropped after it was listed, or that somebody waits to alter, can be read at the next
+ * attempt.
+ */
 function isPassing(error: unknown): boolean {
   const code = sqlStateOf(error instanceof TransferError && error.cause !== undefined ? error.cause : error);
   if (code === 'dump_failed') return error instanceof TransferError && !error.isPermanent;
@@ -51,8 +62,9 @@ interface Moment {
 }
 
 /**
- * A moment of the database: its snapshot is open and its tables are locked in `client`, which is the one session that reads them. Another of ours would queue up behind
- * whoever waits for these locks to go, such as a TRUNCATE, and wait for ever. pg_dump takes none, but for those of views.
+ * A moment of the database: its snapshot is open, and its tables are locked in `client`. Only that session reads them.
+ * Another of our sessions would queue up behind a client that waits for these locks, such as a TRUNCATE, and would wait
+ * for ever. pg_dump takes no locks, except those of views.
  */
 async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1): Promise<Moment> {
   const { url, signal, withOwners = false } = request;
@@ -64,20 +76,35 @@ async function beginMoment(client: pg.Client, request: DumpRequest, attempt = 1)
     const policyRoles = await listPolicyRoles(client);
     const properties = await readProperties(client, withOwners);
     const owned = withOwners ? { isComplete: true, isMadeByOwners: true } : {};
-    const { pre, post } = await dumpBothSections({ url, snapshotId, areTablesLocked: true, tables: tables.length, signal, ...owned });
+    const { pre, post } = await dumpBothSections({
+      url,
+      snapshotId,
+      areTablesLocked: true,
+      tables: tables.length,
+      signal,
+      ...owned,
+    });
     const format = withOwners ? 3 : 2;
-    const head: TablesFile = { format_version: format, server_version_num: version, encoding, policy_roles: policyRoles, tables };
+    const head: TablesFile = {
+      format_version: format,
+      server_version_num: version,
+      encoding,
+      policy_roles: policyRoles,
+      tables,
+    };
     return { head, pre, post, properties };
   } catch (error) {
     if (!isPassing(error)) throw error;
     if (attempt === attemptsMax)
-      throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, { isPermanent: false });
+      throw asTransferError('dump_failed', 'somebody drops or alters tables again and again', error, {
+        isPermanent: false,
+      });
     await client.query('rollback');
     return beginMoment(client, request, attempt + 1);
   }
 }
 
-/** Contents of one session: each waits until the one before was read. */
+/** Contents that share one session: each waits until the one before it was read. */
 function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   let turn: Promise<void> = Promise.resolve();
   return async function* (content) {
@@ -95,8 +122,12 @@ function oneAtATime(): (content: AsyncIterable<Buffer>) => AsyncGenerator<Buffer
   };
 }
 
-/** What Postgres refuses to hand out of a table, with the table's name. `andThen`: what else is read of it. */
-async function* named(table: TableEntry, rows: AsyncIterable<Buffer>, andThen: () => Promise<void>): AsyncGenerator<Buffer> {
+/** Passes the rows of a table on; an error of Postgres names the table. `andThen` reads the rest of the table. */
+async function* named(
+  table: TableEntry,
+  rows: AsyncIterable<Buffer>,
+  andThen: () => Promise<void>,
+): AsyncGenerator<Buffer> {
   try {
     yield* rows;
     await andThen();
@@ -117,9 +148,10 @@ function manifestOf(head: TablesFile, copied: (Read | undefined)[], largeObjects
 }
 
 /**
- * One database as a stream of sections, all of one repeatable-read snapshot: tables.json, schema-pre.sql, schema-post.sql, database.json,
- * data/<n>.copy, sequences.json, large-objects.bin, manifest.json. One content is read after the other, each before the manifest's.
- * Writers are not disturbed, DDL waits until the dump has ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
+ * One database as a stream of sections, all from one repeatable-read snapshot: tables.json, schema-pre.sql,
+ * schema-post.sql, database.json, data/<n>.copy, sequences.json, large-objects.bin, manifest.json. Contents are read
+ * one after the other, and all of them before the manifest's. Writers are not disturbed. DDL waits until the dump has
+ * ended. Throws {@link TransferError} `dump_failed`, errors of Postgres, or the signal's reason.
  */
 export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Section> {
   const session = await openSession(request.url, { purpose: 'read', signal: request.signal });
@@ -146,7 +178,9 @@ export async function* dumpDatabase(request: DumpRequest): AsyncGenerator<Sectio
     let largeObjects = 0;
     yield textSection(sectionPaths.sequences, async () => JSON.stringify(await listSequences(client)));
     yield { path: sectionPaths.largeObjects, content: readLargeObjects(client, () => void largeObjects++) };
-    yield textSection(sectionPaths.manifest, () => Promise.resolve(JSON.stringify(manifestOf(head, copied, largeObjects))));
+    yield textSection(sectionPaths.manifest, () =>
+      Promise.resolve(JSON.stringify(manifestOf(head, copied, largeObjects))),
+    );
   } finally {
     await session.close();
   }

@@ -11,38 +11,42 @@ const failureSchema = z.object({
   refusal: z.object({ sqlState: z.string(), message: z.string() }),
 });
 const answerSchema = z.union([z.object({ sql: z.string() }), failureSchema]);
-/** A catalogue of 50,000 tables takes 41 s on a machine that has time for it. */
+/** A catalogue of 50,000 tables takes 41 s on a machine that is not busy. */
 const deadlineMs = { base: 180_000, perTable: 20 };
-/** Beyond so many tables pg_dump runs once at a time: it holds some kB for each of them. */
+/** With more tables than this, pg_dump runs only once at a time, because it holds some kB for each table. */
 const tablesAtOnceMax = 1_000;
-/** Where the tables are locked already, whoever keeps us from a view waits for the locks to go. */
+/** When the tables are already locked, a client that blocks a view waits for those locks to be released. */
 const viewLockMs = 3_000;
-/** Workers are loaded from the build output, also when this file itself runs from its source under jest. */
+/** Workers are loaded from the build output, also when jest runs this file from its source. */
 const workerFile = path.resolve(__dirname, '../../dist/dump/pg-dump.worker.js');
 
 export interface SchemaRequest {
   url: string;
   section: 'pre-data' | 'post-data';
-  /** How many tables the database has, where they may be many: pg_dump gets time for each. */
+  /** How many tables the database has, where that may be many: pg_dump gets time for each table. */
   tables?: number;
   /** Exported by a transaction that stays open until this returns. */
   snapshotId?: string;
   /**
-   * That transaction holds the locks that pg_dump would take. Its own would queue up behind whoever waits for one of ours to go, such as a DROP TABLE, and wait for ever.
+   * That transaction holds the locks that pg_dump would take. A lock of pg_dump's own would queue up behind a client
+   * that waits for one of these, such as a DROP TABLE, and would wait for ever.
    */
   areTablesLocked?: boolean;
-  /** With owners, for a superuser who makes the same database again; without them by default. */
+  /** With owners, for a superuser who creates the same database again. By default without them. */
   isComplete?: boolean;
   /** Without privileges and publications. */
   omitPrivileges?: boolean;
-  /** Each object is made by its owner (SET SESSION AUTHORIZATION), and not given to it afterwards (OWNER TO). */
+  /**
+   * Each object is created by its owner (SET SESSION AUTHORIZATION), and is not given to the owner afterwards (OWNER
+   * TO).
+   */
   isMadeByOwners?: boolean;
   /** Schemas that are left out. */
   excludeSchemas?: readonly string[];
   signal?: AbortSignal | undefined;
 }
 
-/** Fields of a conninfo string win over the `-U postgres` that the wrapper adds. */
+/** Fields of a conninfo string override the `-U postgres` that the wrapper adds. */
 function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): string {
   const quote = (value: string): string => `'${value.replace(/['\\]/g, '\\$&')}'`;
   const fields: Record<string, string> = {
@@ -51,7 +55,11 @@ function conninfoOf(url: URL, areTablesLocked: boolean, isBefore17: boolean): st
     user: decodeURIComponent(url.username),
     password: decodeURIComponent(url.password),
     sslmode: 'disable',
-    options: sessionStartupOptions(url.href, { purpose: 'read', ...(areTablesLocked && { limits: { lockMs: viewLockMs } }) }, isBefore17),
+    options: sessionStartupOptions(
+      url.href,
+      { purpose: 'read', ...(areTablesLocked && { limits: { lockMs: viewLockMs } }) },
+      isBefore17,
+    ),
   };
   return Object.entries(fields)
     .filter(([, value]) => value !== '')
@@ -65,17 +73,27 @@ function argumentsOf(request: SchemaRequest): string[] {
   if (request.omitPrivileges === true) fixed.push('--no-privileges', '--no-publications');
   if (request.isMadeByOwners === true) fixed.push('--use-set-session-authorization');
   for (const schema of request.excludeSchemas ?? []) fixed.push(`--exclude-schema=${schema}`);
-  const rest = ['--no-security-labels', '--no-tablespaces', '--lock-wait-timeout=60000', `--section=${request.section}`];
+  const rest = [
+    '--no-security-labels',
+    '--no-tablespaces',
+    '--lock-wait-timeout=60000',
+    `--section=${request.section}`,
+  ];
   return [...fixed, ...rest, ...(request.snapshotId === undefined ? [] : [`--snapshot=${request.snapshotId}`])];
 }
 
 /**
- * The schema as SQL, by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or newer without TLS.
- * Throws `dump_failed`, also after 180 s and 20 ms for each table; aborts with the signal's reason.
+ * The schema as SQL, written by pg_dump 18 in WebAssembly in a thread of its own, from any server of major 9.2 or
+ * newer, without TLS. Throws `dump_failed`, also after 180 s and 20 ms for each table. An abort throws the signal's
+ * reason.
  */
-export const dumpSchema = (request: SchemaRequest): Promise<string> => forEitherServer((isBefore17) => runPgDump(request, isBefore17));
+export const dumpSchema = (request: SchemaRequest): Promise<string> =>
+  forEitherServer((isBefore17) => runPgDump(request, isBefore17));
 
-/** Both sections of the schema, as {@link dumpSchema} gives them: at once, or one after the other where there are many tables. */
+/**
+ * Both sections of the schema, as {@link dumpSchema} returns them: at the same time, or one after the other when there
+ * are many tables.
+ */
 export async function dumpBothSections(
   request: Omit<SchemaRequest, 'section'> & { tables: number },
 ): Promise<{ pre: string; post: string }> {
@@ -111,7 +129,10 @@ async function runPgDump(request: SchemaRequest, isBefore17: boolean): Promise<s
   }
 }
 
-/** What Postgres said to pg_dump, with its SQLSTATE, and, where it says so again however often it is asked, of which object. */
+/**
+ * The error of pg_dump with Postgres' message and SQLSTATE. If it would be the same every time, it also names the
+ * object.
+ */
 async function nameFailure(
   { url, signal }: SchemaRequest,
   { error, code, refusal }: z.infer<typeof failureSchema>,
@@ -119,7 +140,9 @@ async function nameFailure(
   const { sqlState, message } = refusal;
   const isTooLarge = code === 'message_too_large';
   const isPermanent = isTooLarge || isPermanentForReader(sqlState);
-  const found = isPermanent ? await findFailingDefinition(url, isTooLarge ? code : sqlState, signal).catch(() => null) : null;
+  const found = isPermanent
+    ? await findFailingDefinition(url, isTooLarge ? code : sqlState, signal).catch(() => null)
+    : null;
   const object = found ?? undefined;
   if (isTooLarge) return new TransferError(code, error, { object });
   const cause = sqlState === '' ? undefined : Object.assign(new Error(message), { code: sqlState });

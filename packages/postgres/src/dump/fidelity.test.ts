@@ -73,9 +73,9 @@ test('a grant to a role that is not there gives nothing and is told; what was ta
   const target = await createOwnedDatabase();
   const { findings } = await loadDatabase({ ...target.loader, sections: again() });
   expect(findings.map(({ kind }) => kind)).toEqual(['not_restored', 'not_restored']);
-  expect(await runSql(target.adminUrl, "select has_function_privilege('public', 'public.f()', 'execute') as may")).toEqual([
-    { may: false },
-  ]);
+  expect(
+    await runSql(target.adminUrl, "select has_function_privilege('public', 'public.f()', 'execute') as may"),
+  ).toEqual([{ may: false }]);
 });
 
 test('a CHECK whose function reads a table that is loaded later is restored, for tables and for domains', async () => {
@@ -95,10 +95,12 @@ test('a CHECK whose function reads a table that is loaded later is restored, for
   expect(await dumpedStatements(target)).toEqual(before);
   await expect(runSql(target.url, "insert into records values ('b', 1)")).rejects.toThrow('in_zone');
   expect(await runSql(target.url, 'select count(*)::int as n from records')).toEqual([{ n: 500 }]);
-  // What does not hold any more is restored too, and told.
+  // A constraint that the rows break meanwhile is restored too, and reported.
   await runSql(source.url, "update zones set name = 'other'");
   const told = await throughDump(source);
-  expect(told.findings).toMatchObject([{ kind: 'not_validated', object: 'constraint "in_zone" of table "public"."records"' }]);
+  expect(told.findings).toMatchObject([
+    { kind: 'not_validated', object: 'constraint "in_zone" of table "public"."records"' },
+  ]);
   await expect(runSql(told.target.url, "insert into records values ('b', 1)")).rejects.toThrow('in_zone');
 });
 

@@ -12,7 +12,10 @@ export interface DatabaseFingerprint {
   tables: Record<string, { rows: number; hash: string }>;
   sequences: Record<string, { last_value: string; is_called: boolean }>;
   largeObjects: { count: number; hash: string };
-  /** SHA-256 over the statements of pg_dump, without its comments and settings; comparable between servers of one major version. */
+  /**
+   * SHA-256 over the statements of pg_dump, without its comments and settings. Comparable between servers of one major
+   * version.
+   */
   schemaHash: string;
   /** SHA-256 over all of the above. */
   digest: string;
@@ -27,7 +30,7 @@ export interface TableToHash {
   isRoot?: boolean;
 }
 
-/** Rows of one table and a hash over them, whatever their order. */
+/** The rows of one table, and a hash over them that does not depend on their order. */
 export async function hashTable(
   client: pg.ClientBase,
   { name, columns, isRoot = false }: TableToHash,
@@ -40,8 +43,9 @@ const contentsSchema = z.object({ rows: z.coerce.number(), hash: z.string() });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * Two sums of independent 64-bit hashes over each row as text: twins count twice, unlike under xor. record_out is the type's output function; a cast to text could be the
- * customer's own function. `t.*` is the row, also where a column is called t.
+ * Two sums of independent 64-bit hashes over each row as text. Equal rows count twice, unlike with xor. record_out is
+ * the type's output function, while a cast to text could be the customer's own function. `t.*` is the row, also when a
+ * column has the name t.
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
   coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
@@ -60,28 +64,44 @@ async function hashLargeObjects(client: pg.Client): Promise<DatabaseFingerprint[
   return { count, hash: hash.digest('hex') };
 }
 
-async function hashSchema(request: { url: string; snapshotId: string; tables: number; signal?: AbortSignal | undefined }): Promise<string> {
+async function hashSchema(request: {
+  url: string;
+  snapshotId: string;
+  tables: number;
+  signal?: AbortSignal | undefined;
+}): Promise<string> {
   const { pre, post } = await dumpBothSections({ ...request, omitPrivileges: true });
   const statements = splitStatements(`${pre}\n${post}`).filter(({ outline }) => !outline.startsWith('SET '));
   return sha256(JSON.stringify(statements.map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''))));
 }
 
 /**
- * What a database holds, for comparing before and after, in one snapshot (sequences apart, which have none).
- * Reads every row. Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
+ * A fingerprint of a database's content, to compare before and after, in one snapshot (except for sequences, which have
+ * none). Reads every row.
+ * Throws errors of Postgres, {@link TransferError} `dump_failed`, or the signal's reason.
  */
-export async function fingerprintDatabase(request: { url: string; signal?: AbortSignal | undefined }): Promise<DatabaseFingerprint> {
+export async function fingerprintDatabase(request: {
+  url: string;
+  signal?: AbortSignal | undefined;
+}): Promise<DatabaseFingerprint> {
   const { client, close } = await openSession(request.url, { purpose: 'read', signal: request.signal });
   try {
     await client.query('begin isolation level repeatable read read only');
-    const { id } = z.object({ id: z.string() }).parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);
+    const { id } = z
+      .object({ id: z.string() })
+      .parse((await client.query('select pg_catalog.pg_export_snapshot() as id')).rows[0]);
     const names = (await listTables(client)).map(qualify).sort();
     const schemaHash = await hashSchema({ ...request, snapshotId: id, tables: names.length });
     const tables = await hashTables(client, names);
     const positions = (await listSequences(client)).map(
       ({ last_value, is_called, ...named }) => [qualify(named), { last_value, is_called }] as const,
     );
-    const contents = { tables, sequences: Object.fromEntries(positions), largeObjects: await hashLargeObjects(client), schemaHash };
+    const contents = {
+      tables,
+      sequences: Object.fromEntries(positions),
+      largeObjects: await hashLargeObjects(client),
+      schemaHash,
+    };
     return { ...contents, digest: sha256(JSON.stringify(contents)) };
   } finally {
     await close();

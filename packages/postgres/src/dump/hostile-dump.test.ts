@@ -20,10 +20,13 @@ interface Forgery {
 
 const tables = { format_version: 1, server_version_num: 170000, encoding: 'UTF8', tables: [] };
 
-/** What somebody would write who has the archive's key but means ill: every section in its place. */
+/** A dump by an attacker who has the archive's key: every section is in its place. */
 async function* forge(forgery: Forgery): AsyncGenerator<Section> {
   yield textSection('tables.json', async () => JSON.stringify(tables));
-  yield textSection('schema-pre.sql', async () => `CREATE TABLE public.innocent (a integer);\n${forgery.schemaPre ?? ''}`);
+  yield textSection(
+    'schema-pre.sql',
+    async () => `CREATE TABLE public.innocent (a integer);\n${forgery.schemaPre ?? ''}`,
+  );
   yield textSection('schema-post.sql', async () => forgery.schemaPost ?? '');
   yield textSection('sequences.json', async () => forgery.sequences ?? '[]');
   yield { path: 'large-objects.bin', content: textSection('', async () => '').content };
@@ -97,12 +100,18 @@ test('what only the server can see is stopped by the rights of the role', async 
 
 test('a superuser never loads, and a filled database is left alone', async () => {
   const target = await createOwnedDatabase();
-  await expect(loadDatabase({ url: target.adminUrl, sections: forge({}) })).rejects.toMatchObject({ code: 'loader_too_powerful' });
+  await expect(loadDatabase({ url: target.adminUrl, sections: forge({}) })).rejects.toMatchObject({
+    code: 'loader_too_powerful',
+  });
   await runAsAdmin(`grant pg_execute_server_program to ${target.name}`);
-  await expect(loadDatabase({ url: target.url, sections: forge({}) })).rejects.toMatchObject({ code: 'loader_too_powerful' });
+  await expect(loadDatabase({ url: target.url, sections: forge({}) })).rejects.toMatchObject({
+    code: 'loader_too_powerful',
+  });
   await runAsAdmin(`revoke pg_execute_server_program from ${target.name}`);
   await loadDatabase({ url: target.url, sections: forge({}) });
-  await expect(loadDatabase({ url: target.url, sections: forge({}) })).rejects.toMatchObject({ code: 'database_not_empty' });
+  await expect(loadDatabase({ url: target.url, sections: forge({}) })).rejects.toMatchObject({
+    code: 'database_not_empty',
+  });
 });
 
 test.each<[string, Forgery, string]>([
@@ -111,7 +120,11 @@ test.each<[string, Forgery, string]>([
     { sequences: '[{"schema":"public","name":"x\\"; drop","last_value":"1","is_called":true}]' },
     'statement_failed',
   ],
-  ['a number that is none', { sequences: '[{"schema":"public","name":"x","last_value":"1; drop","is_called":true}]' }, 'dump_malformed'],
+  [
+    'a number that is none',
+    { sequences: '[{"schema":"public","name":"x","last_value":"1; drop","is_called":true}]' },
+    'dump_malformed',
+  ],
   ['JSON with more', { sequences: '[{"evil":1}]' }, 'dump_malformed'],
   ['counts that lie', { manifest: JSON.stringify({ ...tables, large_objects: 7 }) }, 'counts_differ'],
   ['a section too many', { extra: textSection('data/9.copy', async () => '') }, 'dump_malformed'],
@@ -139,5 +152,6 @@ test.each<[string, (part: Buffer) => number, string]>([
     }
   }
   await expect(loadDatabase({ url: target.url, sections: cut(dumpDatabase(source)) })).rejects.toThrow(reason);
-  if (reason !== 'not queryable') expect(await runSql(target.url, 'select count(*)::int as n from t')).toEqual([{ n: 0 }]);
+  if (reason !== 'not queryable')
+    expect(await runSql(target.url, 'select count(*)::int as n from t')).toEqual([{ n: 0 }]);
 });

@@ -11,15 +11,16 @@ const partSchema = z.object({ part: z.instanceof(Buffer) });
 
 const readableSql = `select pg_catalog.has_table_privilege('pg_catalog.pg_largeobject', 'select') as readable,
   pg_catalog.current_setting('block_size')::int / 4 as page_bytes`;
-/** The last page says where an object ends; pages that were never written are not there, and read as zeros. */
+/** The last page shows where an object ends. Pages that were never written do not exist, and read as zeros. */
 const pagesSql = `select pageno as page, data from pg_catalog.pg_largeobject where loid = $1 and pageno >= $2 and pageno < $3 order by pageno`;
 const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catalog.length(l.data) from pg_catalog.pg_largeobject l
   where l.loid = m.oid order by l.pageno desc limit 1), 0)::bigint as bytes from pg_catalog.pg_largeobject_metadata m order by m.oid`;
 const ownSql = 'select m.oid, 0::bigint as bytes from pg_catalog.pg_largeobject_metadata m order by m.oid';
 
 /**
- * All large objects, by number: a run of parts `oid:u32 length:u32 bytes`, those of one object in order. An empty object is one part of length 0.
- * A reader may not call lo_get, which asks for a right on each object, and reads their pages; an owner may not read the pages.
+ * All large objects, by number: a run of parts `oid:u32 length:u32 bytes`, with the parts of one object in order. An
+ * empty object is one part of length 0. A reader may not call lo_get, which needs a right on each object, and so reads
+ * their pages. An owner may not read the pages.
  */
 export async function* readLargeObjects(client: pg.ClientBase, onObject: () => void): AsyncGenerator<Buffer> {
   const { readable, page_bytes: pageBytes } = readableSchema
@@ -43,7 +44,11 @@ export async function* readLargeObjects(client: pg.ClientBase, onObject: () => v
 }
 
 async function readOwn(client: pg.ClientBase, oid: number, offset: number): Promise<Buffer> {
-  const answer = await client.query('select pg_catalog.lo_get($1::oid, $2::bigint, $3::int) as part', [oid, offset, partBytes]);
+  const answer = await client.query('select pg_catalog.lo_get($1::oid, $2::bigint, $3::int) as part', [
+    oid,
+    offset,
+    partBytes,
+  ]);
   return partSchema.parse(answer.rows[0]).part;
 }
 
@@ -58,7 +63,7 @@ async function readPages(
   return part;
 }
 
-/** Cuts a stream into parts again. Throws `dump_malformed` for one that is too long or unfinished. */
+/** Cuts a stream into parts again. Throws `dump_malformed` for a part that is too long or incomplete. */
 async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid: number; part: Buffer }> {
   let pending: Buffer = Buffer.alloc(0);
   for await (const chunk of content) {
@@ -74,7 +79,10 @@ async function* splitParts(content: AsyncIterable<Buffer>): AsyncGenerator<{ oid
   if (pending.length > 0) throw new TransferError('dump_malformed', 'the last large object is cut off');
 }
 
-/** Writes large objects under their old numbers, which rows refer to, each by its owner's client. `spend` waits for each answer of Postgres. Returns how many. */
+/**
+ * Writes large objects under their old numbers, which rows refer to, each with the client of its owner. `spend` waits
+ * for each answer of Postgres. Returns how many there were.
+ */
 export async function writeLargeObjects(
   clientOf: (oid: number) => Promise<pg.ClientBase>,
   content: AsyncIterable<Buffer>,

@@ -3,16 +3,16 @@ import { z } from 'zod';
 import { sqlStateOf, TransferError } from '../session/transfer-error';
 import type { SequenceEntry, TableEntry } from './manifest';
 
-/** Objects of the database's owner: no system schema, nothing temporary, nothing that CREATE EXTENSION brings along. */
+/** Objects of the database's owner: no system schema, nothing temporary, and nothing that CREATE EXTENSION creates. */
 const ownRelations = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
     and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Each part is read once and joined: with 50,000 tables a subquery for each takes hours.
- * Binary COPY writes the type numbers of array elements and of composites' fields, and reg* values are numbers themselves. Those of the
- * customer's own types differ in every database, so a table that holds one anywhere below its columns goes as text.
+ * Each part is read once and joined, because with 50,000 tables a subquery for each takes hours. Binary COPY writes the
+ * type numbers of array elements and of composites' fields, and reg* values are numbers themselves. The numbers of the
+ * customer's own types differ in every database. So a table that has one anywhere below its columns is copied as text.
  */
 const tablesSql = `
 with recursive tables as (select c.oid, n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid) as bytes ${ownRelations} and c.relkind = 'r'),
@@ -38,11 +38,23 @@ order by t.bytes desc, t.schema, t.name`;
 
 const sequencesSql = `select c.oid::bigint as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 2, 3`;
 
-const tableRowSchema = z.object({ schema: z.string(), name: z.string(), columns: z.array(z.string()), format: z.enum(['binary', 'text']) });
+const tableRowSchema = z.object({
+  schema: z.string(),
+  name: z.string(),
+  columns: z.array(z.string()),
+  format: z.enum(['binary', 'text']),
+});
 const namedSchema = z.object({ oid: z.string(), schema: z.string(), name: z.string() });
-const positionSchema = z.object({ oid: z.literal(true), last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() });
+const positionSchema = z.object({
+  oid: z.literal(true),
+  last_value: z.string().regex(/^-?\d{1,19}$/),
+  is_called: z.boolean(),
+});
 
-/** The tables with rows of their own (partitions, not their parents), largest first. Generated columns are left out. */
+/**
+ * The tables that have rows of their own (partitions, not their parents), the largest first. Generated columns are left
+ * out.
+ */
 export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
   return z.array(tableRowSchema).parse((await client.query(tablesSql)).rows);
 }
@@ -56,11 +68,17 @@ const hashRootsSql = `with recursive up (leaf, oid, height) as (
     join pg_catalog.pg_class l on l.oid = u.leaf join pg_catalog.pg_namespace ln on ln.oid = l.relnamespace
     join pg_catalog.pg_class r on r.oid = u.oid join pg_catalog.pg_namespace rn on rn.oid = r.relnamespace
   order by u.leaf, u.height desc`;
-const hashRootSchema = z.object({ schema: z.string(), name: z.string(), root_schema: z.string(), root_name: z.string() });
+const hashRootSchema = z.object({
+  schema: z.string(),
+  name: z.string(),
+  root_schema: z.string(),
+  root_name: z.string(),
+});
 
 /**
- * The topmost table above each leaf that is partitioned by a hash, both qualified. The hash of an enum is that of its number, which differs in every database, and so
- * does the partition that a row belongs to. Above that table nothing depends on numbers.
+ * The topmost table above each leaf that is partitioned by a hash, both qualified. The hash of an enum is that of its
+ * number, which differs in every database. So a row may belong to another partition there. Above that table nothing
+ * depends on such numbers.
  */
 export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = z.array(hashRootSchema).parse((await client.query(hashRootsSql)).rows);
@@ -68,7 +86,10 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
 }
 
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind in ('r', 'p') order by c.oid`;
-/** A lock takes a name, and the name can have become another table's since it was listed. to_regclass knows the present, whatever the snapshot. */
+/**
+ * A lock is taken by name, and since the name was listed it may have become that of another table. to_regclass sees the
+ * present, whatever the snapshot is.
+ */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::oid[])) u (name, oid)
   where pg_catalog.to_regclass(u.name)::oid is distinct from u.oid limit 1`;
 const tablesAtOnce = 500;
@@ -78,8 +99,9 @@ const lockRoomSql = `select pg_catalog.current_setting('max_locks_per_transactio
 const roomSchema = z.tuple([z.object({ room: z.int() })]);
 
 /**
- * Keeps tables, and the parents of partitions, from being altered or dropped; reading and writing go on. Throws errors of Postgres, and `dump_failed` for a table that was
- * replaced after the snapshot, and, for good, for more tables than the server has locks.
+ * Keeps tables, and the parents of partitions, from being altered or dropped. Reading and writing continue. Throws
+ * errors of Postgres. Throws `dump_failed` for a table that was replaced after the snapshot, and, permanently, when
+ * there are more tables than the server has locks.
  */
 export async function lockTables(client: pg.ClientBase): Promise<void> {
   const tables = z.array(namedSchema).parse((await client.query(lockableSql)).rows);
@@ -88,7 +110,7 @@ export async function lockTables(client: pg.ClientBase): Promise<void> {
     const some = tables.slice(from, from + tablesAtOnce);
     const names = some.map(qualify);
     await client.query(`lock table only ${names.join(', only ')} in access share mode`).catch((error: unknown) => {
-      // Below half of the room it is others who hold the rest, and that passes.
+      // When we use less than half of the room, others hold the rest, and that passes.
       if (sqlStateOf(error) !== outOfMemory || tables.length < room / 2) throw error;
       throw tooManyTables(tables.length, room, error);
     });
@@ -104,22 +126,30 @@ function tooManyTables(tables: number, room: number, cause: unknown): TransferEr
 }
 
 /** `"schema"."name"`, quoted. */
-export const qualify = (entry: { schema: string; name: string }): string => [entry.schema, entry.name].map(quoteName).join('.');
+export const qualify = (entry: { schema: string; name: string }): string =>
+  [entry.schema, entry.name].map(quoteName).join('.');
 
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /**
- * Every sequence's position now: sequences stand outside of snapshots, so a value may be newer than the rows, never older. No lock holds a sequence's name, so what is
- * read says whether it is what was listed. Nothing is cast: a table in its place could have a cast of its own. Throws `dump_failed` for a sequence that was replaced.
+ * The current position of every sequence. Sequences are not part of snapshots, so a value may be newer than the rows,
+ * but never older. No lock protects the name of a sequence, so the result shows whether it is still the listed
+ * sequence. Nothing is cast, because a table in its place could have a cast of its own. Throws `dump_failed` for a
+ * sequence that was replaced.
  */
 export async function listSequences(client: pg.ClientBase): Promise<SequenceEntry[]> {
   const entries: SequenceEntry[] = [];
   for (const { oid, schema, name } of z.array(namedSchema).parse((await client.query(sequencesSql)).rows)) {
     const sequence = qualify({ schema, name });
-    const { rows } = await client.query(`select s.tableoid = $1::oid as oid, s.last_value, s.is_called from ${sequence} as s`, [oid]);
+    const { rows } = await client.query(
+      `select s.tableoid = $1::oid as oid, s.last_value, s.is_called from ${sequence} as s`,
+      [oid],
+    );
     const position = positionSchema.safeParse(rows[0]);
     if (!position.success)
-      throw new TransferError('dump_failed', `${sequence} is not the sequence that was listed`, { object: `sequence ${sequence}` });
+      throw new TransferError('dump_failed', `${sequence} is not the sequence that was listed`, {
+        object: `sequence ${sequence}`,
+      });
     entries.push({ schema, name, last_value: position.data.last_value, is_called: position.data.is_called });
   }
   return entries;

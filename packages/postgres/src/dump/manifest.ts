@@ -11,38 +11,52 @@ const tableSchema = z.strictObject({
   schema: identifier,
   name: identifier,
   columns: z.array(identifier).max(1600),
-  /** Text where a binary value would carry type numbers of the source server; see list-tables. */
+  /** Text where a binary value would contain type numbers of the source server (see list-tables). */
   format: z.enum(['binary', 'text']),
 });
 
-/** First section of a dump: what the data sections hold, by position. */
+/** The first section of a dump: what the data sections contain, by position. */
 export const tablesSchema = z.strictObject({
-  /** From 2 on there is database.json; 3 says who owns what, in the schema and of large objects. */
+  /** From 2 on there is a database.json. 3 records who owns what, in the schema and of large objects. */
   format_version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   server_version_num: z.int(),
   encoding: z.string(),
-  /** Whom row security names: they must be there before the schema. Earlier dumps do not say. */
+  /** Roles that row security names: they must exist before the schema is loaded. Earlier dumps do not have them. */
   policy_roles: z.array(identifier).max(100_000).default([]),
   tables: z.array(tableSchema).max(1_000_000),
 });
 
 export const sequencesSchema = z.array(
-  z.strictObject({ schema: identifier, name: identifier, last_value: z.string().regex(/^-?\d{1,19}$/), is_called: z.boolean() }),
+  z.strictObject({
+    schema: identifier,
+    name: identifier,
+    last_value: z.string().regex(/^-?\d{1,19}$/),
+    is_called: z.boolean(),
+  }),
 );
 
 const sum = z.string().regex(/^-?\d{1,40}$/);
 
-/** What stored generated columns held, as sums of hashes: a load computes them anew. Those of partitions add up to those of their table. */
+/**
+ * Sums of the hashes of stored generated columns, which a load computes anew. The sums of partitions add up to those of
+ * their table.
+ */
 export const computedSchema = z.strictObject({
   written: sum,
   columns: z.array(z.strictObject({ name: identifier, hash: sum })).max(1600),
 });
 export type ComputedColumns = z.infer<typeof computedSchema>;
 
-/** Last section of a dump: the same tables with what was really written, so that a load can prove itself. */
+/** The last section of a dump: the same tables with what was really written, so that a load can check itself. */
 export const manifestSchema = tablesSchema.extend({
   tables: z
-    .array(tableSchema.extend({ rows: z.int().nonnegative(), bytes: z.int().nonnegative(), computed: computedSchema.optional() }))
+    .array(
+      tableSchema.extend({
+        rows: z.int().nonnegative(),
+        bytes: z.int().nonnegative(),
+        computed: computedSchema.optional(),
+      }),
+    )
     .max(1_000_000),
   large_objects: z.int().nonnegative(),
 });
@@ -52,7 +66,7 @@ export type TablesFile = z.infer<typeof tablesSchema>;
 export type SequenceEntry = z.infer<typeof sequencesSchema>[number];
 export type DumpManifest = z.infer<typeof manifestSchema>;
 
-/** Reads a JSON section; anything but the expected shape is `dump_malformed`. */
+/** Reads a JSON section. Anything but the expected shape is `dump_malformed`. */
 export async function readJson<T>(section: Section, schema: z.ZodType<T>): Promise<T> {
   const text = await readText(section, textBytesMax);
   try {

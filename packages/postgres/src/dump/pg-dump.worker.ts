@@ -17,15 +17,17 @@ const inputSchema = z.object({
 });
 const input = inputSchema.parse(workerData);
 
-/** The last error of Postgres, which pg_dump does not hand on as such. */
+/** The last error of Postgres. pg_dump does not pass it on in this form. */
 const refusal = { sqlState: '', message: '' };
 
 /**
- * A query of pg_dump that locks tables, or that lifts the time limit of our connection on locks; where the tables are locked already it becomes one that does nothing. A
- * view takes locks as well, and behind somebody who waits for ours to go it would wait for ever.
+ * Changes a query of pg_dump that locks tables, or that removes our connection's time limit on locks. When the tables
+ * are already locked, it becomes a query that does nothing. A view takes locks as well, and behind a client that waits
+ * for our locks it would wait for ever.
  */
 function withoutLocks(request: Buffer): Buffer {
-  if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30))) return request;
+  if (!input.areTablesLocked || !/^Q[\s\S]{4}(?:LOCK TABLE |SET lock_timeout )/.test(request.toString('latin1', 0, 30)))
+    return request;
   const text = Buffer.from("SET LOCAL application_name = 'pg_dump'\0", 'latin1');
   const header = Buffer.from('Q\0\0\0\0', 'latin1');
   header.writeInt32BE(text.length + 4, 1);
@@ -33,8 +35,8 @@ function withoutLocks(request: Buffer): Buffer {
 }
 
 /**
- * Hands the whole answer over at once. The wrapper makes all that it has been given anew with each further part: 64 kB at a time, an answer of
- * 30 MB would cost it 7 GB of copies, and hundreds of MB that are not collected in time.
+ * Passes the whole answer on at once. With each further part, the wrapper copies everything that it has been given: at
+ * 64 kB a time, an answer of 30 MB would cost it 7 GB of copies, and hundreds of MB that are not collected in time.
  */
 function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8Array) => void): void {
   socket.write(request);
@@ -52,7 +54,10 @@ function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8A
   onData(new Uint8Array(Buffer.concat(parts)));
 }
 
-/** The three methods that pg_dump's wrapper calls on what it believes to be an embedded database; behind them is a real server. */
+/**
+ * The three methods that pg_dump's wrapper calls on what it thinks is an embedded database. Behind them is a real
+ * server.
+ */
 function pretendPglite(socket: BlockingSocket): Pretended {
   const methods = {
     query: () => Promise.resolve({ rows: [{ search_path: '"$user", public' }] }),
@@ -60,7 +65,8 @@ function pretendPglite(socket: BlockingSocket): Pretended {
     execProtocolRawStream: (bytes: Uint8Array, options: { onRawData: (data: Uint8Array) => void }) =>
       exchange(socket, withoutLocks(Buffer.from(bytes)), options.onRawData),
   };
-  // The wrapper's parameter is the whole class though it calls only these; its version is pinned exactly.
+  // The wrapper's parameter has the type of the whole class, but it calls only these methods. Its version is pinned
+  // exactly.
   return methods as unknown as Pretended;
 }
 

@@ -1,6 +1,6 @@
 import { TransferError } from '../session/transfer-error';
 
-/** One file of a dump. `content` may be read once; contents of different sections may be read at the same time. */
+/** One file of a dump. `content` may be read once. Contents of different sections may be read at the same time. */
 export interface Section {
   path: string;
   content: AsyncIterable<Buffer>;
@@ -20,13 +20,13 @@ export const dataPath = (index: number): string => `data/${index}.copy`;
 
 const dataPathPattern = /^data\/(\d{1,7})\.copy$/;
 
-/** Position of a table in tables.json, or null when the path is no table's data. */
+/** The position of a table in tables.json, or null when the path does not belong to a table's data. */
 export function tableIndexOf(path: string): number | null {
   const digits = dataPathPattern.exec(path)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** Reads a text section whole. Throws `dump_malformed` beyond `bytesMax`, or when it is not UTF-8. */
+/** Reads a whole text section. Throws `dump_malformed` beyond `bytesMax`, or when it is not UTF-8. */
 export async function readText(section: Section, bytesMax: number): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -42,10 +42,12 @@ export async function readText(section: Section, bytesMax: number): Promise<stri
   }
 }
 
-/** The most bytes of a section of text: a load holds it whole. */
+/** The most bytes of a text section: a load holds the whole section in memory. */
 export const textBytesMax = 64 * 2 ** 20;
 
-/** A section that holds a text known in advance. Reading one that no load would take throws `dump_failed`, for good. */
+/**
+ * A section whose text is known in advance. Reading a text that no load would accept throws a permanent `dump_failed`.
+ */
 export function textSection(path: string, read: () => Promise<string>): Section {
   async function* content(): AsyncGenerator<Buffer> {
     const text = Buffer.from(await read());

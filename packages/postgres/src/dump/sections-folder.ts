@@ -16,10 +16,19 @@ async function listDataPaths(folder: string): Promise<string[]> {
   return indexes.sort((a, b) => a - b).map(dataPath);
 }
 
-/** The sections of a dump that lies in a folder, in the order in which `loadDatabase` wants them. */
+/** The sections of a dump in a folder, in the order in which `loadDatabase` expects them. */
 export async function* readSectionsFolder(folder: string): AsyncGenerator<Section> {
   const { tables, schemaPre, schemaPost, properties, sequences, largeObjects, manifest } = sectionPaths;
-  const names = [tables, schemaPre, schemaPost, properties, ...(await listDataPaths(folder)), sequences, largeObjects, manifest];
+  const names = [
+    tables,
+    schemaPre,
+    schemaPost,
+    properties,
+    ...(await listDataPaths(folder)),
+    sequences,
+    largeObjects,
+    manifest,
+  ];
   for (const name of names) {
     const file = path.join(folder, name);
     const found = await stat(file).catch(() => null);
@@ -30,7 +39,7 @@ export async function* readSectionsFolder(folder: string): AsyncGenerator<Sectio
   }
 }
 
-/** Writes every section below `folder`, which is created. Nothing is synced to disk: that is the caller's. */
+/** Writes every section below `folder`, which is created. Nothing is synced to disk: the caller does that. */
 export async function writeSectionsFolder(folder: string, sections: AsyncIterable<Section>): Promise<void> {
   await mkdir(path.join(folder, 'data'), { recursive: true });
   for await (const section of sections) {

@@ -1,14 +1,15 @@
 import type { Section } from './section';
 
-/** A named content that is there once, and before the next one is asked for. */
+/** A named content that can be read once, and only before the next one is requested. */
 export interface Entry {
   path: string;
   content(): AsyncIterable<Buffer>;
 }
 
 /**
- * Entries of an archive as sections of a dump, one at a time: an archive is read in order, so the next section is given once the one before
- * has been read to its end. A loader that asks ahead waits; one that gives up (`return`) is let go at once.
+ * Entries of an archive as sections of a dump, one at a time. An archive is read in order, so the next section comes
+ * when the one before it has been read to its end. A loader that asks ahead waits. One that gives up (`return`) is
+ * released at once.
  */
 export function sectionsInTurn(entries: AsyncGenerator<Entry>): AsyncIterable<Section> {
   let read: Promise<void> = Promise.resolve();

@@ -15,13 +15,16 @@ const untrustedSql = `select name from pg_catalog.unnest($1::text[]) as wanted (
   (select from pg_catalog.pg_available_extension_versions v where v.name = wanted.name and v.trusted)`;
 
 /**
- * A dump is a customer's code: it runs only as a role that could do no harm even if a statement slipped through.
+ * A dump is a customer's code. It runs only as a role that could do no harm even if a dangerous statement got through.
  * Throws `loader_too_powerful` or `database_not_empty`.
  */
 export async function checkTarget(client: pg.ClientBase): Promise<void> {
   const { powerful } = z.object({ powerful: z.boolean() }).parse((await client.query(powersSql)).rows[0]);
   if (powerful)
-    throw new TransferError('loader_too_powerful', 'a dump is never loaded by a superuser or a role with rights beyond its database');
+    throw new TransferError(
+      'loader_too_powerful',
+      'a dump is never loaded by a superuser or a role with rights beyond its database',
+    );
   const { filled } = z.object({ filled: z.boolean() }).parse((await client.query(contentsSql)).rows[0]);
   if (filled) throw new TransferError('database_not_empty', 'the target database holds something already');
 }

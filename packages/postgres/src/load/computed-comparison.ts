@@ -3,14 +3,17 @@ import { baseColumn, hashComputed } from '../dump/computed-columns';
 import { hashRoots, qualify, quoteName } from '../dump/list-tables';
 import type { ComputedColumns, DumpManifest } from '../dump/manifest';
 import { asTransferError, isPermanent } from '../session/transfer-error';
-import type { LoadFinding } from './load-database';
+import type { LoadFinding } from './load-request';
 
 interface Sums {
   dumped: bigint;
   loaded: bigint;
 }
 
-/** The sums of one table. Partitions share one entry, because a load may put a row into another partition than the one it was dumped from. */
+/**
+ * The sums of one table. Partitions share one entry, because a load may put a row into another partition than the one
+ * it was dumped from.
+ */
 interface Table {
   written: Sums;
   columns: Map<string, Sums>;
@@ -21,7 +24,7 @@ interface Table {
 const none = (): Sums => ({ dumped: 0n, loaded: 0n });
 const differs = ({ dumped, loaded }: Sums): boolean => dumped !== loaded;
 
-/** What generated columns held when they were dumped, and what they hold now that they were computed anew. */
+/** Compares generated columns as they were dumped with their values after a load, which computes them anew. */
 class ComputedComparison {
   private readonly tables = new Map<string, Table>();
 
@@ -42,7 +45,7 @@ class ComputedComparison {
     this.of(name, dumped).unknown = error instanceof Error ? error.message : String(error);
   }
 
-  /** `baseOf`: a column that the generated one of a table is computed from. */
+  /** `baseOf` returns a column from which the generated column of a table is computed. */
   async findings(baseOf: (table: string, column: string) => Promise<string | null>): Promise<LoadFinding[]> {
     const findings: LoadFinding[] = [];
     for (const [name, { written, columns, unknown }] of this.tables) {
@@ -65,13 +68,20 @@ class ComputedComparison {
   private of(name: string, dumped: ComputedColumns): Table {
     const known = this.tables.get(name);
     if (known !== undefined) return known;
-    const table = { written: none(), columns: new Map(dumped.columns.map((column) => [column.name, none()])), unknown: null };
+    const table = {
+      written: none(),
+      columns: new Map(dumped.columns.map((column) => [column.name, none()])),
+      unknown: null,
+    };
     this.tables.set(name, table);
     return table;
   }
 }
 
-/** Reads the generated columns of the loaded tables. `run` does its work as the owner of a table. Throws {@link TransferError}. */
+/**
+ * Reads the generated columns of the loaded tables. `run` does its work as the owner of a table. Throws
+ * {@link TransferError}.
+ */
 export async function compareComputed(
   client: pg.Client,
   tables: DumpManifest['tables'],

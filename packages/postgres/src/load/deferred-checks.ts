@@ -5,7 +5,10 @@ import { runStatement } from '../session/session';
 
 const name = pg.escapeIdentifier;
 
-/** SQL: whether an object calls a function of the customer's own, by its name or by an operator. Functions of extensions are the extension's. */
+/**
+ * SQL: whether an object calls one of the customer's own functions, by its name or through an operator. Functions of
+ * extensions do not count.
+ */
 export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
   `exists (select from pg_catalog.pg_depend used
       left join pg_catalog.pg_operator sign on used.refclassid = 'pg_catalog.pg_operator'::regclass and sign.oid = used.refobjid
@@ -16,9 +19,11 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
           where part.classid = 'pg_catalog.pg_proc'::regclass and part.objid = code.oid and part.deptype = 'e'))`;
 
 /**
- * CHECK constraints, of tables and of domains, that call functions of the customer's own. Such a function may read a table that is filled later, or name one without its
- * schema, so these are taken off before the rows come, and put back when all are there. A table comes before those that inherit from it: what is taken off and put back
- * there is so in all of them, except where a table has made the same constraint itself. A partition never has, but has a copy of its own until it is attached.
+ * CHECK constraints, of tables and of domains, that call the customer's own functions. Such a function may read a table
+ * that is filled later, or name one without its schema. So these constraints are removed before the rows come, and put
+ * back when all rows are there. A table comes before those that inherit from it: removing a constraint there and
+ * putting it back does so in all of them, except where a table has created the same constraint itself. A partition
+ * never has, but it has a copy of its own until it is attached.
  */
 const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition, k.convalidated as validated,
     pg_catalog.obj_description(k.oid, 'pg_constraint') as comment, k.contypid <> 0 as is_domain, k.conislocal as is_local,
@@ -47,15 +52,16 @@ export type DeferredCheck = z.infer<typeof checkSchema>;
 const placeOf = (check: DeferredCheck): string => `${name(check.schema)}.${name(check.owner)}`;
 const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${placeOf(check)}`;
 
-/** They are in force, and so they can be in the way. */
+/** They are in force, and so they may refuse rows. */
 export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
   const checks = z.array(checkSchema).parse((await client.query(checksSql)).rows);
   return checks.filter(({ definition }) => !definition.endsWith(' NOT ENFORCED'));
 }
 
-export const dropStatement = (check: DeferredCheck): string => `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
+export const dropStatement = (check: DeferredCheck): string =>
+  `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
 
-/** They put a check back for rows to come, and do not look at those that are there. */
+/** They put a check back for new rows, and do not check those that are already there. */
 export function addStatements(check: DeferredCheck): string[] {
   const definition = check.definition.replace(/ NOT VALID$/, '');
   const add = `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`;
@@ -64,7 +70,7 @@ export function addStatements(check: DeferredCheck): string[] {
   return [add, `comment on constraint ${name(check.name)} on ${place} is ${pg.escapeLiteral(check.comment)}`];
 }
 
-/** What a person looks for. */
+/** The constraint in words that a person can search for. */
 export const describeCheck = (check: DeferredCheck): string => `constraint ${name(check.name)} of ${ownerOf(check)}`;
 
 /** `run` runs a statement as the owner of the check's table or domain. */

@@ -9,11 +9,15 @@ export interface SqlStatement extends OwnedStatement {
   object: string;
 }
 
-/** Leading comments belong to the text of a statement as it was split. */
+/** When statements are split, leading comments stay in the text of the statement. */
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
-/** Reads and judges one section of the schema. `saysOwners`: it names who makes each statement. */
-export async function readStatements(reader: SectionReader, path: string, saysOwners: boolean): Promise<SqlStatement[]> {
+/** Reads and judges one section of the schema. With `saysOwners`, it names who creates each statement's object. */
+export async function readStatements(
+  reader: SectionReader,
+  path: string,
+  saysOwners: boolean,
+): Promise<SqlStatement[]> {
   const statements = splitStatements(await readText(await reader.expect(path), textBytesMax));
   const isRun = (statement: Statement): boolean => {
     if (saysOwners && (isOwnerChange(statement) || publicOwnerOf(statement) !== null)) return true;
@@ -21,5 +25,10 @@ export async function readStatements(reader: SectionReader, path: string, saysOw
   };
   const run = statements.filter(isRun);
   const owned = saysOwners ? readOwners(run) : run.map((statement) => ({ ...statement, owner: null }));
-  return owned.map(({ text, outline, owner }) => ({ text: withoutComments(text), outline, owner, object: describeStatement(outline) }));
+  return owned.map(({ text, outline, owner }) => ({
+    text: withoutComments(text),
+    outline,
+    owner,
+    object: describeStatement(outline),
+  }));
 }

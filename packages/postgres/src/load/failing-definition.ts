@@ -2,14 +2,26 @@ import { z } from 'zod';
 import { openSession } from '../session/session';
 import { TransferError } from '../session/transfer-error';
 
-/** What pg_dump reads of each kind of object: the catalogue that lists them, and the function that writes one of them down. */
+/** The catalogue that lists each kind of object, and the function with which pg_dump reads a definition. */
 const definitions: readonly (readonly [catalogue: string, oids: string, definition: string])[] = [
   ['pg_class', "select oid from pg_catalog.pg_class where relkind in ('v', 'm')", 'pg_catalog.pg_get_viewdef($1::oid)'],
-  ['pg_rewrite', "select oid from pg_catalog.pg_rewrite where rulename <> '_RETURN'", 'pg_catalog.pg_get_ruledef($1::oid)'],
+  [
+    'pg_rewrite',
+    "select oid from pg_catalog.pg_rewrite where rulename <> '_RETURN'",
+    'pg_catalog.pg_get_ruledef($1::oid)',
+  ],
   ['pg_class', 'select indexrelid as oid from pg_catalog.pg_index', 'pg_catalog.pg_get_indexdef($1::oid)'],
   ['pg_constraint', 'select oid from pg_catalog.pg_constraint', 'pg_catalog.pg_get_constraintdef($1::oid)'],
-  ['pg_trigger', 'select oid from pg_catalog.pg_trigger where not tgisinternal', 'pg_catalog.pg_get_triggerdef($1::oid)'],
-  ['pg_proc', "select oid from pg_catalog.pg_proc where prokind in ('f', 'p')", 'pg_catalog.pg_get_functiondef($1::oid)'],
+  [
+    'pg_trigger',
+    'select oid from pg_catalog.pg_trigger where not tgisinternal',
+    'pg_catalog.pg_get_triggerdef($1::oid)',
+  ],
+  [
+    'pg_proc',
+    "select oid from pg_catalog.pg_proc where prokind in ('f', 'p')",
+    'pg_catalog.pg_get_functiondef($1::oid)',
+  ],
   ['pg_statistic_ext', 'select oid from pg_catalog.pg_statistic_ext', 'pg_catalog.pg_get_statisticsobjdef($1::oid)'],
   [
     'pg_attrdef',
@@ -26,13 +38,19 @@ const definitions: readonly (readonly [catalogue: string, oids: string, definiti
 const firstOid = 16_384;
 const listedSchema = z.array(z.object({ oid: z.string(), object: z.string() }));
 
-const isSame = (error: unknown, code: string): boolean => error instanceof Error && 'code' in error && error.code === code;
+const isSame = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code;
 
 /**
- * Which object it was whose definition Postgres would not write down: `view reports.monthly`. pg_dump asks for many at once and knows numbers only, so each is asked for
- * again, by itself, until one fails in the same way. Null when none does. `code`: a SQLSTATE, or the code of a TransferError.
+ * The object whose definition Postgres could not write: `view reports.monthly`. pg_dump asks for many at once and knows
+ * only numbers. So each is asked for again, on its own, until one fails in the same way. Null when none does. `code` is
+ * a SQLSTATE, or the code of a TransferError.
  */
-export async function findFailingDefinition(url: string, code: string, signal: AbortSignal | undefined): Promise<string | null> {
+export async function findFailingDefinition(
+  url: string,
+  code: string,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
   const { client, close } = await openSession(url, { purpose: 'read', signal });
   try {
     for (const [catalogue, oids, definition] of definitions) {

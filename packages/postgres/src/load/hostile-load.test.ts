@@ -56,7 +56,8 @@ const places: [string, string][] = [
     `create table t (a int); create function pg_catalog_like(text, bigint) returns bigint language plpgsql as $$ begin perform public.spy(); return 1; end $$`,
   ],
 ];
-const fill = (sql: string): string => (sql.includes(' odd)') ? 'insert into t values (row(1)::odd)' : 'insert into t (a) values (1)');
+const fill = (sql: string): string =>
+  sql.includes(' odd)') ? 'insert into t values (row(1)::odd)' : 'insert into t (a) values (1)';
 
 test.each(places)('%s runs as the owner or not at all, through dump, load and comparison', async (_what, sql) => {
   const source = await createOwnedDatabase();
@@ -69,7 +70,9 @@ test.each(places)('%s runs as the owner or not at all, through dump, load and co
   for (const row of await runSql(target.adminUrl, 'select * from public.ran'))
     expect(row).toEqual({ who: target.name, login: loader, powerful: false });
   expect(
-    await runAsAdmin('select rolname from pg_roles where rolsuper and rolname = any ($1)', [[source.name, target.name, loader]]),
+    await runAsAdmin('select rolname from pg_roles where rolsuper and rolname = any ($1)', [
+      [source.name, target.name, loader],
+    ]),
   ).toEqual([]);
 });
 
@@ -84,7 +87,11 @@ test('a load whose code sleeps is ended, says which object it was, and leaves no
   );
   const target = await createOwnedDatabase();
   const load = loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }), baseMs: 8_000 });
-  await expect(load).rejects.toMatchObject({ code: 'stalled', isPermanent: true, object: 'constraint "slow" of table "public"."t"' });
+  await expect(load).rejects.toMatchObject({
+    code: 'stalled',
+    isPermanent: true,
+    object: 'constraint "slow" of table "public"."t"',
+  });
   const left = 'select count(*)::int as n from pg_stat_activity where datname = $1';
   for (let n = 1; n > 0; ) n = (await runAsAdmin<{ n: number }>(left, [target.name]))[0]?.n ?? 0;
 });

@@ -75,7 +75,7 @@ const cases: LargeCase[] = [
   },
 ];
 
-/** What a load finds, and the most memory that its process has taken meanwhile, threads of its own included. */
+/** The findings of a load, and the most memory that its process has used, its threads included. */
 const loadInOwnProcess = (readerUrl: string, loader: OwnedDatabase['loader']) =>
   inOwnProcess<unknown[]>(
     `const sections = load('dump/dump-database').dumpDatabase({ url: given.readerUrl });
@@ -92,7 +92,9 @@ test.each(cases.filter(({ isInCi }) => isChaos || isInCi === true))(
     });
     const startedMs = performance.now();
     const { returned: findings, grownMb } = await loadInOwnProcess(source.readerUrl, target.loader);
-    process.stderr.write(`${what}: ${Math.round((performance.now() - startedMs) / 1_000)} s, ${grownMb} MB of memory\n`);
+    process.stderr.write(
+      `${what}: ${Math.round((performance.now() - startedMs) / 1_000)} s, ${grownMb} MB of memory\n`,
+    );
     expect(findings).toEqual([]);
     expect(grownMb).toBeLessThan(rssMaxMb);
     if (!hasFingerprint) return;
@@ -119,7 +121,8 @@ describe('a server with little room', () => {
   /** Everything that a dump of the database says, until it ends. */
   async function refusalOf(database: string): Promise<unknown> {
     try {
-      for await (const { content } of dumpDatabase({ url: as(database) })) for await (const part of content) expect(part).toBeDefined();
+      for await (const { content } of dumpDatabase({ url: as(database) }))
+        for await (const part of content) expect(part).toBeDefined();
       return null;
     } catch (error) {
       return error;

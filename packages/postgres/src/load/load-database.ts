@@ -1,63 +1,58 @@
 import type pg from 'pg';
 import type { Copied } from '../dump/copy-table';
 import { pathList } from '../dump/customer-path';
-import { type DatabaseProperties, propertiesSchema, propertyStatements, rolesOfProperties } from '../dump/database-properties';
+import {
+  type DatabaseProperties,
+  propertiesSchema,
+  propertyStatements,
+  rolesOfProperties,
+} from '../dump/database-properties';
 import { writeLargeObjects } from '../dump/large-objects';
-import { hashRoots, qualify } from '../dump/list-tables';
-import { type DumpManifest, manifestSchema, readJson, sequencesSchema, type TablesFile, tablesSchema } from '../dump/manifest';
-import { dataPath, type Section, sectionPaths } from '../dump/section';
+import { hashRoots } from '../dump/list-tables';
+import {
+  type DumpManifest,
+  manifestSchema,
+  readJson,
+  sequencesSchema,
+  type TablesFile,
+  tablesSchema,
+} from '../dump/manifest';
+import { dataPath, sectionPaths } from '../dump/section';
 import { SectionReader } from '../dump/section-reader';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
 import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';
 import { checkExtensions, checkTarget } from './check-target';
 import { compareComputed } from './computed-comparison';
-import { type DeferredCheck, describeCheck, putBackCheck, takeOffChecks, validateCheck, validationOf } from './deferred-checks';
+import {
+  type DeferredCheck,
+  describeCheck,
+  putBackCheck,
+  takeOffChecks,
+  validateCheck,
+  validationOf,
+} from './deferred-checks';
 import { readStatements, type SqlStatement } from './dumped-statements';
-import { type LoadOwners, LoadSessions } from './load-sessions';
-import { compareCounts, type LoadProgress, loadTables } from './load-tables';
+import type { LoadFinding, LoadRequest, LoadResult, TrialResult } from './load-request';
+import { LoadSessions } from './load-sessions';
+import { compareCounts, loadSequences, loadTables } from './load-tables';
 import { isOwnRight, OwnerRoles, publicOwnerOf, relationOwners, unknownOwners } from './owner-roles';
 import { OwnerWork } from './owner-work';
-import { extensionOf, isOnSchema, isPrivilege, isPublication, isRefresh, orderOf, schemasLast } from './statement.rules';
+import {
+  extensionOf,
+  isOnSchema,
+  isPrivilege,
+  isPublication,
+  isRefresh,
+  orderOf,
+  schemasLast,
+} from './statement.rules';
 import { attachRunsNoCode, isDenied, runsNoCode } from './statement-owners';
 import { rolesOf, withRolesOf } from './statement-roles';
 
-export interface LoadRequest {
-  /** A login that may do nothing but act as the owner of the empty database. */
-  url: string;
-  /** The owner, whose every object will be that `owners` knows no other owner of; the login itself when it is left out. */
-  role?: string;
-  sections: AsyncIterable<Section>;
-  /** The role itself may make none: sees to it that those of these names are there, before anything of the dump is run. Left out, they must be there. */
-  makeRoles?: (names: string[]) => Promise<void>;
-  /** Each object becomes its owner's, where the dump says who that is. Left out, all becomes the role's. */
-  owners?: LoadOwners;
-  signal?: AbortSignal | undefined;
-  onProgress?: (progress: LoadProgress) => void;
-  /** How long Postgres may keep us waiting in all, besides what the dump's size allows. */
-  baseMs?: number;
-  /** A trial: the schema alone, and a statement that Postgres refuses is a finding; the others run all the same. The rows are not read. */
-  isTrial?: boolean;
-}
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/**
- * Something of the dump that the database does not have now, though all else is there. `not_populated`: a materialized view whose query fails over the rows as they are;
- * the reason ends with the statement that fills it, as it does with the one that finishes what is `not_validated`. `recomputed`: a stored generated
- * column with other values than the backup had. `owner_changed`: objects that are the database's owner's now. `refused`: in a trial alone, since a load ends with it.
- */
-export interface LoadFinding {
-  kind: 'not_validated' | 'not_restored' | 'not_populated' | 'recomputed' | 'owner_changed' | 'refused';
-  object: string;
-  reason: string;
-}
-
-export type LoadResult = DumpManifest & { findings: LoadFinding[] };
-/** A trial knows of tables, and of no row. */
-export type TrialResult = TablesFile & { findings: LoadFinding[] };
-
-const defaultBaseMs = 120_000;
-
-/** One load: what it has, and what it has found. */
+/** The state of one load. */
 class Load {
   private readonly request: LoadRequest;
   private readonly reader: SectionReader;
@@ -101,14 +96,14 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // It calls the functions of indexes, which may want a path that it does not give them; then there are only no statistics.
-    await this.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
+    // It calls functions of indexes. When they need a path, which it does not set, there are just no statistics.
+    await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });
     return { ...manifest, findings: this.findings };
   }
 
-  /** What {@link run} does, but for the rows and what is about them. */
+  /** Does the work of {@link run}, except for the rows and everything about them. */
   async tryOut(): Promise<TrialResult> {
     const { head, post, late } = await this.makeTables();
     await this.execute(post);
@@ -118,8 +113,9 @@ class Load {
   }
 
   /**
-   * Everything before the rows, and the statements that come behind them: `late` are privileges. The whole schema has been judged before its first statement runs. Owners'
-   * objects need each other's rights, so with several owners privileges come before the rows, but those that owners have left themselves.
+   * Creates everything that comes before the rows, and returns the statements that come behind them (`late` are
+   * privileges). Judges the whole schema before its first statement runs. Objects of several owners need each other's
+   * rights, so those privileges come before the rows, except for the rights that owners have left themselves.
    */
   private async makeTables(): Promise<{ head: TablesFile; post: SqlStatement[]; late: SqlStatement[] }> {
     const { reader, client } = this;
@@ -138,10 +134,13 @@ class Load {
     );
     for (const { text } of all) this.budget.allowSchema(text.length);
     await this.learnRoles(head, all);
-    if (this.properties?.has_public === false) await this.spend('schema public', runStatement(client, 'drop schema public'));
-    for (const owner of pre.map(publicOwnerOf)) if (owner !== null && this.hasOwners) await this.work.ownPublic(this.roleOf(owner));
+    if (this.properties?.has_public === false)
+      await this.budget.spend('schema public', runStatement(client, 'drop schema public'));
+    for (const owner of pre.map(publicOwnerOf))
+      if (owner !== null && this.hasOwners) await this.work.ownPublic(this.roleOf(owner));
     const made = pre.filter((statement) => !isPrivilege(statement) && publicOwnerOf(statement) === null);
-    const isEarly = (statement: SqlStatement): boolean => this.hasOwners && isPrivilege(statement) && !isOwnRight(statement);
+    const isEarly = (statement: SqlStatement): boolean =>
+      this.hasOwners && isPrivilege(statement) && !isOwnRight(statement);
     const early = new Set(pre.filter(isEarly));
     await this.execute(made.filter((statement) => orderOf(statement) < 2).sort((a, b) => orderOf(a) - orderOf(b)));
     await this.restorePrivileges([...early].filter(isOnSchema));
@@ -153,14 +152,11 @@ class Load {
     return { head, post: post.filter((statement) => !isPrivilege(statement)), late };
   }
 
-  /** Any answer of Postgres: its time counts. */
-  private spend<T>(object: string, work: Promise<T>): Promise<T> {
-    return this.budget.spend(object, work);
-  }
-
   private async learnRoles(head: TablesFile, statements: SqlStatement[]): Promise<void> {
     const dumpedOwner = this.properties?.owner ?? null;
-    const owners = new Set([...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []));
+    const owners = new Set(
+      [...statements, ...(this.properties?.large_objects ?? [])].flatMap(({ owner }) => owner ?? []),
+    );
     const others = [...owners].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     const here = await this.request.owners?.find(others);
     const names = new Set([
@@ -180,7 +176,9 @@ class Load {
     if (here !== undefined && head.format_version !== 3) {
       this.findings.push({ kind: 'owner_changed', object: 'Every object of the backup', reason: unknownOwners });
     }
-    const known = await this.client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [[...names]]);
+    const known = await this.client.query('select rolname from pg_catalog.pg_roles where rolname = any ($1)', [
+      [...names],
+    ]);
     this.existing = new Set(known.rows.map(({ rolname }: { rolname: string }) => rolname));
   }
 
@@ -194,25 +192,31 @@ class Load {
   }
 
   private get names(): Parameters<typeof withRolesOf>[1] {
-    return { dumpedOwner: this.properties?.owner ?? null, owner: this.owner, existing: this.existing, makers: this.roles.others };
+    return {
+      dumpedOwner: this.properties?.owner ?? null,
+      owner: this.owner,
+      existing: this.existing,
+      makers: this.roles.others,
+    };
   }
 
   private get searchPath(): string {
     return this.properties?.search_path ?? '"$user", public';
   }
 
-  /** Whose statement it is here; null: the database's owner's, as are all of roles that have gone. */
+  /** The role that runs a statement; null: the database's owner, also for a role that is gone. */
   private roleOf(dumped: string | null): string | null {
     if (dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return null;
     return this.roles.here(dumped);
   }
 
   private hasGone(dumped: string | null): dumped is string {
-    if (!this.hasOwners || dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner) return false;
+    if (!this.hasOwners || dumped === null || dumped === 'pg_database_owner' || dumped === this.properties?.owner)
+      return false;
     return dumped !== this.owner && this.roles.here(dumped) === null;
   }
 
-  /** By the extended protocol, which refuses two commands in one text: Postgres itself proves that we split and judged what it executes. */
+  /** The extended protocol refuses two commands in one text, so Postgres itself proves that the dump is split well. */
   private async execute(statements: SqlStatement[], { isBehindRows = false } = {}): Promise<void> {
     for (const statement of statements) {
       const { object } = statement;
@@ -233,13 +237,14 @@ class Load {
         // Only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
         else if (isRefresh(statement) && isPermanent(error)) this.noteUnfinished('not_populated', object, error, text);
-        else if (isBehindRows && this.hasOwners && isDenied(error)) this.noteUnfinished('not_restored', object, error, text);
+        else if (isBehindRows && this.hasOwners && isDenied(error))
+          this.noteUnfinished('not_restored', object, error, text);
         else this.refuse(object, error);
       }
     }
   }
 
-  /** With the path that the customer's sessions have: constraints of domains, generated columns and the like call functions that rely on it. */
+  /** Sets the search path of the customer's sessions: functions of domains and generated columns rely on it. */
   private async fillTables(head: TablesFile): Promise<Copied[]> {
     const owners = await relationOwners(this.client);
     const path = pathList(this.searchPath);
@@ -265,27 +270,17 @@ class Load {
 
   private async loadSequences(): Promise<void> {
     const owners = await relationOwners(this.client);
-    for (const entry of await readJson(await this.reader.expect(sectionPaths.sequences), sequencesSchema)) {
-      const object = `sequence ${qualify(entry)}`;
-      const values = [qualify(entry), entry.last_value, entry.is_called];
-      const client = await this.sessions.clientOf(this.roles.here(owners.get(qualify(entry)) ?? null));
-      await client.query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', values).catch((error: unknown) => {
-        throw asTransferError('statement_failed', object, error, { object });
-      });
-    }
+    const sequences = await readJson(await this.reader.expect(sectionPaths.sequences), sequencesSchema);
+    await loadSequences(sequences, (name) => this.sessions.clientOf(this.roles.here(owners.get(name) ?? null)));
   }
 
   private async loadObjects(): Promise<number> {
     const { content } = await this.reader.expect(sectionPaths.largeObjects);
-    const counted = async function* (budget: TimeBudget): AsyncGenerator<Buffer> {
-      for await (const part of content) {
-        budget.allowRows(part.length);
-        yield part;
-      }
-    };
     const owners = new Map(this.properties?.large_objects.map(({ oid, owner = null }) => [oid, this.roleOf(owner)]));
     const clientOf = (oid: number): Promise<pg.Client> => this.sessions.clientOf(owners.get(oid) ?? null);
-    return writeLargeObjects(clientOf, counted(this.budget), (work) => this.spend('large objects', work));
+    return writeLargeObjects(clientOf, this.budget.counting(content), (work) =>
+      this.budget.spend('large objects', work),
+    );
   }
 
   private async putBack(check: DeferredCheck): Promise<void> {
@@ -305,7 +300,7 @@ class Load {
       });
   }
 
-  /** Last of all: the owner can have taken rights from itself. What is taken from somebody must be taken; what is given to nobody is only told. */
+  /** Runs last: owners can have taken rights from themselves. A grant to a role that is not here is a finding. */
   private async restorePrivileges(statements: SqlStatement[]): Promise<void> {
     for (const { text: dumped, outline, object, owner } of statements) {
       if (this.hasGone(owner) && this.roles.isKeptBack(outline)) continue;
@@ -320,19 +315,20 @@ class Load {
     }
   }
 
-  /** What ran with the rights of roles that have gone, and has the database's owner's now, is for nobody else until the owner says so. */
+  /** Revokes from PUBLIC the functions that ran with the rights of lost roles and now have the owner's. */
   private async closeShared(): Promise<void> {
-    for (const { object, text } of this.roles.closing()) await this.spend(object, runStatement(this.client, text));
+    for (const { object, text } of this.roles.closing())
+      await this.budget.spend(object, runStatement(this.client, text));
     this.findings.push(...this.roles.findings());
   }
 
   private async restoreProperties(): Promise<void> {
     if (this.properties === null) return;
-    const ownerOf = (dumped: string | null): string | null => this.roleOf(dumped);
-    const target = { database: this.database, owner: this.owner, existing: this.existing, ownerOf };
-    for (const { object, text, owner = null } of propertyStatements(this.properties, target)) {
+    const { database, owner, existing } = this;
+    const target = { database, owner, existing, ownerOf: this.roleOf.bind(this) };
+    for (const { object, text, owner: role = null } of propertyStatements(this.properties, target)) {
       await this.work
-        .run(owner, object, (client) => runStatement(client, text))
+        .run(role, object, (client) => runStatement(client, text))
         .catch((error: unknown) => {
           if (!isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
           this.note('not_restored', object, error);
@@ -340,7 +336,7 @@ class Load {
     }
   }
 
-  /** Before the policies of tables are there, which could hide rows from their owners. */
+  /** Runs before tables have their policies, which could hide rows from their owners. */
   private async compareComputed({ tables }: DumpManifest): Promise<void> {
     const owners = await relationOwners(this.client);
     const run = (table: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
@@ -350,35 +346,36 @@ class Load {
 
   /** A statement that Postgres refuses ends a load. A trial goes on, so as to name all of them. */
   private refuse(object: string, error: unknown): void {
-    if (this.request.isTrial !== true || !isPermanent(error)) throw asTransferError('statement_failed', object, error, { object });
+    if (this.request.isTrial !== true || !isPermanent(error))
+      throw asTransferError('statement_failed', object, error, { object });
     this.note('refused', object, error);
   }
 
-  /** `statement`: the one that makes what is left. A query of a view, for one, runs over the dumped rows with the functions as they are now. */
+  /** `statement` completes the object, for example by running a view's query, once its cause is mended. */
   private noteUnfinished(kind: LoadFinding['kind'], object: string, error: unknown, statement: string): void {
-    const reason = `${error instanceof Error ? error.message : String(error)}. Mend what it needs, then run: ${statement}`;
-    this.findings.push({ kind, object, reason });
+    this.findings.push({ kind, object, reason: `${reasonOf(error)}. Mend what it needs, then run: ${statement}` });
   }
 
   private note(kind: LoadFinding['kind'], object: string, error: unknown): void {
-    this.findings.push({ kind, object, reason: error instanceof Error ? error.message : String(error) });
+    this.findings.push({ kind, object, reason: reasonOf(error) });
   }
 }
 
 /**
- * Loads a dump into an empty database by its loader: schema, tables by COPY over two connections, sequences, large objects, indexes, constraints, triggers, materialised
- * views, privileges, properties of the database, ANALYZE. Each object is made and filled by its owner, where `owners` are given. Returns the manifest after comparing its counts with what was loaded, and what could not be restored.
- * The whole schema is judged before its first statement runs. After an error half a database may be there: drop it, it was never anyone's.
- * Throws {@link TransferError}, or the signal's reason.
+ * Loads a dump into an empty database: schema, tables by COPY over two connections, sequences, large objects, indexes,
+ * constraints, triggers, materialised views, privileges, properties of the database, ANALYZE. With `owners` each owner
+ * makes and fills its objects. Judges the whole schema before its first statement runs. Returns the manifest, whose
+ * counts it has compared with what was loaded, and the findings. After an error, drop the half-filled database.
+ * @throws TransferError, or the signal's reason
  */
 export const loadDatabase = (request: LoadRequest): Promise<LoadResult> => withLoad(request, (load) => load.run());
 
-/** Makes the schema of a dump on trial, in an empty database that is there for this alone. Throws as {@link loadDatabase} does, but for statements that Postgres refuses. */
+/** Loads the schema on trial, into an empty database that exists for this. A refused statement is a finding. */
 export const tryDump = (request: Omit<LoadRequest, 'isTrial'>): Promise<TrialResult> =>
   withLoad({ ...request, isTrial: true }, (load) => load.tryOut());
 
 async function withLoad<T>(request: LoadRequest, work: (load: Load) => Promise<T>): Promise<T> {
-  const { url, role, owners, signal, baseMs = defaultBaseMs } = request;
+  const { url, role, owners, signal, baseMs = 120_000 } = request;
   const reader = new SectionReader(request.sections);
   const sessions = new LoadSessions({ url, role }, owners, signal);
   let stalled: TransferError | null = null;

@@ -3,15 +3,24 @@ import { type DatabaseProperties, decidesValues } from '../dump/database-propert
 import { openSession, type Session } from '../session/session';
 import { isPermanentSqlState, sqlStateOf } from '../session/transfer-error';
 
-/** The roles that may own objects of a dump, besides the database's owner. Each owner's objects are made in sessions of that owner. */
+/**
+ * The roles that may own objects of a dump, in addition to the database's owner. The objects of each owner are created
+ * in sessions of that owner.
+ */
 export interface LoadOwners {
-  /** Says which of the backup’s roles exist here and may own objects. These may make no roles until the load has ended. */
+  /**
+   * Says which of the backup’s roles exist here and may own objects. These may create no roles until the load has
+   * ended.
+   */
   find(names: readonly string[]): Promise<string[]>;
-  /** The URL of a login that can act as this owner and as nobody else. */
+  /** The URL of a login that can act as this owner, and as nobody else. */
   urlOf(owner: string): Promise<string>;
   /** Gives an owner the rights of others while `work` runs. */
   lend(owner: string, others: readonly string[], work: () => Promise<void>): Promise<void>;
-  /** Makes roles members of each other as they should be. Until then none of two owners is a member of the other, so that either may be lent the other's rights. */
+  /**
+   * Makes roles members of each other as they should be. Before that, no owner is a member of another, so that any
+   * owner can be lent another's rights.
+   */
   join(): Promise<void>;
 }
 
@@ -24,12 +33,18 @@ interface Opened extends Login {
   session: Session;
 }
 
-/** A third connection gained nothing on two cores. */
+/** On two cores a third connection brought no gain. */
 const lanes = 2;
-/** So many sessions of other owners are kept for each lane: a database may have more owners than its server takes sessions. */
+/**
+ * This many sessions of other owners are kept for each lane, because a database may have more owners than its server
+ * accepts sessions.
+ */
 const othersMax = 4;
 
-/** The sessions of a load: one for each lane as the database's owner, and those of other owners, opened when they are needed. */
+/**
+ * The sessions of a load: one for each lane as the database's owner, and those of other owners, which are opened when
+ * they are needed.
+ */
 export class LoadSessions {
   private readonly own: Login;
   private readonly owners: LoadOwners | undefined;
@@ -37,7 +52,7 @@ export class LoadSessions {
   private readonly opened = new Set<Opened>();
   private readonly first: Opened[] = [];
   private settings: DatabaseProperties['settings'] = [];
-  /** By lane and owner, the one that was used last at the end. */
+  /** By lane and owner. The session that was used last is at the end. */
   private readonly others: Map<string, Opened>[] = [];
 
   constructor(own: Login, owners: LoadOwners | undefined, signal: AbortSignal | undefined) {
@@ -64,7 +79,7 @@ export class LoadSessions {
     return found.session.client;
   }
 
-  /** `owner`: null for the database's owner. Work of one lane is done one after the other. */
+  /** `owner` is null for the database's owner. Work on one lane is done one after the other. */
   async clientOf(owner: string | null, lane = 0): Promise<pg.Client> {
     const others = this.others[lane];
     if (owner === null || this.owners === undefined || others === undefined) return this.ownClient(lane);
@@ -94,20 +109,23 @@ export class LoadSessions {
     await Promise.all([...this.opened].map(({ session }) => session.close()));
   }
 
-  /** A backend that sleeps does not see that its client has gone. Sessions of one login may end each other. */
+  /** A backend that sleeps does not notice that its client has gone. Sessions of one login may end each other. */
   async endBackends(): Promise<void> {
     for (const { url, role, session: left } of this.opened) {
       const session = await openSession(url, { purpose: 'load', role }).catch(() => null);
       await session?.client.query('set role none').catch(() => undefined);
       const pid: unknown = Reflect.get(left.client, 'processID');
-      await session?.client.query('select pg_catalog.pg_terminate_backend($1::int, 5000)', [pid]).catch(() => undefined);
+      await session?.client
+        .query('select pg_catalog.pg_terminate_backend($1::int, 5000)', [pid])
+        .catch(() => undefined);
       await session?.close();
     }
   }
 
   /**
-   * What the dumped database has set holds for each session of this load, those that are open already too, but for what Postgres refuses. It refuses a configuration of
-   * text search that is yet to be made: again behind that.
+   * Applies the dumped database's settings to every session of this load, also to those that are open already, except
+   * for settings that Postgres refuses. It refuses a text search configuration that is still to be made, so call this
+   * again after that.
    */
   async use(properties: DatabaseProperties | null): Promise<void> {
     this.settings = (properties?.settings ?? []).filter(({ key }) => decidesValues(key));

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import { type Copied, copyIn } from '../dump/copy-table';
 import { qualify } from '../dump/list-tables';
-import type { DumpManifest, TableEntry, TablesFile } from '../dump/manifest';
+import type { DumpManifest, SequenceEntry, TableEntry, TablesFile } from '../dump/manifest';
 import type { Section } from '../dump/section';
 import type { TimeBudget } from '../session/time-budget';
-import { TransferError } from '../session/transfer-error';
+import { asTransferError, TransferError } from '../session/transfer-error';
 
 export interface LoadProgress {
   tablesLoaded: number;
@@ -13,13 +13,13 @@ export interface LoadProgress {
 }
 
 /**
- * Fills the tables over as many connections as `lanes`. The next section is asked for while earlier ones are still read: a source that
- * can only give one at a time simply answers later, and the copies then run one after the other. The first error is
- * thrown at once; copies that still run end when the caller closes the sessions.
+ * Fills the tables over as many connections as `lanes`. The next section is requested while earlier ones are still
+ * being read. A source that can only deliver one at a time just answers later, and the copies then run one after the
+ * other. The first error is thrown at once. Copies that still run end when the caller closes the sessions.
  */
 export async function loadTables(options: {
   tables: TableEntry[];
-  /** Where the rows of a table go that is below a hash: see `hashRoots`. */
+  /** Where the rows of a table go that is below a hash partitioning (see `hashRoots`). */
   roots: ReadonlyMap<string, string>;
   lanes: readonly number[];
   /** The client that fills a table in a lane. */
@@ -61,7 +61,7 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // First in the list: a task that failed has rejected it before it settled itself.
+  // It comes first in the list, because a failed task rejects it before the task itself settles.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }
@@ -69,6 +69,30 @@ export async function loadTables(options: {
 /** Throws `counts_differ`. */
 export function compareCounts(head: TablesFile, manifest: DumpManifest, copied: Copied[], largeObjects: number): void {
   const isSame = manifest.tables.length === head.tables.length && manifest.large_objects === largeObjects;
-  const wrong = manifest.tables.findIndex((table, index) => table.rows !== copied[index]?.rows || table.name !== head.tables[index]?.name);
-  if (!isSame || wrong >= 0) throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
+  const wrong = manifest.tables.findIndex(
+    (table, index) => table.rows !== copied[index]?.rows || table.name !== head.tables[index]?.name,
+  );
+  if (!isSame || wrong >= 0)
+    throw new TransferError('counts_differ', `the manifest differs from what was loaded at table ${wrong}`);
+}
+
+/** Sets each sequence to its value. `clientOf` returns the client of the sequence's owner. */
+export async function loadSequences(
+  sequences: readonly SequenceEntry[],
+  clientOf: (sequence: string) => Promise<pg.Client>,
+): Promise<void> {
+  for (const entry of sequences) {
+    const name = qualify(entry);
+    const object = `sequence ${name}`;
+    const client = await clientOf(name);
+    await client
+      .query('select pg_catalog.setval($1::regclass, $2::bigint, $3::boolean)', [
+        name,
+        entry.last_value,
+        entry.is_called,
+      ])
+      .catch((error: unknown) => {
+        throw asTransferError('statement_failed', object, error, { object });
+      });
+  }
 }

@@ -44,6 +44,9 @@ test.each(batches)(`generated schemas come out as they went in (seed ${seed}, da
   const { findings } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
   expect(findings).toEqual([]);
   expect((await dumpedStatements(target)).map(asReadAgain)).toEqual((await dumpedStatements(source)).map(asReadAgain));
-  const [before, after] = [await fingerprintDatabase({ url: source.readerUrl }), await fingerprintDatabase({ url: target.readerUrl })];
+  const [before, after] = [
+    await fingerprintDatabase({ url: source.readerUrl }),
+    await fingerprintDatabase({ url: target.readerUrl }),
+  ];
   expect({ ...after, schemaHash: '', digest: '' }).toEqual({ ...before, schemaHash: '', digest: '' });
 });

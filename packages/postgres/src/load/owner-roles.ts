@@ -1,21 +1,21 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { qualify } from '../dump/list-tables';
-import type { LoadFinding } from './load-database';
+import type { LoadFinding } from './load-request';
 import type { OwnedStatement } from './statement-owners';
 import { rolesOf } from './statement-roles';
 
 const identifier = '("(?:[^"]|"")+"|[a-z0-9_$\\u0080-\\uffff]+)';
 const publicForm = new RegExp(`^ALTER SCHEMA public OWNER TO ${identifier}$`);
 
-/** To whom the statement gives the schema that every new database has; null for any other statement. */
+/** To whom the statement gives the schema that every new database has. Null for any other statement. */
 export function publicOwnerOf({ outline }: { outline: string }): string | null {
   const owner = publicForm.exec(outline)?.[1];
   if (owner === undefined) return null;
   return owner.startsWith('"') ? owner.slice(1, -1).replaceAll('""', '"') : owner;
 }
 
-/** Takes a right from its object's owner or gives it back. Rows, indexes and foreign keys may need it. */
+/** Takes a right from its object's owner, or gives it back. Rows, indexes and foreign keys may need that right. */
 export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
   /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
 
@@ -42,14 +42,18 @@ const lackingSchema = z.array(
 );
 export type SchemaRight = z.infer<typeof lackingSchema>[number];
 
-/** Which rights owners lack on schemas that have objects of theirs, or one owner on one schema. */
-export async function lackingRights(client: pg.ClientBase, one?: { owner: string; schema: string | null }): Promise<SchemaRight[]> {
+/** The rights that owners lack on schemas in which they have objects, or that one owner lacks on one schema. */
+export async function lackingRights(
+  client: pg.ClientBase,
+  one?: { owner: string; schema: string | null },
+): Promise<SchemaRight[]> {
   if (one?.schema === null) return [];
   return lackingSchema.parse((await client.query(lackingSql, [one?.owner, one?.schema])).rows);
 }
 
-/** The schema that the error is about; null where it is about something else. */
-export const deniedSchema = ({ message }: Error): string | null => /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
+/** The schema that the error is about, or null when it is about something else. */
+export const deniedSchema = ({ message }: Error): string | null =>
+  /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
 
 const definersSql = `select p.oid::text as oid, case p.prokind when 'p' then 'procedure' else 'function' end || ' '
     || pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as object
@@ -62,19 +66,22 @@ async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {
 
 interface Inherited {
   objects: string[];
-  /** What ran with the role's rights: functions that are SECURITY DEFINER, and views. */
+  /** Objects that ran with the role's rights: functions that are SECURITY DEFINER, and views. */
   definers: string[];
 }
 
 /** How many are named one by one. */
 const namedMax = 20;
 const list = (names: readonly string[]): string =>
-  names.length <= namedMax ? names.join(', ') : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
+  names.length <= namedMax
+    ? names.join(', ')
+    : `${names.slice(0, namedMax).join(', ')} and ${names.length - namedMax} more`;
 
-/** Why a load of a backup from before version 3 tells that owners have changed. */
-export const unknownOwners = 'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
+/** Why a load of a backup from before version 3 reports that owners have changed. */
+export const unknownOwners =
+  'the backup does not say who owned what. A function that is SECURITY DEFINER has the rights of that owner now';
 
-/** The owners of a load besides the database's: those who are here, and what was owned by those who have gone. */
+/** The owners of a load, without the database's owner: those who exist here, and what belonged to owners who do not. */
 export class OwnerRoles {
   readonly others: ReadonlySet<string>;
   private readonly gone = new Map<string, Inherited>();
@@ -102,19 +109,22 @@ export class OwnerRoles {
     const inherited = this.gone.get(owner) ?? { objects: [], definers: [] };
     this.gone.set(owner, inherited);
     inherited.objects.push(object);
-    if (isDefiner) inherited.definers.push(...[...(await definersOf(client))].filter(([oid]) => !before.has(oid)).map(([, made]) => made));
+    if (isDefiner)
+      inherited.definers.push(
+        ...[...(await definersOf(client))].filter(([oid]) => !before.has(oid)).map(([, made]) => made),
+      );
     const rule = /^rule .* of (.*)$/.exec(object)?.[1] ?? /^(?:materialized |recursive )?view (.*)$/.exec(object)?.[1];
     if (rule !== undefined) this.views.add(rule);
     if (rule !== undefined && !object.startsWith('rule ')) inherited.definers.push(object);
   }
 
-  /** A right on what ran with the rights of a role that has gone. */
+  /** A right on something that ran with the rights of a role that no longer exists. */
   isKeptBack(outline: string): boolean {
     const on = /^GRANT .*? ON (FUNCTION|PROCEDURE|TABLE) (.*) TO [^ ]/i.exec(outline);
     return on !== null && (on[1] !== 'TABLE' || this.views.has(on[2] ?? ''));
   }
 
-  /** The statements that take from everybody what Postgres gives everybody. */
+  /** The statements that take from PUBLIC what Postgres gives to PUBLIC by default. */
   closing(): { object: string; text: string }[] {
     const functions = [...this.gone.values()].flatMap(({ definers }) =>
       definers.filter((object) => /^(?:function|procedure) /.test(object)),

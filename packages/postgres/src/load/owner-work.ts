@@ -14,7 +14,7 @@ interface OwnerWorkOptions {
   roles: OwnerRoles;
   /** The database's. */
   owner: string;
-  /** Left out, the database's owner does everything. */
+  /** When left out, the database's owner does everything. */
   owners: LoadOwners | undefined;
 }
 
@@ -27,8 +27,9 @@ interface Made {
 }
 
 /**
- * The work of owners, each in sessions of its own. An object may need rights that its owner has lost since it was made: those on a schema are lent until rows and indexes are
- * there, and those of all other owners for one statement, where no code of the customer's could use them.
+ * The work of owners, each in sessions of its own. An object may need rights that its owner has lost since it was
+ * created. Rights on a schema are lent until rows and indexes are there. The rights of all other owners are lent for
+ * one statement at a time, where no code of the customer's could use them.
  */
 export class OwnerWork {
   private readonly options: OwnerWorkOptions;
@@ -39,7 +40,12 @@ export class OwnerWork {
   }
 
   /** `role`: null for the database's owner. */
-  async run(role: string | null, object: string, work: (client: pg.Client) => Promise<void>, borrows = true): Promise<void> {
+  async run(
+    role: string | null,
+    object: string,
+    work: (client: pg.Client) => Promise<void>,
+    borrows = true,
+  ): Promise<void> {
     const { sessions, budget, owners, roles } = this.options;
     const client = await sessions.clientOf(role);
     try {
@@ -58,10 +64,14 @@ export class OwnerWork {
     }
   }
 
-  /** One statement, with the customer's path where it needs that; functions of other owners get it from their owners. */
+  /**
+   * Runs one statement, with the customer's path when it needs that. Functions of other owners get the path from their
+   * owners.
+   */
   async make(role: string | null, { object, text, borrows, searchPath }: Made): Promise<void> {
     const { others } = this.options.roles;
-    const run = (): Promise<void> => this.run(role, object, (client) => runWithCustomersPath(client, text, searchPath), borrows);
+    const run = (): Promise<void> =>
+      this.run(role, object, (client) => runWithCustomersPath(client, text, searchPath), borrows);
     try {
       await run();
     } catch (error) {
@@ -82,12 +92,14 @@ export class OwnerWork {
   }
 
   /**
-   * Gives the schema that every new database has to the role, as its makers have left it. Another role than the database's owner makes it anew: Postgres gives a schema away
-   * only where the giver is a member of the taker.
+   * Gives the role the schema that every new database has, in the state in which it was created. A role other than the
+   * database's owner creates it again, because Postgres gives a schema away only when the giver is a member of the
+   * receiver.
    */
   async ownPublic(role: string | null): Promise<void> {
     const object = 'schema public';
-    const run = (runner: string | null, text: string): Promise<void> => this.run(runner, object, (client) => runStatement(client, text));
+    const run = (runner: string | null, text: string): Promise<void> =>
+      this.run(runner, object, (client) => runStatement(client, text));
     if (role === null) return run(null, `alter ${object} owner to ${name(this.options.owner)}`);
     await run(null, `drop ${object}`);
     await run(role, `create ${object}`);
@@ -112,7 +124,11 @@ export class OwnerWork {
     }
   }
 
-  private change({ schema, schema_owner: giver, owner, right }: SchemaRight, verb: string, towards: string): Promise<void> {
+  private change(
+    { schema, schema_owner: giver, owner, right }: SchemaRight,
+    verb: string,
+    towards: string,
+  ): Promise<void> {
     const object = `schema ${name(schema)}`;
     const text = `${verb} ${right} on ${object} ${towards} ${name(owner)}`;
     return this.run(this.options.roles.here(giver), object, (client) => runStatement(client, text), false);

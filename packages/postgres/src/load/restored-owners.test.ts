@@ -9,7 +9,8 @@ import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
 import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '../upgrade/restored-database';
 import { withDatabase, withStage } from '../upgrade/session';
-import { type LoadFinding, loadDatabase } from './load-database';
+import { loadDatabase } from './load-database';
+import type { LoadFinding } from './load-request';
 
 let servers: TwoServers;
 beforeAll(async () => {
@@ -19,11 +20,21 @@ afterAll(() => servers.stop());
 
 const unique = (what: string): string => `${what}_${randomBytes(4).toString('hex')}`;
 
-/** What a host does for a backup and a restore, without the address and the archive between them. `between` is what the server that serves has been told since the backup. */
-async function restored(customer: Customer, between: string[] = [], { withOwners = true } = {}): Promise<{ findings: LoadFinding[] }> {
+/**
+ * Does a host's work for a backup and a restore, without the address and the archive between them. `between`: the
+ * statements that the serving server has run since the backup.
+ */
+async function restored(
+  customer: Customer,
+  between: string[] = [],
+  { withOwners = true } = {},
+): Promise<{ findings: LoadFinding[] }> {
   const { databaseName } = customer;
   const sections: { path: string; parts: Buffer[] }[] = [];
-  for await (const { path, content } of dumpDatabase({ url: withDatabase(customer.oldUrl, databaseName), withOwners })) {
+  for await (const { path, content } of dumpDatabase({
+    url: withDatabase(customer.oldUrl, databaseName),
+    withOwners,
+  })) {
     const parts: Buffer[] = [];
     for await (const part of content) parts.push(part);
     sections.push({ path, parts });
@@ -42,7 +53,13 @@ async function restored(customer: Customer, between: string[] = [], { withOwners
     const role = await makeEmptyRestored(stage);
     const server = await stage.server('target');
     const makeRoles = (names: string[]): Promise<void> => makeMentionedRoles(server, names);
-    return loadDatabase({ url: await stage.loaderUrl(role), role, sections: again(), makeRoles, owners: ownersOf(stage) });
+    return loadDatabase({
+      url: await stage.loaderUrl(role),
+      role,
+      sections: again(),
+      makeRoles,
+      owners: ownersOf(stage),
+    });
   });
 }
 
@@ -72,7 +89,8 @@ const ownersSql = `select kind, object, pg_get_userbyid(o) as owner, acl from ($
     ' union all ',
   )}) x (kind, object, o, acl, n) join pg_namespace s on s.oid = n and s.nspname !~ '^pg_' and s.nspname <> 'information_schema' order by 1, 2`;
 
-const ownersAt = (url: string, { databaseName }: Customer): Promise<unknown[]> => runSql(withDatabase(url, databaseName), ownersSql);
+const ownersAt = (url: string, { databaseName }: Customer): Promise<unknown[]> =>
+  runSql(withDatabase(url, databaseName), ownersSql);
 
 test('every object is its owner’s again, with the grants that each owner has made, whatever the owner may still do', async () => {
   const [name, app, worker] = [unique('whole'), unique('app'), unique('"Worker')];
@@ -85,7 +103,10 @@ test('every object is its owner’s again, with the grants that each owner has m
     `create role ${odd}`,
     `grant ${app}, ${odd} to ${name} with set true, inherit true`,
     `grant create on schema public to ${app}; grant create on database ${name} to ${odd}`,
-    'create function plain(text) returns text language sql immutable as $$ select lowered($1) $$'.replace('lowered', 'lower'),
+    'create function plain(text) returns text language sql immutable as $$ select lowered($1) $$'.replace(
+      'lowered',
+      'lower',
+    ),
     'create table of_owner (id int primary key, note text); insert into of_owner values (1, $$one$$), (2, $$two$$)',
     `grant select, references, trigger on of_owner to ${app} with grant option`,
     `set role ${app}`,
@@ -111,7 +132,10 @@ test('every object is its owner’s again, with the grants that each owner has m
     `alter schema public owner to ${name}`,
   );
   const before = await ownersAt(customer.oldUrl, customer);
-  const known = await runSql<{ owner: string }>(withDatabase(customer.oldUrl, name), `select distinct owner from (${ownersSql}) o`);
+  const known = await runSql<{ owner: string }>(
+    withDatabase(customer.oldUrl, name),
+    `select distinct owner from (${ownersSql}) o`,
+  );
   expect(new Set(known.map(({ owner }) => owner))).toEqual(new Set([name, app, odd.replaceAll('"', '')]));
   const { findings } = await restored(customer);
   expect(findings).toEqual([]);
@@ -121,12 +145,17 @@ test('every object is its owner’s again, with the grants that each owner has m
     (select count(*)::int from hidden.kept) as kept, (select convalidated from pg_constraint where conname = 'known') as valid, lo_get(91)::text as object,
     (select count(*)::int from pg_indexes where indexname in ('by_word', 'kept_id_idx')) as indexes, nextval('of_app_id_seq')::int as next`;
   const object = `\\x${Buffer.from('object').toString('hex')}`;
-  expect(await runSql(target, counts)).toEqual([{ app: 2, parts: 2, summary: 2, kept: 1, valid: true, object, indexes: 2, next: 3 }]);
+  expect(await runSql(target, counts)).toEqual([
+    { app: 2, parts: 2, summary: 2, kept: 1, valid: true, object, indexes: 2, next: 3 },
+  ]);
   const left = "select rolname from pg_roles where rolname ~ '^(ld|rd)_'";
   expect(await runSql(customer.targetUrl, left)).toEqual([]);
 });
 
-/** Runs statements one after the other in a session of the owner's on the restored database, and gives what the last one answers. */
+/**
+ * Runs statements one after the other in a session of the owner's on the restored database, and gives what the last one
+ * answers.
+ */
 const as = async (customer: Customer, role: string, sql: string): Promise<unknown[]> => {
   const target = new URL(withDatabase(customer.targetUrl, customer.databaseName));
   target.searchParams.set('options', `-c role=${role}`);
@@ -196,9 +225,9 @@ test('code of a role that runs while a restore computes runs as that role and as
   const roles = await runSql<{ who: string }>(target, 'select distinct who from ran');
   expect(roles.length).toBeGreaterThan(0);
   expect(roles.filter(({ who }) => who.includes(name))).toEqual([]);
-  expect(await runSql(target, "select count(*)::int as n from pg_constraint where conname = 'spying' and convalidated")).toEqual([
-    { n: 1 },
-  ]);
+  expect(
+    await runSql(target, "select count(*)::int as n from pg_constraint where conname = 'spying' and convalidated"),
+  ).toEqual([{ n: 1 }]);
 });
 
 test('what a role owned that has gone is the database’s owner’s, and nobody else runs what ran with its rights; a finding names all of it', async () => {
@@ -226,7 +255,8 @@ test('what a role owned that has gone is the database’s owner’s, and nobody 
       reason: `role ${app} of the backup is not here. Nobody else may use what ran with the rights of ${app}: function public.peek(), view public.seen. Look at it, then grant what is needed`,
     },
   ]);
-  for (const sql of ['select peek()', 'select * from seen']) await expect(as(customer, guest, sql)).rejects.toThrow('permission denied');
+  for (const sql of ['select peek()', 'select * from seen'])
+    await expect(as(customer, guest, sql)).rejects.toThrow('permission denied');
   expect(await as(customer, guest, 'select id from mine')).toEqual([{ id: 1 }]);
   expect(await as(customer, name, 'select peek() as word')).toEqual([{ word: 'hidden' }]);
 });
@@ -315,7 +345,9 @@ test('what an owner could not make today is made, or left out with a finding tha
     {
       kind: 'not_restored',
       object: 'constraint to_ids of table public.of_app',
-      reason: expect.stringMatching(/^permission denied for table ids\. .* run: ALTER TABLE ONLY public.of_app\s+ADD CONSTRAINT to_ids /),
+      reason: expect.stringMatching(
+        /^permission denied for table ids\. .* run: ALTER TABLE ONLY public.of_app\s+ADD CONSTRAINT to_ids /,
+      ),
     },
   ]);
   expect(await ownersAt(customer.targetUrl, customer)).toEqual(before);

@@ -19,12 +19,19 @@ const isHere = schemas.length > 0;
         await client.query(sql);
         return fillTables(client, 8);
       });
-      process.stderr.write(`${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`);
+      process.stderr.write(
+        `${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`,
+      );
       const target = await createOwnedDatabase();
       const { findings } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
       expect(findings).toEqual([]);
-      expect((await dumpedStatements(target)).map(asReadAgain)).toEqual((await dumpedStatements(source)).map(asReadAgain));
-      const [before, after] = [await fingerprintDatabase({ url: source.readerUrl }), await fingerprintDatabase({ url: target.readerUrl })];
+      expect((await dumpedStatements(target)).map(asReadAgain)).toEqual(
+        (await dumpedStatements(source)).map(asReadAgain),
+      );
+      const [before, after] = [
+        await fingerprintDatabase({ url: source.readerUrl }),
+        await fingerprintDatabase({ url: target.readerUrl }),
+      ];
       expect(after.tables).toEqual(before.tables);
       expect(after.sequences).toEqual(before.sequences);
     },

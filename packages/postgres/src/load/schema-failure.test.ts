@@ -28,7 +28,10 @@ test('a view that Postgres cannot write down ends a dump for good, with its name
 test('a function that is too large to be read ends a dump for good, with its name', async () => {
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create function small() returns int language sql as $$ select 1 $$');
-  await runSql(source.url, `create function large(int) returns int language sql as $$ select 1 /* ${'x'.repeat(70_000_000)} */ $$`);
+  await runSql(
+    source.url,
+    `create function large(int) returns int language sql as $$ select 1 /* ${'x'.repeat(70_000_000)} */ $$`,
+  );
   await expect(drain(source.readerUrl)).rejects.toMatchObject({
     code: 'message_too_large',
     isPermanent: true,
@@ -44,7 +47,8 @@ test('a session of a dump that somebody ends is tried again', async () => {
     await client.query('begin; lock table t');
     const dumped = dumpSchema({ url: source.readerUrl, section: 'pre-data' });
     const outcome = dumped.then(String, (error: unknown) => error);
-    const end = "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'";
+    const end =
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'";
     await until(async () => (await runAsAdmin(end, [source.name])).length > 0, { timeoutMs: 30_000 });
     expect(await outcome).toMatchObject({ code: 'dump_failed', isPermanent: false });
   });
@@ -54,7 +58,8 @@ test('a table that somebody drops while it is read is dumped whole, and dropped 
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create table t (a int); insert into t select generate_series(1, 1000)');
   const target = await createOwnedDatabase();
-  const isWaited = "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query = 'drop table t'";
+  const isWaited =
+    "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query = 'drop table t'";
   await withClient(source.url, async (client) => {
     let dropped: Promise<unknown> | undefined;
     async function* sections() {
@@ -74,7 +79,8 @@ test('a table that somebody drops while it is read is dumped whole, and dropped 
 test('a view whose table somebody waits to drop does not keep a dump that has locked the table: it is tried again within seconds', async () => {
   const source = await createOwnedDatabase();
   await runSql(source.url, 'create table t (a int); create view v as select * from t');
-  const isWaited = "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query = 'drop table t cascade'";
+  const isWaited =
+    "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query = 'drop table t cascade'";
   await withClient(source.readerUrl, (reader) =>
     withClient(source.url, async (client) => {
       await reader.query('begin isolation level repeatable read read only');

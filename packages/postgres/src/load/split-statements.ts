@@ -1,6 +1,9 @@
 import { TransferError } from '../session/transfer-error';
 
-/** One SQL statement. `outline` is what rules look at: no comments, one space between words, the inside of strings and bodies removed. */
+/**
+ * One SQL statement. Rules look at `outline`: without comments, with one space between words, and without the inside of
+ * strings and bodies.
+ */
 export interface Statement {
   text: string;
   outline: string;
@@ -10,7 +13,10 @@ const wordCharacter = /[A-Za-z0-9_$\u0080-\uffff]/;
 const dollarTag = /^\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/;
 const routineStart = /^ ?CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) /i;
 
-/** End of a string or quoted name that opens at `start`; a doubled quote stays inside, and so does `\'` where backslashes escape. */
+/**
+ * The end of a string or quoted name that starts at `start`. A doubled quote stays inside, and so does `\'` where
+ * backslashes escape.
+ */
 function endOfQuoted(sql: string, start: number, hasEscapes: boolean): number {
   const quote = sql[start];
   for (let at = start + 1; at < sql.length; at++) {
@@ -21,7 +27,7 @@ function endOfQuoted(sql: string, start: number, hasEscapes: boolean): number {
   throw new TransferError('dump_malformed', 'a string or a quoted name has no end');
 }
 
-/** End of a block comment; they nest in Postgres. */
+/** The end of a block comment. They nest in Postgres. */
 function endOfComment(sql: string, start: number): number {
   let depth = 0;
   for (let at = start; at < sql.length; at++) {
@@ -48,7 +54,9 @@ class Splitter {
   private start = 0;
   private outline = '';
   private parentheses = 0;
-  /** Open BEGIN ATOMIC and CASE inside the body of a routine in standard SQL, whose semicolons end no statement of ours. */
+  /**
+   * Open BEGIN ATOMIC and CASE in the body of a routine in standard SQL. Semicolons inside them end no statement here.
+   */
   private blocks = 0;
 
   constructor(sql: string) {
@@ -91,7 +99,7 @@ class Splitter {
   }
 
   private takeDollar(): void {
-    // A tag's end lies within 64 bytes as a name does; slicing keeps the match from reading the rest of the dump.
+    // The end of a tag is within 64 bytes, as for a name. The slice keeps the match from reading the rest of the dump.
     const tag = dollarTag.exec(this.sql.slice(this.at, this.at + 260))?.[0];
     if (tag === undefined) {
       this.takeSign('$');
@@ -134,7 +142,7 @@ class Splitter {
 }
 
 /**
- * Splits a schema as pg_dump writes it (standard strings, UTF-8) into statements.
- * Throws `meta_command` for a backslash outside of strings, `dump_malformed` for anything unfinished.
+ * Splits a schema as pg_dump writes it (standard strings, UTF-8) into statements. Throws `meta_command` for a backslash
+ * outside of strings, and `dump_malformed` for anything unfinished.
  */
 export const splitStatements = (sql: string): Statement[] => new Splitter(sql).run();

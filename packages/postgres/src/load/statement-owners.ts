@@ -4,7 +4,7 @@ import type { Statement } from './split-statements';
 
 const name = pg.escapeIdentifier;
 
-/** A statement of pg_dump and who makes it; null where pg_dump names nobody. */
+/** A statement of pg_dump, and who runs it. Null when pg_dump names nobody. */
 export interface OwnedStatement extends Statement {
   owner: string | null;
 }
@@ -15,18 +15,19 @@ const withoutComments = (text: string): string =>
     .replace(/^(?:--[^\n]*\n|\s)+/, '')
     .trim()
     .replace(/;$/, '');
-const sessionForm = /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
+const sessionForm =
+  /^SET SESSION AUTHORIZATION (?:(DEFAULT)|'((?:[^']|'')*)'|"((?:[^"]|"")+)"|([a-z0-9_$\u0080-\uffff]+))$/i;
 const resetForm = /^RESET SESSION AUTHORIZATION$/i;
 
-/** Names an owner, and makes nothing: {@link readOwners} reads it, and nobody runs it. */
+/** Names an owner and creates nothing: {@link readOwners} reads it, and it is never run. */
 export const isOwnerChange = ({ text }: Pick<Statement, 'text'>): boolean => {
   const sql = withoutComments(text);
   return sessionForm.test(sql) || resetForm.test(sql);
 };
 
 /**
- * Reads who makes each statement from pg_dump's SET SESSION AUTHORIZATION. A name in single quotes holds for the entries that follow; a plain one is a grantor within an
- * entry, and RESET goes back to the entry's owner.
+ * Reads from pg_dump's SET SESSION AUTHORIZATION who runs each statement. A name in single quotes holds for the entries
+ * that follow. A plain name is a grantor inside an entry, and RESET goes back to the owner of the entry.
  */
 export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
   let entryOwner: string | null = null;
@@ -48,22 +49,27 @@ export function readOwners(statements: readonly Statement[]): OwnedStatement[] {
 }
 
 /** Postgres refused for want of a right. */
-export const isDenied = (error: unknown): error is Error => error instanceof Error && 'code' in error && error.code === '42501';
+export const isDenied = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && error.code === '42501';
 
 /**
- * The statement itself was refused. Code of the customer's may say the same for having more rights at the next attempt, but Postgres then says where that code was.
+ * Whether the statement itself was refused. The customer's code may raise the same error to get more rights at the next
+ * attempt, but then Postgres says where in that code it happened.
  */
-export const isRefusedByPostgres = (error: unknown): error is Error => isDenied(error) && !('where' in error && error.where !== undefined);
+export const isRefusedByPostgres = (error: unknown): error is Error =>
+  isDenied(error) && !('where' in error && error.where !== undefined);
 
 /**
- * Statements for which Postgres calls nothing of the customer's: it computes constants within the columns and the bounds of a table as it makes it. Of those that attach a
- * partition {@link attachRunsNoCode} knows.
+ * Statements for which Postgres calls no code of the customer's: it computes constants in the columns and the bounds of
+ * a table when it creates it. For statements that attach a partition, see {@link attachRunsNoCode}.
  */
 export const runsNoCode = (outline: string): boolean => {
   if (/^CREATE (?:UNLOGGED )?TABLE /i.test(outline)) return !/ GENERATED ALWAYS AS \(| PARTITION /i.test(outline);
   if (/^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* NOT VALID$/is.test(outline)) return true;
   if (/^ALTER TABLE /i.test(outline)) return !/ ADD CONSTRAINT | VALIDATE | ATTACH PARTITION /i.test(outline);
-  return /^(?:CREATE (?!(?:UNIQUE )?INDEX|AGGREGATE|EXTENSION)|ALTER (?!DOMAIN)|COMMENT ON |GRANT |REVOKE )/i.test(outline);
+  return /^(?:CREATE (?!(?:UNIQUE )?INDEX|AGGREGATE|EXTENSION)|ALTER (?!DOMAIN)|COMMENT ON |GRANT |REVOKE )/i.test(
+    outline,
+  );
 };
 
 const identifier = '(?:"(?:[^"]|"")+"|[^\\s(".]+)';
@@ -73,8 +79,8 @@ const attachForm = new RegExp(
 );
 
 /**
- * Attaching calls the CHECKs of a domain for the bound, computes the key's constants, and those within the partition's CHECKs. `$1` and `$2`: the table and its partition,
- * both empty.
+ * Attaching calls the CHECKs of a domain for the bound, and computes the key's constants and those in the partition's
+ * CHECKs. `$1` and `$2` are the table and its partition, both empty.
  */
 const attachSql = `with recursive named as (
     select c.oid, w.place from (values ($1::text, 'table'), ($2::text, 'partition')) w (name, place) cross join lateral pg_catalog.parse_ident(w.name) i (parts)
@@ -91,7 +97,10 @@ const attachSql = `with recursive named as (
       join pg_catalog.pg_constraint k on k.conrelid = r.oid and k.contype = 'c' where place = 'partition') as is_safe`;
 const attachSchema = z.tuple([z.object({ is_safe: z.boolean() })]);
 
-/** A statement that attaches a partition, for which Postgres calls nothing of the customer's. `client` only reads the catalogue. */
+/**
+ * A statement that attaches a partition, for which Postgres calls no code of the customer's. `client` only reads the
+ * catalogue.
+ */
 export async function attachRunsNoCode(client: pg.ClientBase, outline: string): Promise<boolean> {
   const form = attachForm.exec(outline);
   if (form === null) return false;
@@ -103,8 +112,9 @@ const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member')
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
 
 /**
- * Gives an owner the rights of others while `work` runs: an object may refer to one which its owner may not use any more. `server` is the superuser in the database
- * `postgres`. A crash leaves a membership that the comparison of roles takes back.
+ * Gives an owner the rights of others while `work` runs: an object may refer to one that its owner may no longer use.
+ * `server` is the superuser in the database `postgres`. A crash leaves a membership, which the comparison of roles
+ * removes.
  */
 export async function lendRights(
   server: pg.ClientBase,
@@ -115,7 +125,9 @@ export async function lendRights(
   const lent: string[] = [];
   try {
     for (const other of others) {
-      const [{ is_member: isMember, is_circle: isCircle }] = memberSchema.parse((await server.query(isMemberSql, [owner, other])).rows);
+      const [{ is_member: isMember, is_circle: isCircle }] = memberSchema.parse(
+        (await server.query(isMemberSql, [owner, other])).rows,
+      );
       if (isMember || isCircle) continue;
       await server.query(`grant ${name(other)} to ${name(owner)} with inherit true, set false`);
       lent.push(other);

@@ -1,5 +1,7 @@
 const identifier = String.raw`(?:"(?:[^"]|"")+"|[a-z_\u0080-\uffff][a-z0-9_$\u0080-\uffff]*)`;
-const granted = new RegExp(String.raw`^((?:GRANT|REVOKE) [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`);
+const granted = new RegExp(
+  String.raw`^((?:GRANT|REVOKE) [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
+);
 const defaults = new RegExp(
   String.raw`^(ALTER DEFAULT PRIVILEGES FOR ROLE )(${identifier})( [\s\S]* (?:TO|FROM) )(${identifier}|PUBLIC)( WITH GRANT OPTION)?$`,
 );
@@ -11,7 +13,7 @@ const read = (quoted: string): string => (quoted.startsWith('"') ? quoted.slice(
 const quote = (role: string): string => `"${role.replaceAll('"', '""')}"`;
 
 export interface RoleNames {
-  /** The owner of the database that was dumped; null where the dump does not say. */
+  /** The owner of the database that was dumped, or null when the dump does not say. */
   dumpedOwner: string | null;
   owner: string;
   /** The roles that exist on the target. */
@@ -20,7 +22,7 @@ export interface RoleNames {
   makers?: ReadonlySet<string>;
 }
 
-/** Every role that a statement of pg_dump names, but PUBLIC. */
+/** Every role that a statement of pg_dump names, except PUBLIC. */
 export function rolesOf(text: string): string[] {
   const inPolicy = policy.exec(text)?.[2]?.match(new RegExp(identifier, 'g'));
   const inDefaults = defaults.exec(text);
@@ -29,10 +31,13 @@ export function rolesOf(text: string): string[] {
 }
 
 /**
- * The statement with the dumped database's owner replaced by that of the target. Null when it concerns nobody whom the target has: such a grant gives nothing to anybody,
- * and such a policy holds for nobody.
+ * The statement, with the dumped database's owner replaced by that of the target. Null when it concerns only roles that
+ * the target does not have: such a grant gives nothing to anybody, and such a policy applies to nobody.
  */
-export function withRolesOf(text: string, { dumpedOwner, owner, existing, makers = new Set() }: RoleNames): string | null {
+export function withRolesOf(
+  text: string,
+  { dumpedOwner, owner, existing, makers = new Set() }: RoleNames,
+): string | null {
   const translate = (role: string): string | null => {
     if (role === 'PUBLIC') return role;
     const translated = read(role) === dumpedOwner ? owner : read(role);
@@ -47,7 +52,7 @@ export function withRolesOf(text: string, { dumpedOwner, owner, existing, makers
   const inDefaults = defaults.exec(text);
   if (inDefaults) {
     const [maker, grantee] = [translate(inDefaults[2] ?? ''), translate(inDefaults[4] ?? '')];
-    // Nobody but the role itself sets its defaults.
+    // Only the role itself sets its defaults.
     if (maker === null || grantee === null || (maker !== quote(owner) && !makers.has(read(maker)))) return null;
     return `${inDefaults[1]}${maker}${inDefaults[3]}${grantee}${inDefaults[5] ?? ''}`;
   }

@@ -1,7 +1,10 @@
 import { TransferError } from '../session/transfer-error';
 import type { Statement } from './split-statements';
 
-/** Everything that pg_dump writes into a schema for objects that a database's owner may hold. Whatever is not here is refused. */
+/**
+ * Everything that pg_dump writes into a schema for objects that a database's owner may have. Everything else is
+ * refused.
+ */
 const createKinds =
   'SCHEMA|TYPE|DOMAIN|COLLATION|CONVERSION|AGGREGATE|OPERATOR|CAST|STATISTICS|(?:UNLOGGED )?SEQUENCE|(?:UNLOGGED )?TABLE|(?:UNIQUE )?INDEX|(?:CONSTRAINT )?TRIGGER|RULE|POLICY|(?:RECURSIVE )?VIEW|MATERIALIZED VIEW|TEXT SEARCH (?:CONFIGURATION|DICTIONARY)|FUNCTION|PROCEDURE|PUBLICATION';
 const alterKinds =
@@ -13,25 +16,28 @@ const allowed = [
   new RegExp(`^ALTER (?:${alterKinds})\\b`, 'i'),
   new RegExp(`^COMMENT ON (?:${commentKinds})\\b`, 'i'),
   /^REFRESH MATERIALIZED VIEW\b/i,
-  // On objects of the database; a grant of a role has no ON.
+  // On objects of the database. A grant of a role has no ON.
   /^(?:GRANT|REVOKE) [A-Z, ]+ ON (?:TABLE|SEQUENCE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|TYPE|DOMAIN) /i,
   /^(?:GRANT|REVOKE) [A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\)(?:,[A-Z]+\((?:[^()"]|"(?:[^"]|"")*")+\))* ON TABLE /i,
   /^ALTER DEFAULT PRIVILEGES FOR ROLE /i,
 ];
 
-/** Parts of otherwise allowed statements that reach for other roles or for the server's disks. */
+/** Parts of otherwise allowed statements that would reach other roles or the server's disks. */
 const refusedParts = [
   /\bOWNER TO\b/i,
   /^ALTER .*\bSET TABLESPACE\b/i,
   /^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) .*\bSET (?:SESSION AUTHORIZATION|ROLE)\b/i,
-  // Only a superuser makes these, so no customer of ours had one.
+  // Only a superuser can create these, so no customer of ours had one.
   /^CREATE (?:OR REPLACE )?FUNCTION .*\bLANGUAGE "?(?:c|internal)\b/i,
   /^CREATE (?:OR REPLACE )?FUNCTION .*(?<!NOT )\bLEAKPROOF\b/i,
   /^(?:CREATE|ALTER) OPERATOR (?:CLASS|FAMILY)\b/i,
   /^CREATE CAST .* WITHOUT FUNCTION\b/i,
 ];
 
-/** Session settings that pg_dump writes. The loader's own session has them already, so they are checked and never executed. */
+/**
+ * Session settings that pg_dump writes. The loader's own session already has them, so they are checked and never
+ * executed.
+ */
 const settings =
   /^SET (?:statement_timeout|lock_timeout|idle_in_transaction_session_timeout|transaction_timeout|check_function_bodies|xmloption|client_min_messages|row_security|default_tablespace|default_with_oids|default_table_access_method) = ['\w]+$/i;
 const fixedStatements = new Set([
@@ -40,35 +46,44 @@ const fixedStatements = new Set([
   "SELECT pg_catalog.set_config('search_path', '', false)",
 ]);
 
-/** Before and after a grant that somebody else than the owner has made. The loader makes it as the owner. */
-const grantorChange = /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
+/** Comes before and after a grant that somebody other than the owner has made. The loader makes it as the owner. */
+const grantorChange =
+  /^(?:SET SESSION AUTHORIZATION (?!DEFAULT)(?:"(?:[^"]|"")+"|[a-z0-9_$\u0080-\uffff]+)|RESET SESSION AUTHORIZATION)$/;
 
-const extensionForm = /^CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA (?:"(?:[^"]|"")+"|[a-z0-9_$]+)$/;
+const extensionForm =
+  /^CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA (?:"(?:[^"]|"")+"|[a-z0-9_$]+)$/;
 
-/** Name of the extension that the statement makes, or null when it makes none. */
+/** The name of the extension that the statement creates, or null when it creates none. */
 export function extensionOf(statement: Pick<Statement, 'outline'>): string | null {
   const name = extensionForm.exec(statement.outline)?.[1];
   if (name === undefined) return null;
   return name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 }
 
-/** Rights on objects, which are given and taken when all else is there. */
+/** Rights on objects. They are given and taken when everything else is there. */
 export const isPrivilege = ({ outline }: Pick<Statement, 'outline'>): boolean =>
   /^(?:GRANT|REVOKE|ALTER DEFAULT PRIVILEGES) /i.test(outline);
 
-export const isOnSchema = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
+export const isOnSchema = ({ outline }: Pick<Statement, 'outline'>): boolean =>
+  /^(?:GRANT|REVOKE) [A-Z, ]+ ON SCHEMA /i.test(outline);
 
-/** Privileges on schemas come last: an owner who may not use its schema any more could give nothing on what is in it. */
-export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(privileges: readonly Privilege[]): Privilege[] => [
-  ...privileges.filter((privilege) => !isOnSchema(privilege)),
-  ...privileges.filter(isOnSchema),
-];
+/**
+ * Privileges on schemas come last: an owner who may no longer use its schema could give nothing on the objects in it.
+ */
+export const schemasLast = <Privilege extends Pick<Statement, 'outline'>>(
+  privileges: readonly Privilege[],
+): Privilege[] => [...privileges.filter((privilege) => !isOnSchema(privilege)), ...privileges.filter(isOnSchema)];
 
-export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean => /^REFRESH MATERIALIZED VIEW /i.test(outline);
+export const isRefresh = ({ outline }: Pick<Statement, 'outline'>): boolean =>
+  /^REFRESH MATERIALIZED VIEW /i.test(outline);
 
-export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean => /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
+export const isPublication = ({ outline }: Pick<Statement, 'outline'>): boolean =>
+  /^(?:CREATE|ALTER) PUBLICATION /i.test(outline);
 
-/** An extension's script runs with rights beyond the owner's, so it runs before anything of the customer's is there but empty schemas. */
+/**
+ * An extension's script runs with more rights than the owner's. So it runs before anything of the customer's exists,
+ * except empty schemas.
+ */
 export function orderOf(statement: Pick<Statement, 'outline'>): number {
   if (/^CREATE SCHEMA /i.test(statement.outline)) return 0;
   return extensionOf(statement) === null ? 2 : 1;
@@ -86,7 +101,9 @@ const named = new RegExp(
   'i',
 );
 
-/** The object that a statement of pg_dump is about, as a person looks for it: `index "i" of table public.t`. */
+/**
+ * The object that a statement of pg_dump is about, in a form that a person recognises: `index "i" of table public.t`.
+ */
 export function describeStatement(outline: string): string {
   const added = addition.exec(outline);
   if (added) return `constraint ${added[2]} of table ${added[1]}`;
@@ -96,17 +113,18 @@ export function describeStatement(outline: string): string {
   return match ? `${(match[1] ?? '').toLowerCase()} ${match[2]}` : outline.slice(0, 120);
 }
 
-/** Leading comments belong to the text of a statement as it was split. */
+/** When statements are split, leading comments stay in the text of the statement. */
 const withoutComments = (text: string): string => text.replace(/^(?:--[^\n]*\n|\s)+/, '');
 
 /**
- * May this statement of a dump be run as the owner of the database?
- * 'skip' for a setting that the session has already; throws `statement_refused` for whatever a schema does not need:
- * COPY, DO, roles, other databases, languages, foreign servers, event triggers.
+ * Whether this statement of a dump may be run as the owner of the database. 'skip' for a setting that the session
+ * already has. Throws `statement_refused` for everything that a schema does not need: COPY, DO, roles, other databases,
+ * languages, foreign servers, event triggers.
  */
 export function judgeStatement(statement: Statement): 'run' | 'skip' {
   const { outline } = statement;
-  if (settings.test(outline) || grantorChange.test(outline) || fixedStatements.has(withoutComments(statement.text))) return 'skip';
+  if (settings.test(outline) || grantorChange.test(outline) || fixedStatements.has(withoutComments(statement.text)))
+    return 'skip';
   const isAllowed = allowed.some((pattern) => pattern.test(outline)) || extensionOf(statement) !== null;
   if (isAllowed && !refusedParts.some((pattern) => pattern.test(outline))) return 'run';
   const object = describeStatement(outline);

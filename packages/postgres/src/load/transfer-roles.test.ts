@@ -21,7 +21,10 @@ const asAdmin = <T>(work: (admin: pg.Client) => Promise<T>): Promise<T> => withC
 function recordStatements(): { texts: string[]; stop(): void } {
   const texts: string[] = [];
   const { query } = pg.Client.prototype;
-  const spy = jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+  const spy = jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+    this: pg.Client,
+    ...args: unknown[]
+  ) {
     texts.push(JSON.stringify(typeof args[0] === 'string' ? args[0] : Reflect.get(Object(args[0]), 'text')));
     return Reflect.apply(query, this, args);
   });
@@ -77,7 +80,11 @@ test("a reader enters its own database only, and a loader's RESET ROLE lands on 
   await expect(client.query(`set role ${reader.role}`)).rejects.toThrow('permission denied');
   await close();
   expect(
-    await runSql(loginUrl(adminUrl, loader, name), `select tableowner = $1 as owned from pg_tables where tablename = 't'`, [name]),
+    await runSql(
+      loginUrl(adminUrl, loader, name),
+      `select tableowner = $1 as owned from pg_tables where tablename = 't'`,
+      [name],
+    ),
   ).toEqual([{ owned: true }]);
 });
 
@@ -90,16 +97,18 @@ test('no statement that makes a role or changes a password holds the password or
   expect(recorded.texts.length).toBeGreaterThan(5);
   for (const secret of [loader.password, reader.password, 'SCRAM-SHA-256$4096', verifier])
     expect(recorded.texts.join('\n')).not.toContain(secret);
-  expect(await runSql(loginUrl(adminUrl, { ...loader, password: 'a new one' }, name), 'select 1 as one')).toEqual([{ one: 1 }]);
+  expect(await runSql(loginUrl(adminUrl, { ...loader, password: 'a new one' }, name), 'select 1 as one')).toEqual([
+    { one: 1 },
+  ]);
   await expect(runSql(loginUrl(adminUrl, loader, name), 'select 1')).rejects.toThrow('password authentication failed');
 });
 
 test('an error while making a role tells its name and no verifier', async () => {
   const { name } = await createOwnedDatabase();
   const verifier = scramVerifier('x');
-  const error: unknown = await asAdmin((admin) => setRolePassword(admin, { verb: 'create', role: name, password: verifier })).catch(
-    (e) => e,
-  );
+  const error: unknown = await asAdmin((admin) =>
+    setRolePassword(admin, { verb: 'create', role: name, password: verifier }),
+  ).catch((e) => e);
   expect(error).toMatchObject({ code: '42710' });
   expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('SCRAM');
 });
@@ -124,7 +133,9 @@ test('roles that were left behind are swept with their sessions; those of others
     const roles = await admin.query('select rolname from pg_roles where rolname = any ($1) order by 1', [
       [mine.role, kept.role, left.reader.role, customers],
     ]);
-    expect(roles.rows.map((row: { rolname: string }) => row.rolname).sort()).toEqual([kept.role, left.reader.role, customers].sort());
+    expect(roles.rows.map((row: { rolname: string }) => row.rolname).sort()).toEqual(
+      [kept.role, left.reader.role, customers].sort(),
+    );
     for (const role of [kept.role, left.reader.role, left.loader.role]) await dropTransferRole(admin, role);
     await admin.query(`drop role ${customers}, maker_${left.name}`);
   });

@@ -5,16 +5,19 @@ import { z } from 'zod';
 const iterations = 4096;
 const name = pg.escapeIdentifier;
 
-/** A login of our own to one database of a customer's. */
+/** A login of ours to one database of a customer's. */
 export interface TransferLogin {
   role: string;
   password: string;
 }
 
-/** Names of the roles that this module makes; no customer may be given one. */
+/** Names of the roles that this module creates. No customer may get such a name. */
 export const transferRolePattern = /^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$/;
 
-/** What a server needs for checking a password, and nobody can log in with. Only ASCII passwords, which need no SASLprep. */
+/**
+ * The verifier by which a server checks a password; nobody can log in with it. Only for ASCII passwords, which need no
+ * SASLprep.
+ */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
   const hmac = (text: string): Buffer => createHmac('sha256', salted).update(text).digest();
@@ -22,14 +25,16 @@ export function scramVerifier(password: string, salt: Buffer = randomBytes(16)):
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${hmac('Server Key').toString('base64')}`;
 }
 
-/** No statement's text holds the verifier: it comes as a parameter, and only the server puts it into the command. */
+/** No statement's text contains the verifier. It is a parameter, and only the server puts it into the command. */
 const withSecret = (command: string): string => `do $body$ begin
   execute pg_catalog.format(${pg.escapeLiteral(command)}, pg_catalog.current_setting('drydock.role_name'), pg_catalog.current_setting('drydock.role_secret'));
 exception when others then
   raise exception using errcode = sqlstate, message = pg_catalog.format('the role %I was refused (%s)', pg_catalog.current_setting('drydock.role_name'), sqlstate);
 end $body$`;
 
-/** A superuser's session keeps the parameter out of the server's log too, however much that is told to hold. */
+/**
+ * A superuser's session keeps the parameter also out of the server's log, however much that is configured to contain.
+ */
 const quietSql = `select pg_catalog.set_config(setting, value, true)
   from (values ('log_statement', 'none'), ('log_min_duration_statement', '-1'), ('log_parameter_max_length', '0')) as quiet (setting, value)
   where (select r.rolsuper from pg_catalog.pg_roles r where r.rolname = current_user)`;
@@ -55,7 +60,10 @@ interface PasswordChange {
   password: string;
 }
 
-async function changePassword(admin: pg.ClientBase, { verb, role, options = '', password }: PasswordChange): Promise<void> {
+async function changePassword(
+  admin: pg.ClientBase,
+  { verb, role, options = '', password }: PasswordChange,
+): Promise<void> {
   const verifier = /^(?:SCRAM-SHA-256\$|md5[0-9a-f]{32}$)/.test(password) ? password : scramVerifier(password);
   await admin.query(quietSql);
   await admin.query(setSecretSql, [role, verifier]);
@@ -63,7 +71,8 @@ async function changePassword(admin: pg.ClientBase, { verb, role, options = '', 
 }
 
 /**
- * Runs CREATE ROLE or ALTER ROLE with a password. No statement's text, error, span or line of the server's log holds it. Needs a client of its own, in no transaction.
+ * Runs CREATE ROLE or ALTER ROLE with a password. No statement's text, error, span or line of the server's log contains
+ * the password. Needs a client of its own that is not in a transaction.
  */
 export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): Promise<void> {
   return inTransaction(admin, () => changePassword(admin, change));
@@ -71,15 +80,20 @@ export function setRolePassword(admin: pg.ClientBase, change: PasswordChange): P
 
 const rights = 'login nosuperuser nocreatedb nocreaterole noreplication';
 
-/** `admin` is a session in the database `postgres`; `tag` says whose role it is, for sweeping. */
+/** `admin` is a session in the database `postgres`. `tag` says whose role it is, so that it can be swept. */
 interface NewRole {
   admin: pg.ClientBase;
   database: string;
   tag: string;
 }
 
-/** The name is random and CREATE fails when it is taken, so nobody can have prepared a role of that name. */
-async function makeLogin(prefix: 'rd' | 'ld', options: string, request: NewRole, grant: (role: string) => string): Promise<TransferLogin> {
+/** The name is random, and CREATE fails when it is taken. So nobody can have prepared a role with that name. */
+async function makeLogin(
+  prefix: 'rd' | 'ld',
+  options: string,
+  request: NewRole,
+  grant: (role: string) => string,
+): Promise<TransferLogin> {
   const { admin, database, tag } = request;
   const login = { role: `${prefix}_${randomBytes(12).toString('hex')}`, password: randomBytes(24).toString('hex') };
   await inTransaction(admin, async () => {
@@ -92,9 +106,10 @@ async function makeLogin(prefix: 'rd' | 'ld', options: string, request: NewRole,
 }
 
 /**
- * Makes a role that reads everything in one database, row security or not, and changes nothing. It can read every other database that it may connect to, so CONNECT is
- * revoked from PUBLIC on each; and it can read all verifiers of the cluster, so its password stays with the host. It may take reserved connections:
- * a customer who fills the others is backed up all the same.
+ * Creates a role that reads everything in one database, with or without row security, and changes nothing. It can read
+ * every other database to which it may connect, so CONNECT is revoked from PUBLIC on each of them. It can also read all
+ * verifiers of the cluster, so its password stays with the host. It may use reserved connections: when a customer fills
+ * the others, a backup still works.
  */
 export function makeReader(request: NewRole): Promise<TransferLogin> {
   return makeLogin(
@@ -106,8 +121,9 @@ export function makeReader(request: NewRole): Promise<TransferLogin> {
 }
 
 /**
- * Makes a role that acts as `owner` and as nobody else: it logs in with the startup option `role=owner`. Where a customer's code says RESET ROLE, it becomes
- * a role that owns nothing. Such code can change the role's own password, so a loader is dropped after its load.
+ * Creates a role that acts as `owner` and as nobody else: it logs in with the startup option `role=owner`. When a
+ * customer's code runs RESET ROLE, it becomes a role that owns nothing. Such code can change the role's own password,
+ * so a loader is dropped after its load.
  */
 export function makeLoader(request: NewRole & { owner: string }): Promise<TransferLogin> {
   return makeLogin(
@@ -118,13 +134,16 @@ export function makeLoader(request: NewRole & { owner: string }): Promise<Transf
   );
 }
 
-/** Postgres refuses rights on a database that change in two sessions at once ("tuple concurrently updated"), so one waits for the other. */
+/**
+ * Postgres refuses rights on a database that change in two sessions at once ("tuple concurrently updated"), so one
+ * session waits for the other.
+ */
 async function changeRights(admin: pg.ClientBase, database: string, statement: string): Promise<void> {
   const key = pg.escapeLiteral(`rights on ${database}`);
   await admin.query(`select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(${key}, 0)); ${statement}`);
 }
 
-/** To be said again before each use: the database's owner can take it back. */
+/** To be called again before each use, because the database's owner can revoke it. */
 export function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
   return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }
@@ -139,8 +158,9 @@ const namesSchema = z.array(z.object({ name: z.string() }));
 const dependentsCode = '2BP01';
 
 /**
- * Ends the role's sessions and drops it. What a customer's code has made as a loader keeps that role: it can then no longer log in, and it goes when `dropTransferRole`
- * is called again after its database has gone. Resolves to whether the role has gone.
+ * Ends the role's sessions and drops it. A role stays when the customer's code has created something as this loader. It
+ * can then no longer log in, and is dropped when `dropTransferRole` is called again after its database is gone.
+ * Resolves with whether the role is gone.
  */
 export async function dropTransferRole(admin: pg.ClientBase, role: string): Promise<boolean> {
   if (!transferRolePattern.test(role)) throw new Error(`${role} is no transfer role`);
@@ -159,12 +179,19 @@ export async function dropTransferRole(admin: pg.ClientBase, role: string): Prom
   }
 }
 
-/** Only a superuser comments on a role that nobody was made an administrator of; a customer's role of such a name has its maker as administrator. */
+/**
+ * Only a superuser can comment on a role that has no administrator. A customer's role with such a name has its creator
+ * as administrator.
+ */
 const taggedSql = `select r.rolname as name from pg_catalog.pg_roles r where r.rolname ~ $1
   and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2 and not exists (select from pg_catalog.pg_auth_members m where m.roleid = r.oid)`;
 
-/** Drops the roles of `tag` that were left behind, but those in `kept`. */
-export async function sweepTransferRoles(admin: pg.ClientBase, tag: string, kept: ReadonlySet<string> = new Set()): Promise<void> {
+/** Drops the roles of `tag` that were left, except those in `kept`. */
+export async function sweepTransferRoles(
+  admin: pg.ClientBase,
+  tag: string,
+  kept: ReadonlySet<string> = new Set(),
+): Promise<void> {
   const { rows } = await admin.query(taggedSql, [transferRolePattern.source, tag]);
   for (const found of namesSchema.parse(rows)) if (!kept.has(found.name)) await dropTransferRole(admin, found.name);
 }

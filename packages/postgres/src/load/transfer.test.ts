@@ -30,13 +30,19 @@ test('a database that went through a folder has the same fingerprint, and goes o
   expect(manifest.large_objects).toBe(3);
   const formats = Object.fromEntries(manifest.tables.map((table) => [table.name, table.format]));
   expect(formats).toMatchObject({ customers: 'binary', docs: 'binary', orders: 'text' });
-  expect(await runSql(target.url, "insert into customers (email, name) values ('a@b', 'x') returning id")).toEqual([{ id: '2001' }]);
+  expect(await runSql(target.url, "insert into customers (email, name) values ('a@b', 'x') returning id")).toEqual([
+    { id: '2001' },
+  ]);
   expect(await runSql(target.url, 'select n from mv_status')).toEqual([{ n: '2000' }]);
-  expect(await runSql(target.url, "select relispopulated from pg_class where relname = 'mv_empty'")).toEqual([{ relispopulated: false }]);
+  expect(await runSql(target.url, "select relispopulated from pg_class where relname = 'mv_empty'")).toEqual([
+    { relispopulated: false },
+  ]);
   expect(await runSql(target.url, "select distinct tableowner from pg_tables where schemaname = 'public'")).toEqual([
     { tableowner: target.name },
   ]);
-  await expect(runSql(target.url, 'insert into orders (customer_id, total) values (999999, 1)')).rejects.toThrow('foreign key');
+  await expect(runSql(target.url, 'insert into orders (customer_id, total) values (999999, 1)')).rejects.toThrow(
+    'foreign key',
+  );
 });
 
 test('20,000 rows go from one database straight into another, and say how far they are', async () => {
@@ -46,16 +52,22 @@ test('20,000 rows go from one database straight into another, and say how far th
   const sections = dumpDatabase({ url: source.readerUrl });
   await loadDatabase({ ...target.loader, sections, onProgress: ({ tablesLoaded }) => progress.push(tablesLoaded) });
   expect(progress.length).toBeGreaterThan(8);
-  expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe((await fingerprintDatabase({ url: source.readerUrl })).digest);
+  expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe(
+    (await fingerprintDatabase({ url: source.readerUrl })).digest,
+  );
 });
 
 test('a dump knows how many rows it holds, also when Postgres says so a moment after the last of them', async () => {
   const source = await filled(50);
   const target = await createOwnedDatabase();
   const late = await throughLateCounts(source.readerUrl);
-  const { tables } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: late.url }) }).finally(() => void late.close());
+  const { tables } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: late.url }) }).finally(
+    () => void late.close(),
+  );
   expect(tables.find(({ name }) => name === 'customers')).toMatchObject({ rows: 50 });
-  expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe((await fingerprintDatabase({ url: source.readerUrl })).digest);
+  expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe(
+    (await fingerprintDatabase({ url: source.readerUrl })).digest,
+  );
 });
 
 test('an owner can dump its own database with its large objects, and the dump is the same', async () => {
@@ -65,7 +77,10 @@ test('an owner can dump its own database with its large objects, and the dump is
     "create table t (t int, u text); insert into t values (1, 'a'), (1, 'b'); select lo_from_bytea(1, decode(repeat('ab', 700000), 'hex'))",
   );
   await runSql(source.url, "select lo_put(1, 5000000, '\\x01')");
-  const [byOwner, byReader] = [await fingerprintDatabase({ url: source.url }), await fingerprintDatabase({ url: source.readerUrl })];
+  const [byOwner, byReader] = [
+    await fingerprintDatabase({ url: source.url }),
+    await fingerprintDatabase({ url: source.readerUrl }),
+  ];
   expect(byOwner).toEqual(byReader);
   const target = await createOwnedDatabase();
   await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
@@ -91,7 +106,9 @@ test('a table whose row security is forced is dumped whole, and no policy runs',
       ['secret', 2],
     ]),
   );
-  expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe((await fingerprintDatabase({ url: source.readerUrl })).digest);
+  expect((await fingerprintDatabase({ url: target.readerUrl })).digest).toBe(
+    (await fingerprintDatabase({ url: source.readerUrl })).digest,
+  );
   expect(await runSql(source.adminUrl, 'select * from public.ran')).toEqual([]);
 });
 
@@ -121,7 +138,10 @@ test('a sequence that becomes something else between listing and reading is refu
 
 test('writers go on during a dump, and the dump shows one moment only', async () => {
   const source = await createOwnedDatabase();
-  await runSql(source.url, 'create table a (n bigint); create table b (n bigint); insert into a values (0); insert into b values (0)');
+  await runSql(
+    source.url,
+    'create table a (n bigint); create table b (n bigint); insert into a values (0); insert into b values (0)',
+  );
   const target = await createOwnedDatabase();
   let isDone = false;
   let writes = 0;
@@ -180,7 +200,9 @@ test('an abort ends a dump at once and leaves no session behind', async () => {
   };
   await expect(run()).rejects.toThrow(/enough|aborted|closed|terminated/i);
   const left = 'select count(*)::int as n from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
-  await until(async () => (await runAsAdmin<{ n: number }>(left, [source.name]))[0]?.n === 0, { what: 'the end of all sessions' });
+  await until(async () => (await runAsAdmin<{ n: number }>(left, [source.name]))[0]?.n === 0, {
+    what: 'the end of all sessions',
+  });
 });
 
 test('an owner who may do nothing with its own tables and schema any more gets all of them back, and may do as little', async () => {

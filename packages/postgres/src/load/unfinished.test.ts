@@ -4,7 +4,9 @@ import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
 /** Content that the new database cannot have as it was: the load goes on without it, and says so. */
-const through = async (...statements: string[]): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {
+const through = async (
+  ...statements: string[]
+): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {
   const source = await createOwnedDatabase();
   for (const statement of statements) await runSql(source.url, statement);
   return { target: await createOwnedDatabase(), sections: () => dumpDatabase({ url: source.readerUrl }) };
@@ -104,17 +106,23 @@ test('what is left weaker than it was is told with the statement that finishes i
     {
       kind: 'recomputed',
       object: 'column "public"."Sums"."Twice"',
-      reason: expect.stringMatching(/other values now than the backup had.* run: UPDATE "public"."Sums" SET "n" = "n"$/),
+      reason: expect.stringMatching(
+        /other values now than the backup had.* run: UPDATE "public"."Sums" SET "n" = "n"$/,
+      ),
     },
     {
       kind: 'not_validated',
       object: 'constraint "in Range" of table "public"."marks"',
-      reason: expect.stringMatching(/"known" does not exist.* run: ALTER TABLE "public"."marks" VALIDATE CONSTRAINT "in Range"$/),
+      reason: expect.stringMatching(
+        /"known" does not exist.* run: ALTER TABLE "public"."marks" VALIDATE CONSTRAINT "in Range"$/,
+      ),
     },
     {
       kind: 'not_validated',
       object: 'constraint "is known" of domain "public"."Number"',
-      reason: expect.stringMatching(/"known" does not exist.* run: ALTER DOMAIN "public"."Number" VALIDATE CONSTRAINT "is known"$/),
+      reason: expect.stringMatching(
+        /"known" does not exist.* run: ALTER DOMAIN "public"."Number" VALIDATE CONSTRAINT "is known"$/,
+      ),
     },
   ]);
   await runSql(

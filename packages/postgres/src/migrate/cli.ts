@@ -2,28 +2,47 @@ import { readCommandLine } from '@drydock/process/command-line';
 import { readVariable } from '@drydock/process/secret-file';
 import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
-import { ensureServiceDatabases } from './service-databases';
+import { ensureServiceDatabases, loginOf, settleSuperuser } from './service-databases';
 
 const usage = `cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
        cli.js databases                                  (ADMIN_DATABASE_URL, and DATABASES as [{"name", "password"}])
-Settings are environment variables, or files that NAME_FILE names.`;
+Settings are environment variables, or files that NAME_FILE names. For databases a password may be two, "current,another", while it is rotated.`;
 
-const databasesSchema = z.array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: z.string().min(16) })).min(1);
+const passwordsSchema = z
+  .string()
+  .transform((text) => text.split(','))
+  .pipe(z.array(z.string().min(16)));
+const databasesSchema = z
+  .array(z.strictObject({ name: z.string().regex(/^[a-z_]+$/), password: passwordsSchema }))
+  .min(1);
 
-/** Makes the roles and databases that are missing, in an empty cluster as beside data that is there. */
-async function createDatabases(): Promise<string[]> {
+/**
+ * Creates the roles and databases that are missing, in an empty cluster and also where there is data already. Gives the
+ * logins the given passwords.
+ */
+async function createDatabases(): Promise<Record<string, string[]>> {
   const adminUrl = readVariable(process.env, 'ADMIN_DATABASE_URL');
   const databases = readVariable(process.env, 'DATABASES');
   if (adminUrl === undefined || databases === undefined) throw new Error(`usage: ${usage}`);
   const wanted = databasesSchema.parse(JSON.parse(databases));
-  await ensureServiceDatabases(adminUrl, wanted);
-  return wanted.map(({ name }) => name);
+  await ensureServiceDatabases(
+    await settleSuperuser(adminUrl),
+    wanted.map(({ name, password }) => ({ name, passwords: password })),
+  );
+  return Object.fromEntries(wanted.map(({ name, password }) => [name, password.map((each) => loginOf(name, each))]));
 }
 
-/** Always a process of its own: jest's sandbox cannot import the engine's ESM glue, and the engine keeps state in its module. */
-async function main(command: string | undefined, serviceDir: string | undefined, name: string | undefined): Promise<unknown> {
+/**
+ * Always a process of its own: jest's sandbox cannot import the ESM glue of the engine, and the engine keeps state in
+ * its module.
+ */
+async function main(
+  command: string | undefined,
+  serviceDir: string | undefined,
+  name: string | undefined,
+): Promise<unknown> {
   if (command === 'databases') return createDatabases();
-  // Never an argument, because a command line is readable by every user of the machine.
+  // Never an argument, because every user of the machine can read a command line.
   const databaseUrl = readVariable(process.env, 'DATABASE_URL');
   if (serviceDir === undefined || databaseUrl === undefined) throw new Error(`usage: ${usage}`);
   if (command === 'deploy') return deployMigrations(serviceDir, databaseUrl);

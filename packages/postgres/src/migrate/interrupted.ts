@@ -1,16 +1,22 @@
 import pg from 'pg';
 import { connectionSettings } from './migration-adapter';
 
-/** Advisory locks of ours: for a whole deployment, and for one script. The engine's own, 72707369, is a third. */
+/**
+ * Our advisory locks: one for a whole deployment, and one for a single script. The engine's own lock, 72707369, is a
+ * third.
+ */
 const deploymentLock = 1_685_221_231;
 const scriptLock = 1_685_221_232;
 
-/** In `logs` of a script that was applied whole, written by its own transaction. */
+/** Written into `logs` of a script that was applied completely, by the script's own transaction. */
 const appliedWhole = 'applied whole';
 
 const unfinished = `"finished_at" IS NULL AND "rolled_back_at" IS NULL`;
 
-/** A migration's script as one query, which Postgres applies as a whole or not at all, and which says so where the next deployment looks. */
+/**
+ * A migration's script as one query. Postgres applies it completely or not at all, and it records that where the next
+ * deployment looks.
+ */
 export const wholeScript = (script: string): string =>
   [
     `SELECT pg_advisory_xact_lock(${scriptLock});`,
@@ -19,12 +25,13 @@ export const wholeScript = (script: string): string =>
   ].join('\n');
 
 /**
- * Runs `deploy` while no other process deploys to this database. What an earlier one had begun when it died is settled first: a script that came to its end counts as
- * applied, one that did not has left nothing and is applied again. Postgres may still be at work on it; that is waited for.
+ * Runs `deploy` while no other process deploys to this database. First it settles what an earlier process had started
+ * when it died: a script that reached its end counts as applied, and one that did not has left nothing and is applied
+ * again. When Postgres still works on it, that is waited for.
  */
 export async function deployAlone<T>(databaseUrl: string, deploy: () => Promise<T>): Promise<T> {
   const client = new pg.Client(connectionSettings(databaseUrl));
-  // Its end is the end of the lock; the deployment itself has connections of its own.
+  // When this connection ends, so does the lock. The deployment itself has connections of its own.
   client.on('error', () => undefined);
   await client.connect();
   try {

@@ -5,9 +5,11 @@ import { openSchemaEngine } from './schema-engine';
 const filters = { externalTables: [], externalEnums: [] };
 
 /**
- * What `prisma migrate deploy` does: applies what is missing, in order, under the engine's advisory lock, and returns the names. Each migration is applied whole or
- * not at all, so that a deployment that was killed or failed is completed by the next one; native ones need `prisma migrate resolve` then.
- * The database's own role is enough. Same `_prisma_migrations` table and checksums, so the native CLI can go on from here.
+ * Does the work of `prisma migrate deploy`: applies missing migrations in order, under the engine's advisory lock, and
+ * returns their names.
+ * Each migration is applied whole or not at all, so that a deployment that was killed or failed is completed by the
+ * next one; native ones need `prisma migrate resolve` then. The database's own role is enough. Table
+ * `_prisma_migrations` and checksums are the same, so the native CLI can go on from here.
  * @throws with the engine's message when a migration fails or an applied one was changed
  */
 export async function deployMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {
@@ -23,8 +25,8 @@ export async function deployMigrations(serviceDir: string, databaseUrl: string):
 }
 
 /**
- * The SQL that would bring the migration history up to the schema files; null when there is nothing to do.
- * `adminUrl` must be allowed to create databases: the history is replayed into a shadow database.
+ * The SQL that would make the migration history equal to the schema files, or null when nothing differs. `adminUrl`
+ * must be allowed to create databases, because the history is replayed into a shadow database.
  */
 export async function findPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
   const folder = readMigrationFolder(serviceDir);
@@ -40,8 +42,16 @@ export async function findPendingSql(serviceDir: string, adminUrl: string): Prom
   return exitCode === 2 ? stdout : null;
 }
 
-/** What `prisma migrate dev --create-only --name` does; returns the new folder, or null when there is nothing to write. */
-export async function createMigration(serviceDir: string, adminUrl: string, name: string, at: Date): Promise<string | null> {
+/**
+ * Does the work of `prisma migrate dev --create-only --name`. Returns the new folder, or null if there is nothing to
+ * write.
+ */
+export async function createMigration(
+  serviceDir: string,
+  adminUrl: string,
+  name: string,
+  at: Date,
+): Promise<string | null> {
   if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`A migration's name is snake_case, not "${name}"`);
   const sql = await findPendingSql(serviceDir, adminUrl);
   return sql === null ? null : writeMigration(readMigrationFolder(serviceDir).migrationsDir, name, sql, at);

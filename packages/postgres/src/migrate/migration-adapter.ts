@@ -10,12 +10,16 @@ type AnyQuery = (...args: unknown[]) => unknown;
 const internalCharOid = 18;
 const textOid = 25;
 
-/** Which columns of a result were of type "char", by its rows: the adapter hands on the same array, and of the columns only what it knows. */
+/**
+ * Which columns of a result were of type "char", by the array of its rows. The adapter passes on the same array, but of
+ * the columns only what it knows.
+ */
 const charColumns = new WeakMap<object, number[]>();
 
-/** Lets the adapter take a "char" for a text, and notes which columns that was done to. */
+/** Makes the adapter treat a "char" as text, and notes for which columns that was done. */
 function reportCharAsText<T>(result: T): T {
-  if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields)) return result;
+  if (typeof result !== 'object' || result === null || !('fields' in result) || !Array.isArray(result.fields))
+    return result;
   const fields: { dataTypeID: number }[] = result.fields;
   const found = [...fields.keys()].filter((column) => fields[column]?.dataTypeID === internalCharOid);
   for (const field of fields) if (field.dataTypeID === internalCharOid) field.dataTypeID = textOid;
@@ -23,7 +27,9 @@ function reportCharAsText<T>(result: T): T {
   return result;
 }
 
-/** The engine takes a "char" (the kind of a constraint, say) for nothing but a character, and panics at a text. */
+/**
+ * The engine accepts a "char" (for example the kind of a constraint) only as a character, and panics when it gets text.
+ */
 function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): Adapter {
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {
@@ -34,7 +40,10 @@ function reportCharAsCharacter<Adapter extends SqlQueryable>(adapter: Adapter): 
   return adapter;
 }
 
-/** adapter-pg cuts a script at each semicolon and sends the pieces one by one: whoever dies in between leaves half of it. Without values a query may be many. */
+/**
+ * adapter-pg cuts a script at each semicolon and sends the pieces one by one. A process that dies in between leaves
+ * half of the script. A query without values may contain many statements.
+ */
 function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string): Promise<void> }>(
   adapter: Adapter,
   asOne: (script: string) => string,
@@ -47,7 +56,8 @@ function sendWhole<Adapter extends SqlQueryable & { executeScript(script: string
 
 /** A pg client whose results have no column of a type that the adapter would refuse. */
 class MigrationClient extends pg.Client {
-  // pg's query has eight overloads: a pool uses the one with a callback, a transaction the one that returns a promise
+  // pg's query has eight overloads: a pool uses the one with a callback, and a transaction uses the one that returns a
+  // promise
   override query(...args: unknown[]): never {
     const callback = args.at(-1);
     const passedOn = typeof callback === 'function' ? [...args.slice(0, -1), fixingCallback(callback)] : args;
@@ -61,7 +71,10 @@ function fixingCallback(callback: object) {
     Reflect.apply(callback as QueryCallback, undefined, [error, reportCharAsText(result)]);
 }
 
-/** Connection settings of a URL, spelt out: with `connectionString` the adapter opens the real database where it should open the shadow. */
+/**
+ * The connection settings of a URL, one by one. With `connectionString`, the adapter opens the real database where it
+ * should open the shadow database.
+ */
 export function connectionSettings(databaseUrl: string): pg.PoolConfig {
   const url = new URL(databaseUrl);
   return {
@@ -79,7 +92,7 @@ export class MigrationAdapter extends PrismaPg {
   readonly #settings: pg.PoolConfig;
   readonly #asOne: (script: string) => string;
 
-  /** `asOne`: the query that is sent for a script. */
+  /** `asOne` returns the query that is sent for a script. */
   constructor(databaseUrl: string, asOne: (script: string) => string) {
     const settings = { ...connectionSettings(databaseUrl), Client: MigrationClient };
     super(settings);
@@ -91,12 +104,18 @@ export class MigrationAdapter extends PrismaPg {
     return sendWhole(reportCharAsCharacter(await super.connect()), this.#asOne);
   }
 
-  /** adapter-pg 7.10.0 drops the shadow database while its own pool still holds it, which Postgres refuses: close first, then drop. */
+  /**
+   * adapter-pg 7.10.0 drops the shadow database while its own pool still uses it, which Postgres refuses. So this
+   * closes the pool first and then drops it.
+   */
   override async connectToShadowDb(): ReturnType<PrismaPg['connectToShadowDb']> {
     const database = `prisma_migrate_shadow_db_${randomUUID()}`;
     const admin = await this.connect();
     await admin.executeScript(`CREATE DATABASE "${database}"`);
-    const shadow = sendWhole(reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect()), this.#asOne);
+    const shadow = sendWhole(
+      reportCharAsCharacter(await new PrismaPg({ ...this.#settings, database }).connect()),
+      this.#asOne,
+    );
     const close = shadow.dispose.bind(shadow);
     shadow.dispose = async () => {
       await close();

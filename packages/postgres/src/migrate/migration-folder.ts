@@ -1,7 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** A service's Prisma files: `prisma/schema/*.prisma` (one folder, several files) and `prisma/migrations/<when>_<purpose>/migration.sql`. */
+/**
+ * A service's Prisma files: `prisma/schema/*.prisma` (one folder, several files) and
+ * `prisma/migrations/<when>_<purpose>/migration.sql`.
+ */
 export interface MigrationFolder {
   schemaFiles: [path: string, content: string][];
   migrationsDir: string;
@@ -27,13 +30,16 @@ export function readMigrationFolder(serviceDir: string): MigrationFolder {
   return { schemaFiles, migrationsDir: path.join(serviceDir, 'prisma/migrations') };
 }
 
-/** Reads the history in the order of its folders' names, which is the order in which it is applied. */
+/** Reads the history in the order of its folders' names, in which it is applied. */
 export function readMigrationList(migrationsDir: string): MigrationList {
   const lockfile = path.join(migrationsDir, 'migration_lock.toml');
   return {
     baseDir: migrationsDir,
     shadowDbInitScript: '',
-    lockfile: { path: 'migration_lock.toml', content: fs.existsSync(lockfile) ? fs.readFileSync(lockfile, 'utf8') : null },
+    lockfile: {
+      path: 'migration_lock.toml',
+      content: fs.existsSync(lockfile) ? fs.readFileSync(lockfile, 'utf8') : null,
+    },
     migrationDirectories: listMigrations(migrationsDir).map((name) => ({
       path: name,
       migrationFile: {

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Applies a service's migrations in a process of its own; returns the names of those that were missing.
- * @throws with the engine's message
+ * Applies a service's migrations in a process of its own. Returns the names of those that were missing. @throws with
+ * the engine's message
  */
 export async function runMigrations(serviceDir: string, databaseUrl: string): Promise<string[]> {
   const output: unknown = JSON.parse(await runCli(['deploy', serviceDir], databaseUrl));
@@ -14,20 +14,24 @@ export async function runMigrations(serviceDir: string, databaseUrl: string): Pr
 }
 
 /**
- * The SQL that is missing between a service's history and its schema files, or null; in a process of its own.
- * `adminUrl` must be allowed to create databases.
- * @throws with the engine's message
+ * The SQL that is missing between a service's history and its schema files, or null. Runs in a process of its own.
+ * `adminUrl` must be allowed to create databases. @throws with the engine's message
  */
 export async function readPendingSql(serviceDir: string, adminUrl: string): Promise<string | null> {
   const output: unknown = JSON.parse(await runCli(['pending', serviceDir], adminUrl));
   return typeof output === 'string' ? output : null;
 }
 
-/** Runs the command line tool from the build output, wherever this module itself was loaded from; returns what it printed. */
+/**
+ * Runs the command line tool from the build output, wherever this module itself was loaded from. Returns what it
+ * printed.
+ */
 async function runCli(args: readonly string[], databaseUrl: string): Promise<string> {
   const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
   try {
-    const { stdout } = await run(process.execPath, [cli, ...args], { env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl } });
+    const { stdout } = await run(process.execPath, [cli, ...args], {
+      env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl },
+    });
     return stdout;
   } catch (error) {
     const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error);

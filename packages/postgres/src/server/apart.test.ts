@@ -19,7 +19,8 @@ beforeAll(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'drydock-apart-'));
   fs.chmodSync(folder, 0o711);
   fs.writeFileSync(path.join(folder, 'master.key'), 'the master key', { mode: 0o600 });
-  const start = (name: string, account: number) => startPostgres({ folder: path.join(folder, name), account, isEphemeral: true });
+  const start = (name: string, account: number) =>
+    startPostgres({ folder: path.join(folder, name), account, isEphemeral: true });
   servers = await Promise.all([start('customer', 300_901), start('platform', 290_901)]);
 });
 afterAll(async () => {
@@ -56,7 +57,8 @@ test('a shell in one server reaches neither a secret of the machine, nor another
     process: `kill -0 ${platform?.proof.pid}`,
     environment: `cat /proc/${process.pid}/environ`,
   };
-  for (const [what, command] of Object.entries(attempts)) expect([what, await run(customer, command)]).toEqual([what, 'refused']);
+  for (const [what, command] of Object.entries(attempts))
+    expect([what, await run(customer, command)]).toEqual([what, 'refused']);
   expect(fs.readFileSync(hba, 'utf8')).toBe(before);
 });
 
@@ -69,9 +71,9 @@ test('a data folder of another account is handed over as a whole, and a link in 
   servers[0] = await startPostgres({ folder: path.join(folder, 'customer'), account: 300_902, isEphemeral: true });
   const account = isRoot ? 300_902 : owner;
   const dataDir = servers[0].dataDir;
-  expect([fs.statSync(dataDir).uid, fs.statSync(path.join(dataDir, 'PG_VERSION')).uid, fs.statSync(secret).uid]).toEqual([
-    account,
-    account,
-    owner,
-  ]);
+  expect([
+    fs.statSync(dataDir).uid,
+    fs.statSync(path.join(dataDir, 'PG_VERSION')).uid,
+    fs.statSync(secret).uid,
+  ]).toEqual([account, account, owner]);
 });

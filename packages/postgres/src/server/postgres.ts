@@ -18,29 +18,37 @@ import { settlePostgresFolder } from './postgres-folder';
 import { clearLeftoverPostgres } from './postgres-leftover';
 
 export interface PostgresOptions {
-  /** Holds `<major>/` (the data) and `password` (0600). Made when missing. */
+  /** Holds `<major>/` (the data) and `password` (0600). Created when missing. */
   folder: string;
   /** A free one when missing. */
   port?: number;
   major?: number;
   /**
-   * The uid of a server that strangers work in. As root the server runs under it, and nothing else does; an ordinary user's server runs in
-   * a box instead. Left out or null: no box, and as root the account is nobody's.
+   * The uid of a server in which customers work. As root, the server runs under this account, and nothing else does.
+   * For an ordinary user, the server runs in a box instead. When left out or null: no box, and as root the account is
+   * nobody's.
    */
   account?: number | null;
-  /** Settings whose value is a file outside of the data folder, by name. The server's account must be able to read it. A box shows it and nothing beside it. */
+  /**
+   * Settings whose value is a file outside of the data folder, by name. The server's account must be able to read that
+   * file. A box shows this file and nothing beside it.
+   */
   files?: Readonly<Record<string, string>>;
   /**
-   * The most private memory that one session gets; beyond it its statement fails with 53200. Without it a value of a gigabyte, which costs a
-   * stranger one line, costs the machine seconds of both cores.
+   * The most private memory of one session. A statement that needs more fails with 53200. Without this limit, one line
+   * of SQL with a value of a gigabyte keeps both cores of the machine busy for seconds.
    */
   sessionBytes?: number;
   /**
-   * Whether the server is reached by a Unix socket and listens on no port, which everything on this machine would reach: nobody can fill its places, or take the port of
-   * a server that is down and be asked in its stead. `port` then only names the socket.
+   * Whether the server listens only on a Unix socket and on no port. Everything on this machine could reach a port. So
+   * nobody can fill the server's places, or take the port while the server is down and be asked instead of it. `port`
+   * then only names the socket.
    */
   isSocketOnly?: boolean;
-  /** A cluster for tests: no fsync, smaller. A power cut loses it, a kill -9 loses nothing. DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster one. */
+  /**
+   * A cluster for tests: smaller and without fsync. A power cut loses it, but a kill -9 loses nothing.
+   * DRYDOCK_EPHEMERAL=1, which tests set, makes every cluster such a cluster.
+   */
   isEphemeral?: boolean;
   /** postgresql.conf settings beyond ours. */
   settings?: Readonly<Record<string, string>>;
@@ -50,29 +58,29 @@ export interface PostgresOptions {
 
 export interface PostgresServer {
   port: number;
-  /** Superuser, database `postgres`; by the socket where there is one. */
+  /** The superuser, in the database `postgres`, through the socket where there is one. */
   adminUrl: string;
-  /** Folder of the Unix socket; null unless `isSocketOnly`. */
+  /** The folder of the Unix socket, or null unless `isSocketOnly`. */
   socketFolder: string | null;
   proof: ProcessProof;
-  /** Where the data really is; tell the user when `isElsewhere`. */
+  /** Where the data really is. Tell the user when `isElsewhere`. */
   dataDir: string;
   isElsewhere: boolean;
   exited: Promise<ChildExit>;
-  /** Fast shutdown: open transactions are rolled back, data is checkpointed. */
+  /** Fast shutdown: open transactions are rolled back, and a checkpoint is written. */
   stop(): Promise<void>;
 }
 
-/** Recovery after kill -9 of a busy cluster has been seen to take seconds, so far longer than that. */
+/** Much longer than recovery after a kill -9 of a busy cluster, which takes seconds. */
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
-/** A server that cannot bind its port ends long before. */
+/** A server that cannot bind its port ends long before this. */
 const bindTimeoutMs = 5_000;
 
 /**
- * Starts Postgres on loopback TCP or a Unix socket, scram-sha-256, `wal_level=logical`; makes its cluster at first. A leftover server of
- * an earlier run on the same data is ended first, after proof that it is ours. Resolves when it answers a query.
- * @throws with the server's last words when it does not start
+ * Starts Postgres on loopback TCP or a Unix socket, with scram-sha-256 and `wal_level=logical`. Creates its cluster at
+ * the first start. A leftover server of an earlier run on the same data is ended first, after proof that it is ours.
+ * Resolves when the server answers a query. @throws with the end of the server's output when it does not start
  */
 export function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   return startOnFreePort(options.port, (port) => startOn(port, options));
@@ -123,8 +131,9 @@ async function startOn(port: number, options: PostgresOptions): Promise<Postgres
 const socketNames = { longest: '.s.PGSQL.65535', prefix: '.s.PGSQL.' };
 
 /**
- * Rules of who may enter a cluster that is reached by its Unix socket only, in the form of pg_hba.conf: everybody proves a password there. A server that listens on a port all
- * the same, because somebody else configured it, turns everybody away at it.
+ * The rules for a cluster that is reached only through its Unix socket, in the form of pg_hba.conf: every client proves
+ * a password. When a server still listens on a port because somebody else has configured it, it refuses every
+ * client there.
  */
 const socketOnlyRules = [
   '# type  database     user  address  method',
@@ -134,7 +143,7 @@ const socketOnlyRules = [
   '',
 ].join('\n');
 
-/** The rules lie outside of the server's data, where its account can read them and not change them. */
+/** The rules are outside of the server's data, where its account can read them but not change them. */
 function writeRules(home: string): string {
   const file = path.join(home, 'pg_hba.conf');
   fs.writeFileSync(file, socketOnlyRules);
@@ -142,12 +151,14 @@ function writeRules(home: string): string {
   return file;
 }
 
-/** Where the things of a server lie in its box. */
+/** Where the files of a server are in its box. */
 const dataInBox = '/postgres/data';
 const programsInBox = '/postgres/programs';
 const socketInBox = '/postgres/socket';
 const fileInBox = (setting: string): string => `/postgres/files/${setting}`;
-/** The size of the box's /dev/shm, in bytes, where parallel queries exchange rows. It is memory, taken when it is used. */
+/**
+ * The size of the box's /dev/shm, in bytes. Parallel queries exchange rows there. It takes memory only when it is used.
+ */
 const sharedMemoryBytes = 2 ** 30;
 
 interface Spawned {
@@ -160,15 +171,30 @@ interface Spawned {
   files: Readonly<Record<string, string>>;
 }
 
-/** A server with customers in it runs under its own account as root, else in a box: a shell in it reaches nothing but its own data. */
-async function spawnServer({ program, dataDir, args, account, sessionBytes, socketFolder, files }: Spawned): Promise<GuardedChild> {
+/**
+ * A server with customers in it runs under its own account as root, and otherwise in a box. So a shell in it reaches
+ * nothing but the server's own data.
+ */
+async function spawnServer({
+  program,
+  dataDir,
+  args,
+  account,
+  sessionBytes,
+  socketFolder,
+  files,
+}: Spawned): Promise<GuardedChild> {
   const stdio = ['ignore', 'ignore', 'pipe'] satisfies StdioOptions;
   const isolation = account === null ? null : await detectIsolation();
   if (isolation?.kind !== 'user_namespaces') {
     // Shared buffers do not count.
     const limits = { memoryBytes: sessionBytes, signalOnOrphan: 'SIGINT' as const };
     const options = { ...serverAccount(account), env: postgresEnvironment, cwd: '/', stdio, ...limits };
-    return spawnGuarded(program, ['-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })], options);
+    return spawnGuarded(
+      program,
+      ['-D', dataDir, ...args, ...settingsArguments({ ...socketSetting(socketFolder), ...files })],
+      options,
+    );
   }
   const shownFiles = Object.entries(files).map(([setting, from]) => ({ setting, from, to: fileInBox(setting) }));
   const shownSettings = {
@@ -193,7 +219,8 @@ async function spawnServer({ program, dataDir, args, account, sessionBytes, sock
   });
 }
 
-const socketSetting = (folder: string | null): Record<string, string> => (folder === null ? {} : { unix_socket_directories: folder });
+const socketSetting = (folder: string | null): Record<string, string> =>
+  folder === null ? {} : { unix_socket_directories: folder };
 
 const settingsArguments = (settings: Readonly<Record<string, string>>): string[] =>
   Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -205,10 +232,13 @@ function settingsOf(options: PostgresOptions): Record<string, string> {
     password_encryption: 'scram-sha-256',
     wal_level: 'logical',
     max_connections: '200',
-    // A statement that fails is told to its client. The log would keep the password of an ALTER ROLE, also where a function ran it.
+    // A failed statement is reported to its client. The log would keep the password of an ALTER ROLE, also when a
+    // function ran it.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
-    ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1' ? { fsync: 'off', full_page_writes: 'off' } : {}),
+    ...(options.isEphemeral === true || process.env['DRYDOCK_EPHEMERAL'] === '1'
+      ? { fsync: 'off', full_page_writes: 'off' }
+      : {}),
     ...options.settings,
   };
 }

@@ -8,15 +8,16 @@ const chunkBytes = 64 * 1024;
 function descriptorOf(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   const descriptor: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'fd') : undefined;
-  if (typeof descriptor !== 'number' || descriptor < 0) throw new Error('this platform gives no file descriptor for a socket');
+  if (typeof descriptor !== 'number' || descriptor < 0)
+    throw new Error('this platform gives no file descriptor for a socket');
   return descriptor;
 }
 
 const isNotReady = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 
 /**
- * A connection with synchronous reads and writes, for WebAssembly that cannot wait: Node connects, then the descriptor is used directly.
- * It blocks its thread, so it belongs into a worker that the owner can terminate.
+ * A connection with synchronous reads and writes, for WebAssembly, which cannot wait. Node connects, and then the
+ * descriptor is used directly. It blocks its thread, so it belongs into a worker that its owner can terminate.
  */
 export class BlockingSocket {
   private readonly socket: Socket;
@@ -29,7 +30,7 @@ export class BlockingSocket {
     this.descriptor = descriptorOf(socket);
   }
 
-  /** `host` is a folder where the server has a Unix socket. */
+  /** `host` is a folder when the server has a Unix socket. */
   static async open(host: string, port: number): Promise<BlockingSocket> {
     const socket = connect(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true });
     socket.pause();
@@ -55,7 +56,10 @@ export class BlockingSocket {
     }
   }
 
-  /** Waits for at least one byte; empty when the server has closed the connection. A copy, since the buffer is used again. */
+  /**
+   * Waits for at least one byte. Empty when the server has closed the connection. The result is a copy, because the
+   * buffer is used again.
+   */
   read(): Buffer {
     const bytes = this.retry(() => readSync(this.descriptor, this.chunk, 0, chunkBytes, null));
     return Buffer.from(this.chunk.subarray(0, bytes));

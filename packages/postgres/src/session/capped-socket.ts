@@ -1,7 +1,10 @@
 import { Socket } from 'node:net';
 import { type MessageCaps, MessageMeter } from './message-meter';
 
-/** CappedSocket is a socket to Postgres that breaks, with `message_too_large`, before anything larger than its caps reaches the driver's memory. No TLS. */
+/**
+ * CappedSocket is a socket to Postgres. It breaks with `message_too_large` before anything larger than its caps gets
+ * into the driver's memory. No TLS.
+ */
 export class CappedSocket extends Socket {
   private readonly meter: MessageMeter;
 

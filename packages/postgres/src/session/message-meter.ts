@@ -1,15 +1,15 @@
 import { TransferError } from './transfer-error';
 
 const headerBytes = 5;
-/** Authentication messages say in their first four bytes what they ask for. */
+/** The first four bytes of an authentication message say what it asks for. */
 const authenticationBytes = 9;
 
 export interface MessageCaps {
   /** The most bytes that one row of a result may have. */
   rowBytes: number;
-  /** The most bytes that all rows may have between two moments at which the server waits for us. */
+  /** The most bytes of all rows between two moments at which the server waits for us. */
   resultBytes: number;
-  /** The most bytes that any other message may have: a notice, an error, a notification, a setting that the server reports. */
+  /** The most bytes of any other message: a notice, an error, a notification, a setting that the server reports. */
   otherBytes: number;
 }
 
@@ -18,8 +18,9 @@ export const defaultCaps: MessageCaps = { rowBytes: 64 * 2 ** 20, resultBytes: 2
 const names: Record<string, string> = { D: 'result', N: 'notice', E: 'error', A: 'notification', S: 'setting' };
 
 /**
- * MessageMeter reads the headers in a stream of the server's messages and keeps nothing of their bodies but the last error's. The length comes before the body, so a message that is
- * too large is refused before it arrives. COPY data has no cap: its readers take it as it comes.
+ * MessageMeter reads the headers in a stream of the server's messages. Of their bodies it keeps only that of the last
+ * error. The length comes before the body, so a message that is too large is refused before it arrives. COPY data has
+ * no cap, because its readers process it as it comes.
  */
 export class MessageMeter {
   private readonly caps: MessageCaps;
@@ -30,7 +31,9 @@ export class MessageMeter {
   private resultBytes = 0;
   private handsOver = false;
   private errorParts: Buffer[] | null = null;
-  /** The fields of the last error that the server has sent, by their letters: C is the SQLSTATE, M the message. */
+  /**
+   * The fields of the last error that the server has sent, by their letters: C is the SQLSTATE, and M is the message.
+   */
   lastError: ReadonlyMap<string, string> | null = null;
 
   constructor(caps: MessageCaps) {
@@ -38,8 +41,9 @@ export class MessageMeter {
   }
 
   /**
-   * True when the chunk ends on a message that hands the turn to the client: ReadyForQuery, a COPY in, or a question of authentication. A client that
-   * reads synchronously must read up to exactly there: less loses an answer, more waits for ever. Throws `message_too_large`.
+   * True when the chunk ends with a message after which the client must send something: ReadyForQuery, a COPY in, or a
+   * question of authentication. A client that reads synchronously must read exactly up to that point: with less it
+   * loses an answer, and with more it waits for ever. Throws `message_too_large`.
    */
   push(chunk: Buffer): boolean {
     for (let at = 0; at < chunk.length; ) {

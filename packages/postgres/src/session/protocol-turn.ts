@@ -1,7 +1,9 @@
 const sslRequestCode = 80_877_103;
 const gssRequestCode = 80_877_104;
 
-/** Whether the client's bytes are a request for encryption, which the server answers by a single byte that is no message. */
+/**
+ * Whether the client's bytes request encryption. The server answers that with a single byte, which is not a message.
+ */
 export function isEncryptionRequest(bytes: Buffer): boolean {
   if (bytes.length !== 8) return false;
   const code = bytes.readUInt32BE(4);

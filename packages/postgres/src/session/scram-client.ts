@@ -1,6 +1,9 @@
 import pg from 'pg';
 
-/** What a session needs of the driver, which answers every kind of challenge by itself. The test holds that the driver still calls these. */
+/**
+ * The driver's methods that a session replaces or calls: the driver itself answers every kind of challenge. The test
+ * checks that the driver still calls these.
+ */
 interface DriverConnection {
   stream: { destroy(error: Error): void };
   emit(event: 'error', error: Error): void;
@@ -11,8 +14,9 @@ type Handler = (this: pg.Client, message: unknown) => void;
 const driver = pg.Client.prototype as unknown as Record<'_handleAuthSASLFinal' | '_handleReadyForQuery', Handler>;
 
 /**
- * ScramClient proves that it knows the password and never sends it: it refuses a server that asks for it in clear or as MD5, or that lets it in without a proof that
- * the server knows it too. Anybody may have taken our server's port while that server was down.
+ * ScramClient proves that it knows the password without ever sending it. It refuses a server that asks for the password
+ * in clear text or as MD5, and one that accepts the client without proving that it knows the password, too. Another
+ * program may have taken our server's port while that server was down.
  */
 export class ScramClient extends pg.Client {
   private hasServerProof = false;
@@ -33,13 +37,13 @@ export class ScramClient extends pg.Client {
     this.refuse('asks for the password as MD5');
   }
 
-  /** Before the driver checks the proof, which ends the connection when it is wrong. */
+  /** Runs before the driver checks the proof, because the driver ends the connection when the proof is wrong. */
   protected _handleAuthSASLFinal(message: unknown): void {
     this.hasServerProof = true;
     driver._handleAuthSASLFinal.call(this, message);
   }
 
-  /** What came in one piece with the refused answer makes no session. */
+  /** Data that came together with the refused answer must not open a session. */
   protected _handleReadyForQuery(message: unknown): void {
     if (!this.isRefused) driver._handleReadyForQuery.call(this, message);
   }

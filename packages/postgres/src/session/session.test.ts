@@ -40,7 +40,10 @@ test('a notice of hundreds of megabytes ends the session with an error that name
   expect(grownMb).toBeLessThan(50);
 });
 
-/** A process of its own that asks for one value, by the driver alone or by a session of ours. From the build output: it runs without jest. */
+/**
+ * A process of its own that asks for one value, by the driver alone or by a session of ours. From the build output: it
+ * runs without jest.
+ */
 const asking = (url: string, way: 'driver' | 'session', bytes: number): string => `
   const { openSession } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/session/session.js'))});
   const pg = require('pg');
@@ -59,7 +62,9 @@ test.each([['session', 'told: message_too_large\ngoes on\n'] as const, ...(isCha
   'a value of over 512 MB, asked for by the %s, ends a process only where nothing refuses it at its header',
   async (way, printed) => {
     const { url } = await createOwnedDatabase();
-    const ended = await promisify(execFile)(process.execPath, ['-e', asking(url, way, 540_000_000)], { cwd: __dirname }).then(
+    const ended = await promisify(execFile)(process.execPath, ['-e', asking(url, way, 540_000_000)], {
+      cwd: __dirname,
+    }).then(
       ({ stdout }) => ({ stdout, stderr: '' }),
       ({ stdout, stderr }: { stdout: string; stderr: string }) => ({ stdout, stderr }),
     );
@@ -132,7 +137,12 @@ test('what the owner of a database sets for it, and for its roles, does not reac
     return (await client.query(`select current_user::text as role, ${values.join(', ')}`)).rows[0];
   });
   const login = new URL(database.adminUrl).username;
-  const expected = { search_path: '', statement_timeout: '1d', default_transaction_read_only: 'off', standard_conforming_strings: 'on' };
+  const expected = {
+    search_path: '',
+    statement_timeout: '1d',
+    default_transaction_read_only: 'off',
+    standard_conforming_strings: 'on',
+  };
   expect(shown).toEqual({ role: login, ...expected, datestyle: 'ISO, YMD', row_security: 'off' });
 });
 

@@ -5,7 +5,7 @@ import { ScramClient } from './scram-client';
 import { startupOptions } from './startup-options';
 
 /**
- * What a session is for:
+ * The purpose of a session:
  * - `read` looks at a customer's database as a reader role and runs no code of the customer's.
  * - `load` runs a customer's code, as a loader role that owns nothing but what it loads.
  * - `admin` is a superuser in the database `postgres`, or in a database that is still empty.
@@ -17,13 +17,13 @@ export interface SessionLimits {
   statementMs: number;
   /** How long a statement may wait for a lock. */
   lockMs: number;
-  /** How long the session may idle, in a transaction or outside of one; 0 for no limit. */
+  /** How long the session may be idle, in a transaction or outside of one. 0 for no limit. */
   idleMs: number;
 }
 
 const hourMs = 3_600_000;
 const defaultLimits: Record<SessionPurpose, SessionLimits> = {
-  // A COPY lasts as long as whoever takes its bytes; a transaction keeps its snapshot while others read from it.
+  // A COPY lasts as long as its reader takes. A transaction keeps its snapshot while others read from it.
   read: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
   load: { statementMs: 24 * hourMs, lockMs: 60_000, idleMs: 24 * hourMs },
   admin: { statementMs: 60_000, lockMs: 20_000, idleMs: hourMs },
@@ -31,14 +31,14 @@ const defaultLimits: Record<SessionPurpose, SessionLimits> = {
 
 export interface SessionOptions {
   purpose: SessionPurpose;
-  /** The role that the session acts as from its first statement; the role that logs in when it is left out. */
+  /** The role as which the session acts from its first statement on. When left out, the role that logs in. */
   role?: string | undefined;
-  /** Pinned like the others, and set before `role` is. */
+  /** Fixed like the others, and set before `role` is. */
   settings?: Readonly<Record<string, string>>;
   limits?: Partial<SessionLimits>;
   caps?: Partial<MessageCaps>;
   applicationName?: string;
-  /** When it aborts, the socket is destroyed, so that whatever runs on the session fails at once. */
+  /** When it aborts, the socket is destroyed, so that everything that runs on the session fails at once. */
   signal?: AbortSignal | undefined;
 }
 
@@ -47,14 +47,17 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** The URL of the same login by the Unix socket in this folder. Its port names the socket. */
+/** The URL of the same login through the Unix socket in this folder. Its port names the socket. */
 export function bySocket(url: string, folder: string): string {
   const changed = new URL(url);
   changed.searchParams.set('host', folder);
   return changed.href;
 }
 
-/** The folder of the Unix socket that a URL names as `host`, else its host, as Postgres' own clients read it. */
+/**
+ * The folder of the Unix socket that a URL names as `host`, else its host. Postgres' own clients read it in the same
+ * way.
+ */
 export function hostOf(url: URL): string {
   return url.searchParams.get('host') ?? url.hostname;
 }
@@ -66,25 +69,36 @@ export function sessionStartupOptions(
   isBefore17: boolean,
 ): string {
   const login = decodeURIComponent(new URL(url).username);
-  return startupOptions({ purpose, login, role, settings, limits: { ...defaultLimits[purpose], ...limits }, isBefore17 });
+  return startupOptions({
+    purpose,
+    login,
+    role,
+    settings,
+    limits: { ...defaultLimits[purpose], ...limits },
+    isBefore17,
+  });
 }
 
 /**
- * From 17 on the owner of a database can limit whole transactions, by a setting that an older server refuses in the startup packet. Which it is, only the server knows: `open`
- * is tried for a newer one first.
+ * From 17 on, the owner of a database can limit whole transactions with a setting that an older server refuses in the
+ * startup packet. Only the server knows its version, so `open` is first tried as for a newer server.
  */
 export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<T>): Promise<T> {
   try {
     return await open(false);
   } catch (error) {
-    if (!(error instanceof Error && error.message.includes('unrecognized configuration parameter "transaction_timeout"'))) throw error;
+    if (
+      !(error instanceof Error && error.message.includes('unrecognized configuration parameter "transaction_timeout"'))
+    )
+      throw error;
     return open(true);
   }
 }
 
 /**
- * Opens a connection of its own. Its settings are pinned in the startup packet, where they win over what the owner of the database has set for it and for its roles;
- * a notice, an error or a result that is larger than the caps ends it with `message_too_large`.
+ * Opens a connection of its own. Its settings are fixed in the startup packet, where they override what the owner of
+ * the database has set for it and for its roles. A notice, an error or a result that is larger than the caps ends the
+ * connection with `message_too_large`.
  */
 export const openSession = (url: string, options: SessionOptions): Promise<Session> =>
   forEitherServer((isBefore17) => openPinned(url, options, isBefore17));
@@ -100,7 +114,7 @@ async function openPinned(url: string, options: SessionOptions, isBefore17: bool
     options: sessionStartupOptions(url, options, isBefore17),
     stream: () => socket,
   });
-  // Without a listener a broken connection would end the process; whoever uses the client sees the error in its query.
+  // Without a listener a broken connection would end the process. The user of the client sees the error in a query.
   client.on('error', () => undefined);
   const abort = (): void => void socket.destroy(new Error('aborted'));
   signal?.addEventListener('abort', abort, { once: true });
@@ -117,7 +131,10 @@ async function openPinned(url: string, options: SessionOptions, isBefore17: bool
   }
 }
 
-/** Runs one statement, which has no result that matters. The extended protocol makes Postgres refuse a text that holds two. */
+/**
+ * Runs one statement whose result is not needed. With the extended protocol, Postgres refuses a text that contains two
+ * statements.
+ */
 export async function runStatement(client: pg.ClientBase, text: string): Promise<void> {
   const query: pg.QueryConfig & { queryMode: 'extended' } = { text, queryMode: 'extended' };
   await client.query(query);

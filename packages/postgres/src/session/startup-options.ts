@@ -1,6 +1,6 @@
 import type { SessionLimits, SessionPurpose } from './session';
 
-/** Values must read the same on every server: these decide how COPY in text form and record_out write them. */
+/** Values must read the same on every server. These settings decide how COPY in text form and record_out write them. */
 const valueSettings = {
   client_encoding: 'UTF8',
   datestyle: 'ISO, YMD',
@@ -17,7 +17,7 @@ const valueSettings = {
   quote_all_identifiers: 'off',
 };
 
-/** The owner of a database can set these for it and for its roles, against whoever connects next. */
+/** The owner of a database can set these for it and for its roles, to harm whoever connects next. */
 const ownSettings = {
   local_preload_libraries: '',
   search_path: '',
@@ -34,9 +34,11 @@ const ownSettings = {
   client_connection_check_interval: '10s',
 };
 
-/** Row security never filters a reader: a table that it cannot read whole is an error. */
+/** Row security never hides rows from a reader: a table that it cannot read completely is an error. */
 const readSettings = { row_security: 'off', restrict_nonsystem_relation_kind: 'view,foreign-table' };
-/** A materialised view is filled as its owner fills it: through views, and through the policies that hold for the owner. */
+/**
+ * A materialised view is filled as its owner fills it: through views, and under the policies that apply to the owner.
+ */
 const loadSettings = { row_security: 'on', restrict_nonsystem_relation_kind: '', maintenance_work_mem: '256MB' };
 
 interface StartupSettings {
@@ -45,19 +47,26 @@ interface StartupSettings {
   login: string;
   role: string | undefined;
   limits: SessionLimits;
-  /** Further settings, such as one that only the role that logs in may set: they are set before `role` is. */
+  /** Further settings, for example one that only the role that logs in may set. They are set before `role` is. */
   settings?: Readonly<Record<string, string>> | undefined;
-  /** Whether the server's major is below 17, which brought `transaction_timeout`. */
+  /** Whether the server's major is lower than 17, which introduced `transaction_timeout`. */
   isBefore17: boolean;
 }
 
-/** The `options` of a startup packet. What stands here wins over ALTER DATABASE and ALTER ROLE … SET. */
-export function startupOptions({ purpose, login, role, limits, settings: further, isBefore17 }: StartupSettings): string {
+/** The `options` of a startup packet. These settings override ALTER DATABASE and ALTER ROLE … SET. */
+export function startupOptions({
+  purpose,
+  login,
+  role,
+  limits,
+  settings: further,
+  isBefore17,
+}: StartupSettings): string {
   const settings: Record<string, string> = {
     ...further,
-    // "none" is no name that a role can have: it means the role that logs in.
+    // No role can have the name "none". It means the role that logs in.
     role: role ?? 'none',
-    // Only a superuser's session could be turned into another one by it.
+    // It could change only a superuser's session into that of another role.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,

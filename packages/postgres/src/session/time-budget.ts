@@ -4,15 +4,16 @@ const rowBytesPerMs = 512;
 const schemaBytesPerMs = 8;
 
 /**
- * TimeBudget bounds how long Postgres may keep us waiting: a fixed time, and more for each byte that has moved. A customer's code can lift every time limit of a
- * session, so the clock is ours. Time in which Postgres waits for us does not count.
+ * TimeBudget limits how long Postgres may keep us waiting: a fixed time, and more for each byte that has moved. A
+ * customer's code can remove every time limit of a session, so the time is measured on our side. Time in which Postgres
+ * waits for us does not count.
  */
 export class TimeBudget {
   private allowedMs: number;
   private spentMs = 0;
   private readonly onStalled: (error: TransferError) => void;
 
-  /** `onStalled` must break whatever is waited for. */
+  /** `onStalled` must break everything that is being waited for. */
   constructor(baseMs: number, onStalled: (error: TransferError) => void) {
     this.allowedMs = baseMs;
     this.onStalled = onStalled;
@@ -26,14 +27,26 @@ export class TimeBudget {
     this.allowedMs += bytes / schemaBytesPerMs;
   }
 
-  /** Waits for Postgres. Throws `stalled`, with the object that was worked on. */
+  /** Passes rows on, and allows the time for each part. */
+  async *counting(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const part of rows) {
+      this.allowRows(part.length);
+      yield part;
+    }
+  }
+
+  /** Waits for Postgres. Throws `stalled`, with the object that was being worked on. */
   async spend<T>(object: string, work: Promise<T>): Promise<T> {
     const startedMs = performance.now();
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => {
-          const error = new TransferError('stalled', `${object} made no progress in ${Math.round(this.allowedMs / 1000)} s`, { object });
+          const error = new TransferError(
+            'stalled',
+            `${object} made no progress in ${Math.round(this.allowedMs / 1000)} s`,
+            { object },
+          );
           this.onStalled(error);
           reject(error);
         },

@@ -15,12 +15,15 @@ export const transferCodes = [
 export type TransferErrorCode = (typeof transferCodes)[number];
 
 export interface TransferErrorOptions extends ErrorOptions {
-  /** What the customer can look for: `table "public"."orders"`. */
+  /** The object in words that the customer can search for: `table "public"."orders"`. */
   object?: string | undefined;
   isPermanent?: boolean;
 }
 
-/** Codes of a content that no repetition makes better. The others are as permanent as the error of Postgres that caused them. */
+/**
+ * Codes for content that fails again at every attempt. The other codes are as permanent as the error of Postgres that
+ * caused them.
+ */
 const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode>([
   'meta_command',
   'statement_refused',
@@ -33,10 +36,29 @@ const permanentCodes: ReadonlySet<TransferErrorCode> = new Set<TransferErrorCode
 ]);
 
 /**
- * SQLSTATE classes that say the same again: cardinality, data, constraints, dependent objects, routines, names, views' checks, syntax and rights, limits of the program,
- * what a function raises, unsupported features, transactions that may not write. And 55000, an object that lacks what the statement needs: a partition that is not attached.
+ * SQLSTATE classes that are the same at every attempt: cardinality, data, constraints, dependent objects, routines,
+ * names, the checks of views, syntax and rights, program limits, what a function raises, unsupported features,
+ * read-only transactions. And 55000: an object lacks what the statement needs, for example a partition that is not
+ * attached.
  */
-const permanentClasses = new Set(['0A', '0L', '0P', '21', '22', '23', '25', '2B', '2F', '38', '39', '3F', '42', '44', '54', 'P0']);
+const permanentClasses = new Set([
+  '0A',
+  '0L',
+  '0P',
+  '21',
+  '22',
+  '23',
+  '25',
+  '2B',
+  '2F',
+  '38',
+  '39',
+  '3F',
+  '42',
+  '44',
+  '54',
+  'P0',
+]);
 
 /** Whether Postgres will refuse the same again. */
 export function isPermanentSqlState(code: unknown): boolean {
@@ -44,22 +66,27 @@ export function isPermanentSqlState(code: unknown): boolean {
 }
 
 /** The same of an error as a session gets it. */
-export const isPermanent = (error: unknown): boolean => error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
+export const isPermanent = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
 
-/** Undefined names: to whoever reads a database, a relation, a column, an object, a function or a schema that was dropped a moment ago. */
+/**
+ * Undefined names. To a reader of a database they also mean that a relation, a column, an object, a function or a
+ * schema was dropped a moment ago.
+ */
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 
-/** The same of a statement that only reads what was listed before: something may have been dropped since. */
+/** The same for a statement that only reads what was listed before: something may have been dropped since. */
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 
-export const sqlStateOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+export const sqlStateOf = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
 
 const outOfMemory = '53200';
 const largeRequestBytes = 16 * 2 ** 20;
 
 /**
- * Whether one piece of content needs more memory than its server gives a session. A server that is short of memory for a while fails at small requests, and passes large
- * ones, which it does not fill at once.
+ * Whether one piece of content needs more memory than its server gives a session. A server that is short of memory for
+ * a while fails at small requests, too. But it accepts large ones, because it does not fill them at once.
  */
 function isTooLargeForSession(error: unknown): boolean {
   if (sqlStateOf(error) !== outOfMemory || !(error instanceof Error && 'detail' in error)) return false;
@@ -68,16 +95,16 @@ function isTooLargeForSession(error: unknown): boolean {
 }
 
 /**
- * Why a dump, a load or a fingerprint stopped. `code` is stable. `message` may quote SQL and values of the customer, so it belongs in the log only; `object` and
- * `reason` are for the customer whose content it is.
- * The first five refusals, and `dump_malformed` of a schema, are raised before the target has been changed at all.
+ * Why a dump, a load or a fingerprint stopped. `code` is stable. `message` may quote the customer's SQL and values, so
+ * it belongs only in the log. `object` and `reason` are for the customer whose content it is. The first five refusals,
+ * and a `dump_malformed` about a schema, are thrown before anything in the target has changed.
  */
 export class TransferError extends Error {
   readonly code: TransferErrorCode;
   readonly object: string | null;
-  /** Postgres' own words, without the row's values, which it puts into the detail. */
+  /** The text of Postgres, without the row's values, which Postgres puts into the detail. */
   readonly reason: string;
-  /** The same content fails again however often it is tried. */
+  /** The same content fails again, however often it is tried. */
   readonly isPermanent: boolean;
 
   constructor(code: TransferErrorCode, message: string, options: TransferErrorOptions = {}) {
@@ -88,11 +115,15 @@ export class TransferError extends Error {
     const isTooLarge = isTooLargeForSession(options.cause);
     const said = options.cause instanceof Error ? options.cause.message : message;
     this.reason = isTooLarge ? 'it needs more memory than its server gives one session' : said;
-    this.isPermanent = options.isPermanent ?? (isTooLarge || permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
+    this.isPermanent =
+      options.isPermanent ?? (isTooLarge || permanentCodes.has(code) || isPermanentSqlState(sqlStateOf(options.cause)));
   }
 }
 
-/** Wraps an unexpected error under a code; one that already has a code keeps it, and is given the object where it names none. */
+/**
+ * Wraps an unexpected error under a code. An error that already has a code keeps it, and gets the object when it names
+ * none.
+ */
 export function asTransferError(
   code: TransferErrorCode,
   what: string,
@@ -101,7 +132,14 @@ export function asTransferError(
 ): TransferError {
   if (error instanceof TransferError) {
     if (error.object !== null || options.object === undefined) return error;
-    return new TransferError(error.code, error.message, { cause: error, object: options.object, isPermanent: error.isPermanent });
+    return new TransferError(error.code, error.message, {
+      cause: error,
+      object: options.object,
+      isPermanent: error.isPermanent,
+    });
   }
-  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error, ...options });
+  return new TransferError(code, `${what}: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+    ...options,
+  });
 }

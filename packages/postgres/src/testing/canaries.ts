@@ -11,7 +11,10 @@ const applicationName = 'drydock canary';
 const poweredSql = `select rolname as name from pg_catalog.pg_roles r where rolname !~ '^pg_' and (rolsuper or rolbypassrls or rolreplication
   or pg_has_role(oid, 'pg_read_all_data', 'member') or pg_has_role(oid, 'pg_execute_server_program', 'member')) order by 1`;
 
-/** Things that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in it, and a process. */
+/**
+ * Things that no customer may read, change or stop: a file, a table in another database of each cluster, sessions in
+ * it, and a process.
+ */
 export class Canaries {
   readonly applicationName = applicationName;
   readonly file: string;
@@ -42,7 +45,10 @@ export class Canaries {
     for (const adminUrl of adminUrls) {
       await runSql(adminUrl, `create database ${database} template template0`);
       await runSql(adminUrl, `revoke connect on database ${database} from public`);
-      const session = new pg.Client({ connectionString: withDatabase(adminUrl, database), application_name: applicationName });
+      const session = new pg.Client({
+        connectionString: withDatabase(adminUrl, database),
+        application_name: applicationName,
+      });
       session.on('error', () => undefined);
       await session.connect();
       sessions.push(session);
@@ -63,10 +69,14 @@ export class Canaries {
     return text.includes(this.secret);
   }
 
-  /** The canaries that have changed; empty when all is well. Roles that are not `isOurs` may do no more than a customer. */
+  /**
+   * The canaries that have changed. Empty when nothing was harmed. Roles that are not `isOurs` may do no more than a
+   * customer.
+   */
   async harm(isOurs: (role: string) => boolean): Promise<string[]> {
     const found: string[] = [];
-    if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret) found.push('the file was changed');
+    if (this.factsOfFile() !== this.facts || readFileSync(this.file, 'utf8') !== this.secret)
+      found.push('the file was changed');
     if (this.child.exitCode !== null || this.child.signalCode !== null) found.push('the process was ended');
     for (const session of this.sessions) {
       const rows = await session.query('select secret from secret').then(
@@ -85,7 +95,8 @@ export class Canaries {
 
   async stop(): Promise<void> {
     await Promise.all(this.sessions.map((session) => session.end().catch(() => undefined)));
-    for (const adminUrl of this.adminUrls) await runSql(adminUrl, `drop database if exists ${this.database} with (force)`);
+    for (const adminUrl of this.adminUrls)
+      await runSql(adminUrl, `drop database if exists ${this.database} with (force)`);
     this.child.kill('SIGKILL');
     rmSync(this.folder, { recursive: true, force: true });
   }

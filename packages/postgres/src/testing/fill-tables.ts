@@ -5,7 +5,7 @@ const columnRow = z.object({
   table: z.string(),
   column: z.string(),
   type: z.string(),
-  /** The base type of a domain; of any other type the type itself. */
+  /** The base type of a domain. For any other type, the type itself. */
   base: z.string(),
   length: z.number(),
   is_required: z.boolean(),
@@ -31,7 +31,7 @@ const columnsSql = `select c.oid::regclass::text as table, quote_ident(a.attname
     and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
   order by c.oid, a.attnum`;
 
-/** By the type's name without its length. The first values are ordinary, and another one each time; the rest are odd. */
+/** By the type's name without its length. The first values are ordinary and all different. The rest are unusual. */
 const valuesOf: Record<string, (number: number) => string[]> = {
   smallint: (number) => [`${number + 1}`, '0', '-32768', '32767'],
   integer: (number) => [`${number + 1}`, '0', '-2147483648', '2147483647'],
@@ -92,13 +92,18 @@ function listValues({ type, base, labels, length }: Column, number: number): str
         .slice(-(length || 8)),
     ];
   const values = valuesOf[name]?.(number) ?? texts(number);
-  // A length counts characters, of which a pair of surrogates is one.
-  return length === 0 || type.startsWith('bit') ? values : values.map((value) => Array.from(value).slice(0, length).join(''));
+  // A length counts characters. A pair of surrogates is one character.
+  return length === 0 || type.startsWith('bit')
+    ? values
+    : values.map((value) => Array.from(value).slice(0, length).join(''));
 }
 
 const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
-/** The value of one column of a row: of a foreign key, that of some row of the other table, the same row for each of its columns. */
+/**
+ * The value of one column of a row. For a foreign key, it is the value of some row of the other table, and of the same
+ * row for each column of the key.
+ */
 function expressionOf(column: Column, at: number, number: number, isOdd: boolean): string {
   if (column.parent !== null && column.parent_column !== null) {
     return `(select ${column.parent_column} from ${column.parent} order by ctid offset ${number % 3} limit 1)`;
@@ -111,17 +116,19 @@ function expressionOf(column: Column, at: number, number: number, isOdd: boolean
 export interface FilledTables {
   tables: number;
   rows: number;
-  /** Tables that stayed empty: their constraints took none of the rows that were tried. */
+  /** Tables that stayed empty, because their constraints accepted none of the rows that were tried. */
   empty: string[];
 }
 
 /**
- * Gives each table some rows, odd values among them, whatever its columns are. What a constraint refuses is tried with other values; the client runs no transaction.
+ * Gives each table some rows, with unusual values among them, whatever its columns are. What a constraint refuses is
+ * tried with other values. The client must not be in a transaction.
  */
 export async function fillTables(client: pg.Client, rowsEach: number): Promise<FilledTables> {
   const { rows } = await client.query(columnsSql);
   const tables = new Map<string, Column[]>();
-  for (const column of z.array(columnRow).parse(rows)) tables.set(column.table, [...(tables.get(column.table) ?? []), column]);
+  for (const column of z.array(columnRow).parse(rows))
+    tables.set(column.table, [...(tables.get(column.table) ?? []), column]);
   const made = new Map<string, number>();
   const insert = async (table: string, columns: readonly Column[], number: number, isOdd: boolean): Promise<void> => {
     const values = columns.map((column, at) => expressionOf(column, at, number, isOdd));
@@ -132,10 +139,14 @@ export async function fillTables(client: pg.Client, rowsEach: number): Promise<F
     );
     if (isIn) made.set(table, (made.get(table) ?? 0) + 1);
   };
-  // What a foreign key needs may come later in the order; a table may need itself.
+  // A row that a foreign key needs may be made later in the order, or be in the same table.
   for (let pass = 0; pass < 4; pass += 1) {
     for (const [table, columns] of tables) {
-      for (let number = pass * 100; number < pass * 100 + rowsEach * 2 && (made.get(table) ?? 0) < rowsEach; number += 1) {
+      for (
+        let number = pass * 100;
+        number < pass * 100 + rowsEach * 2 && (made.get(table) ?? 0) < rowsEach;
+        number += 1
+      ) {
         await insert(table, columns, number, number % 2 === 1);
       }
     }

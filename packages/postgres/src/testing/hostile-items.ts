@@ -5,11 +5,14 @@ const spring = (how: string): string => `public.spring(${literal(how)})`;
 const springInt = (how: string, given: string): string => `public.spring_int(${literal(how)}, ${given})`;
 const springText = (how: string, given: string): string => `public.spring_text(${literal(how)}, ${given})`;
 
-/** A function of the schema's own that springs the trap. */
+/** A function of the schema's own that calls the trap. */
 const fn = (name: string, from: string, to: string, how: string, result: string): string =>
   `create function ${name}(${from}) returns ${to} language plpgsql immutable as $trap$ begin perform ${spring(how)}; return ${result}; end $trap$`;
 
-/** An item is what a customer may try; Postgres refuses some of it. Each makes what it needs, and puts a row where code would run for rows. */
+/**
+ * An item is what a customer may try. Postgres refuses some of it. Each item creates what it needs, and inserts a row
+ * where code would run for rows.
+ */
 export const items: Record<string, Item> = {
   'cast of a composite type'(room) {
     const [type, tell, table] = [room.name(), room.name(), room.name()];
@@ -105,7 +108,12 @@ export const items: Record<string, Item> = {
   },
   trigger(room) {
     const [table, trigger] = [room.name(), room.bare()];
-    const when = room.random.pick(['before insert', 'after insert or update', 'after insert or update or delete', 'before update']);
+    const when = room.random.pick([
+      'before insert',
+      'after insert or update',
+      'after insert or update or delete',
+      'before update',
+    ]);
     const each = room.random.pick(['row', 'statement']);
     const fires = room.random.pick(['enable always', 'enable replica', 'enable']);
     return [

@@ -26,7 +26,7 @@ export const oddNames = [
   'COPY t FROM stdin;',
 ];
 
-/** What one schema is made of. Each name is its own. */
+/** The means to make one schema. No two names are the same. */
 export class Room {
   readonly random: SeededRandom;
   readonly schema: string;

@@ -3,23 +3,27 @@ import { items } from './hostile-items';
 import { literal, quote, Room } from './hostile-room';
 
 /*
- * Schemas of a customer who means ill: each holds code wherever Postgres lets an owner put some, under names that look like SQL. All of it ends in public.spring, the trap.
+ * Schemas of a hostile customer. Each has code in every place where Postgres lets an owner put some, under names that
+ * look like SQL. All of the code calls public.spring, the trap.
  */
 
 export interface TrapTargets {
   owner: string;
-  /** Readable by nobody but the account of the tests. */
+  /** Only the account of the tests can read it. */
   file: string;
   /** The id of a process that must go on. */
   pid: number;
-  /** The `application_name` of somebody else's session. */
+  /** The `application_name` of another user's session. */
   applicationName: string;
 }
 
-/** The line by which the trap tells the server's log whom it ran as. No rollback takes it back, and a read-only transaction may write it. */
+/**
+ * The line with which the trap writes to the server's log whom it ran as. No rollback undoes it, and a read-only
+ * transaction may write it.
+ */
 export const trapMark = 'DRYDOCK-TRAP ';
 
-/** Notes whom it runs as, also after giving up the role, and then takes whatever that role may take. */
+/** Records whom it runs as, also after giving up the role. Then takes everything that this role may take. */
 export function trapStatements({ owner, file, pid, applicationName }: TrapTargets): string[] {
   const attempts = [
     `execute ${literal(`alter role ${quote(owner)} superuser`)}`,
@@ -50,15 +54,20 @@ export function trapStatements({ owner, file, pid, applicationName }: TrapTarget
       return true;
     end $trap$`,
     ...['int', 'text', 'bigint'].map(
-      (type) => `create function public.spring_${type}(how text, given ${type}) returns ${type} language plpgsql immutable
+      (
+        type,
+      ) => `create function public.spring_${type}(how text, given ${type}) returns ${type} language plpgsql immutable
       as $trap$ begin perform public.spring(how); return given; end $trap$`,
     ),
     `create function public.spring_trigger() returns trigger language plpgsql as $trap$ begin perform public.spring('trigger ' || tg_name); return coalesce(new, old); end $trap$`,
   ];
 }
 
-/** Settings for a role or a database that turn the sessions of whoever connects. */
-export function hostileSettings(random: SeededRandom, { owner, database }: { owner: string; database: string }): string[] {
+/** Settings for a role or a database that would take over the sessions of whoever connects. */
+export function hostileSettings(
+  random: SeededRandom,
+  { owner, database }: { owner: string; database: string },
+): string[] {
   const values = [
     `search_path = 'a; alter role ${owner} superuser; --', "b""c"`,
     'search_path = public, pg_catalog',
@@ -85,14 +94,18 @@ export function hostileSettings(random: SeededRandom, { owner, database }: { own
     'event_triggers = on',
     "dynamic_library_path = '/tmp'",
   ];
-  const places = [`role ${quote(owner)}`, `database ${quote(database)}`, `role ${quote(owner)} in database ${quote(database)}`];
+  const places = [
+    `role ${quote(owner)}`,
+    `database ${quote(database)}`,
+    `role ${quote(owner)} in database ${quote(database)}`,
+  ];
   return random.pickSome(values, 6).map((value) => `alter ${random.pick(places)} set ${value}`);
 }
 
 export interface HostileSchema {
-  /** What it is made of. */
+  /** The items that it is made of. */
   items: string[];
-  /** To be run by the owner, one by one. Postgres may refuse some. */
+  /** The owner runs these one by one. Postgres may refuse some. */
   statements: string[];
 }
 

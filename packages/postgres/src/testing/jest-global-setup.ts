@@ -9,23 +9,30 @@ declare global {
   var stopDrydockTestCluster: (() => Promise<void>) | undefined;
 }
 
-/** Starts the one throw-away cluster that all test files of a run share; each gets a database of its own (`testPostgres`). */
+/**
+ * Starts the one temporary cluster that all test files of a run share. Each file gets a database of its own
+ * (`testPostgres`).
+ */
 export default async function startSharedCluster(): Promise<void> {
-  // Managed instances and hosts' clusters that tests start need not survive a power cut either.
+  // Managed instances and the hosts' clusters that tests start need not survive a power cut either.
   process.env['DRYDOCK_EPHEMERAL'] = '1';
-  // No test of ours is about how fast this machine is; one about a time-out sets it.
+  // No test checks how fast this machine is. A test about a time-out sets this itself.
   process.env['DRYDOCK_TIMEOUT_SCALE'] ??= '10';
   buildWhatRunsOutsideJest();
-  // after the build: outside its sandbox jest resolves workspace packages to their build output
+  // after the build: outside its sandbox, jest resolves workspace packages to their build output
   const { startPostgres } = await import('@drydock/postgres/server/postgres');
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
-  chmodSync(folder, 0o711); // as root the server runs as nobody and must walk through
-  // A dump locks every table at once; some of `npm run chaos` have 50,000.
+  chmodSync(folder, 0o711); // as root, the server runs as nobody, which must be able to enter the folder
+  // A dump locks every table at once, and some of `npm run chaos` have 50,000.
   const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
-  // From here on every process of the run, this one included, copies a prepared cluster instead of running initdb.
+  // From here on every process of the run, including this one, copies a prepared cluster instead of running initdb.
   process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;
-  const server = await startPostgres({ folder, isEphemeral: true, settings: { max_connections: '400', autovacuum: 'off', ...locks } });
+  const server = await startPostgres({
+    folder,
+    isEphemeral: true,
+    settings: { max_connections: '400', autovacuum: 'off', ...locks },
+  });
   globalThis.stopDrydockTestCluster = async () => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -38,7 +45,7 @@ export default async function startSharedCluster(): Promise<void> {
   publishSharedCluster({ adminUrl: server.adminUrl, ownerPassword });
 }
 
-/** Nothing to do after `npm test`'s own build; for a bare `npx jest` in a clone that was never built. */
+/** There is nothing to do after `npm test`'s own build. It is for a bare `npx jest` in a clone that was never built. */
 function buildWhatRunsOutsideJest(): void {
   const root = path.resolve(__dirname, '../../../..');
   const tsc = path.join(root, 'node_modules/.bin/tsc');

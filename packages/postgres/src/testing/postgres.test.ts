@@ -6,7 +6,9 @@ test('two clones of one template do not see each other, and their owner is no su
   const [one, two] = await Promise.all([testPostgres(content), testPostgres(content)]);
   await runSql(one.url, 'INSERT INTO seen VALUES (1)');
   expect(await runSql(two.url, 'SELECT n FROM seen')).toEqual([]);
-  expect(await runSql(one.url, 'SELECT rolsuper FROM pg_roles WHERE rolname = current_user')).toEqual([{ rolsuper: false }]);
+  expect(await runSql(one.url, 'SELECT rolsuper FROM pg_roles WHERE rolname = current_user')).toEqual([
+    { rolsuper: false },
+  ]);
   expect(await runSql(one.adminUrl, 'SELECT n FROM seen')).toEqual([{ n: 1 }]);
   await Promise.all([one.close(), two.close()]);
   await expect(runSql(one.url, 'SELECT 1')).rejects.toMatchObject({ code: '3D000' });

@@ -4,19 +4,19 @@ import { ensureTemplate, type TemplateContent } from './template-database';
 import { ownerRole, ownerUrl, readSharedCluster, withDatabase } from './test-cluster';
 
 export interface TestPostgres {
-  /** As the database's owner, who is no superuser: what a service gets as DATABASE_URL. */
+  /** With the database's owner, who is no superuser. A service gets this as DATABASE_URL. */
   url: string;
   /** As superuser, the same database. */
   adminUrl: string;
-  /** As superuser, database `postgres` of the same cluster. */
+  /** With the superuser, in the database `postgres` of the same cluster. */
   clusterUrl: string;
-  /** Drops the database, ending whoever is still connected. */
+  /** Drops the database, and ends every connection to it. */
   close(): Promise<void>;
 }
 
 /**
- * A database of its own for a test file, cloned from a template that holds the content: some 30 ms once the template is there.
- * Call it in `beforeAll`, close it in `afterAll`.
+ * A database of its own for a test file, cloned from a template that has the content. It takes about 30 ms once the
+ * template exists. Call it in `beforeAll`, and close it in `afterAll`.
  */
 export async function testPostgres(content: TemplateContent = {}): Promise<TestPostgres> {
   const cluster = readSharedCluster();

@@ -1,6 +1,8 @@
-/** A database as a shop might have it, with everything that a careless move loses. Sizes are about what lies on disk in the end. */
+/**
+ * A database such as a shop might have, with everything that a careless move loses. Sizes are those on disk at the end.
+ */
 
-/** About 1.75 kB of heap, index and side tables come to each customer with its orders and events. */
+/** Each customer, with its orders and events, takes about 1.75 kB of heap, index and side tables. */
 const bytesPerCustomer = 1_750;
 const documentBytes = 48_000;
 
@@ -60,8 +62,8 @@ function fillSql(customers: number, documents: number): string[] {
 }
 
 /**
- * The statements, to be run one after the other by the owner of an empty database, that make about `bytes` on disk (2 MB at least). `password` is that of the role `app_rw`,
- * which a writer may use.
+ * The statements that make about `bytes` on disk (2 MB at least). The owner of an empty database runs them one after
+ * the other. `password` is that of the role `app_rw`, which a writer may use.
  */
 export function realisticDatabase({ bytes, password }: { bytes: number; password: string }): string[] {
   const customers = Math.max(500, Math.floor((bytes * 0.8) / bytesPerCustomer));

@@ -11,27 +11,27 @@ export interface RealSchema {
   sql: string;
 }
 
-/** Rows for psql, which no server takes from a statement's text. */
+/** Rows for psql. No server accepts them inside a statement's text. */
 const inlineRows = /^COPY [^;]*FROM stdin[^;]*;\n[\s\S]*?^\\\.$/gim;
 /** A line of psql's own. */
 const metaCommand = /^\\.*$/gm;
-/** Every database has the language, and it is nobody's. */
+/** Every database has this language, and it belongs to nobody. */
 const languageStatement = /^(?:CREATE (?:EXTENSION|LANGUAGE)|COMMENT ON EXTENSION)\b[^;]*\bplpgsql\b[^;]*;/gim;
-/** A dump of somebody else's says who owned it there; here it is its customer's. */
+/** A dump names the owner that it had elsewhere. Here the customer owns everything. */
 const ownerStatement = /^ALTER [^;]* OWNER TO [^;]*;/gim;
 
-/** Roles that a program's own script makes for it. The grant is what counts here. */
+/** Roles that a program's own script creates for it. Only the grant matters here. */
 const namedGrant = /^(GRANT\b[^;]*\bTO\s+)\w+(\s*;)/gim;
-/** What takes the schema away again, in a file of both ways. */
+/** The part that removes the schema again, in a file with both directions. */
 const downMigration = /^-- \d+ down$[\s\S]*?(?=^-- \d+ up$|$(?![\s\S]))/gm;
 
-/** CI takes a few small ones, `npm run chaos` all. */
+/** CI uses a few small ones, and `npm run chaos` uses all. */
 const inCi = ['gnokii-smsd-pgsql', 'icingadb', 'pdns-backend-pgsql', 'roundcube-core'];
 
-/** Stands in a skipped test's title where there are none. */
+/** The title of a skipped test when there are none. */
 export const missingSchema: RealSchema = { name: 'real programs (needs .ci/fetch-schemas)', sql: '' };
 
-/** The schemas that `.ci/fetch-schemas` has brought; none where it was not run. */
+/** The schemas that `.ci/fetch-schemas` has fetched. Empty when it was not run. */
 export function listRealSchemas(): RealSchema[] {
   const folder = process.env['DRYDOCK_SCHEMAS'] ?? '/var/cache/drydock-schemas';
   const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : [];
@@ -49,8 +49,9 @@ export function listRealSchemas(): RealSchema[] {
 }
 
 /**
- * The statement as Postgres shows it once it has read it again. Two expressions come back in other words, which mean the same and stay from then on: of a list of varchar
- * that is compared with text, the cast of the list becomes one of each element; the field of EXTRACT, where it was a string, becomes a name.
+ * The statement as Postgres shows it after reading it again. Two expressions come back in other words, which mean the
+ * same and stay the same from then on. In a list of varchar that is compared with text, the cast of the list becomes a
+ * cast of each element. In EXTRACT, a field that was a string becomes a name.
  */
 export const asReadAgain = (statement: string): string =>
   statement
@@ -58,9 +59,12 @@ export const asReadAgain = (statement: string): string =>
     .replace(/\((ARRAY\[[^\]]*\])\)::text\[\]/g, '$1')
     .replace(/EXTRACT\([A-Za-z]+ FROM/g, (field) => field.toLowerCase());
 
-/** The statements of a dump with its privileges, in order of their text, the owner's name made the same everywhere. */
+/** The statements of a dump with its privileges, ordered by their text, with the same name for the owner everywhere. */
 export async function statementsOf(url: string, owner: string): Promise<string[]> {
-  const sections = await Promise.all([dumpSchema({ url, section: 'pre-data' }), dumpSchema({ url, section: 'post-data' })]);
+  const sections = await Promise.all([
+    dumpSchema({ url, section: 'pre-data' }),
+    dumpSchema({ url, section: 'post-data' }),
+  ]);
   const texts = sections.flatMap(splitStatements).map(({ text }) => text.replace(/^(?:--[^\n]*\n|\s)+/, ''));
   return texts.map((text) => text.replaceAll(`"${owner}"`, owner).replaceAll(owner, 'OWNER')).sort();
 }

@@ -14,10 +14,10 @@ export interface SteadyWriterOptions extends Omit<AnyOptions, 'connect'> {
 const tableSql =
   'create table if not exists written (writer text, id bigint, at timestamptz not null default clock_timestamp(), primary key (writer, id))';
 
-/** The table that writers write to; by the owner, before any upgrade. */
+/** The table that writers write to. The owner creates it before any upgrade. */
 export const writerTableSql = `${tableSql}; grant all on written to public`;
 
-/** The application of Postgres: each row comes with a number of a sequence. */
+/** The application for Postgres. Each row also has a number from a sequence. */
 export class SteadyWriter extends AnySteadyWriter {
   constructor({ config, name, rowsPerSecond }: SteadyWriterOptions) {
     super({ rowsPerSecond, connect: () => connect(config, name) });

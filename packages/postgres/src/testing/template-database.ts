@@ -5,19 +5,22 @@ import pg from 'pg';
 import { runMigrations } from '../migrate/run-migrations';
 import { ownerRole, ownerUrl, readSharedCluster } from './test-cluster';
 
-/** What a test's database starts with: a service's migrations, or SQL scripts run in order. Neither gives an empty database. */
+/**
+ * The content that a test's database starts with: a service's migrations, or SQL scripts run in order. With neither it
+ * is empty.
+ */
 export interface TemplateContent {
-  /** The service's folder, the one that holds `prisma/`. */
+  /** The service's folder, which contains `prisma/`. */
   serviceDir?: string;
   sql?: readonly string[];
 }
 
-/** Any constant: serialises the making of templates among jest's workers. */
+/** Any constant. It lets jest's workers create templates only one after the other. */
 const templateLock = 7_320_991;
 
 /**
- * Makes sure that a template with this content exists, and returns its name. It is named by a hash of the content, so that a changed
- * migration gives another template, and everything that is alike shares one.
+ * Makes sure that a template with this content exists, and returns its name. The name is a hash of the content. So a
+ * changed migration gives another template, and equal contents share one.
  */
 export async function ensureTemplate(admin: pg.Client, content: TemplateContent): Promise<string> {
   const name = `template_${hashContent(content)}`;

@@ -1,8 +1,11 @@
-/** How the shared cluster reaches test files: jest's global set-up writes these, its workers inherit them. */
+/**
+ * How test files learn the address of the shared cluster: jest's global set-up sets these variables, and its workers
+ * inherit them.
+ */
 const adminUrlVariable = 'DRYDOCK_TEST_POSTGRES_ADMIN_URL';
 const ownerPasswordVariable = 'DRYDOCK_TEST_POSTGRES_OWNER_PASSWORD';
 
-/** The role that owns every test database: no superuser, just as a service's own role. */
+/** The role that owns every test database. It is no superuser, as a service's own role. */
 export const ownerRole = 'test_owner';
 
 export interface SharedCluster {
@@ -19,11 +22,12 @@ export function publishSharedCluster(cluster: SharedCluster): void {
 export function readSharedCluster(): SharedCluster {
   const adminUrl = process.env[adminUrlVariable];
   const ownerPassword = process.env[ownerPasswordVariable];
-  if (adminUrl === undefined || ownerPassword === undefined) throw new Error('The shared test cluster is started by jest (globalSetup)');
+  if (adminUrl === undefined || ownerPassword === undefined)
+    throw new Error('The shared test cluster is started by jest (globalSetup)');
   return { adminUrl, ownerPassword };
 }
 
-/** The same server and login, another database. */
+/** The same server and login, with another database. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${database}`;

@@ -3,13 +3,18 @@ import { removeGuard } from './guard-ddl';
 import { dropSlots, unpublish } from './replication';
 import { type Move, withStage } from './session';
 
-/** The old database as it was before the move: nothing published, identities and DDL given back. The target must be stopped first. Again is harmless. */
+/**
+ * Puts the old database back to the state before the move: nothing is published, and identities and DDL are given back.
+ * The target must be stopped first. May be called again.
+ */
 export async function abandonMove(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const { publisher, replicator } = stage.own;
     const server = await stage.server('old');
     await dropSlots(stage);
-    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [publisher.role]);
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [
+      publisher.role,
+    ]);
     if (there.rowCount === 1) {
       await ensureOldRoles(stage, await readOwners(server, move.databaseName));
       await unpublish(stage);

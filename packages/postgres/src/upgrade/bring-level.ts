@@ -10,7 +10,10 @@ import { prepareLoaders, runPart } from './plan-store';
 import type { Stage } from './session';
 import { liftConnectionLimit, rehearseOpening } from './target-database';
 
-/** What can be looked up while the customer still writes, so that the pause is short. DDL is refused meanwhile, so it stays true. */
+/**
+ * Facts that are read while the customer still writes, so that the pause is short. They stay true because DDL is
+ * refused meanwhile.
+ */
 export interface Prepared {
   sequences: readonly string[];
   unlogged: readonly CopiedTable[];
@@ -19,7 +22,10 @@ export interface Prepared {
 }
 
 const warmMs = 5_000;
-/** A second of backlog was waited away before; whoever needs longer than this in the pause gets the old server back. */
+/**
+ * The backlog was at most a second before the pause. When more than this is needed during the pause, the customer gets
+ * the old server back.
+ */
 const finalMs = 5_000;
 
 async function levelServers(stage: Stage): Promise<void> {
@@ -30,8 +36,8 @@ async function levelServers(stage: Stage): Promise<void> {
 }
 
 /**
- * Looks up what the pause will need, copies what need not be copied again if it stays as it is, and refuses to begin a pause that would be long. Throws UpgradeError
- * `not_caught_up`, `rights_differ`.
+ * Reads what the pause will need, copies what need not be copied again if it does not change, and refuses to start a
+ * pause that would be long. Throws UpgradeError `not_caught_up`, `rights_differ`.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
   const { path, databaseName } = stage.move;
@@ -48,7 +54,8 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
   };
   if (prepared.checks.length > 0) await stage.guardian('target');
   await prepareLoaders(stage, 'late');
-  // Each path is gone once before it counts: the first use of anything in a session loads parts of the catalogue.
+  // Each path is used once before time matters, because the first use of anything in a session loads parts of the
+  // catalogue.
   await copySequences(old, keeper, prepared.sequences);
   if (path === 'offline') return prepared;
   const horizon = await copyLargeObjects(old, keeper, prepared.horizon);
@@ -57,10 +64,16 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 }
 
 /**
- * The pause: nobody writes on the old server any more, and whatever replication does not carry is brought level; of a restore that is the roles alone. When it resolves both hold the same, and the target's roles
- * and rights are what they should be; until then nobody was let into it. `onPart` is told what has ended. Throws UpgradeError `not_caught_up`, `rights_differ`.
+ * The pause: nobody writes on the old server any more, and everything that replication does not carry is brought level.
+ * For a restore these are only the roles. When it resolves, both servers hold the same, and the target's roles and
+ * rights are what they should be. Until then nobody was let into the target. `onPart` is called when a part has ended.
+ * Throws UpgradeError `not_caught_up`, `rights_differ`.
  */
-export async function bringLevel(stage: Stage, prepared: Prepared, onPart: (part: string) => void = () => undefined): Promise<void> {
+export async function bringLevel(
+  stage: Stage,
+  prepared: Prepared,
+  onPart: (part: string) => void = () => undefined,
+): Promise<void> {
   if (stage.move.path === 'restore') {
     await levelServers(stage);
     onPart('roles');

@@ -3,20 +3,24 @@ import { readHorizon, writeHorizon } from './horizon';
 import { sendMarker } from './marker';
 import { type Move, withStage } from './session';
 
-/** Under a second behind, what is left is a moment. */
+/** When the target is less than a second behind, the rest takes only a moment. */
 const nearMs = 1_000;
 const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: waits until the target is less than a second behind, brings the large objects level once more, and puts the target's pages on disk, so that no checkpoint
- * falls into the first seconds of its service. Offline there is nothing to wait for. Throws `not_caught_up` when it does not come near.
+ * Stage: waits until the target is less than a second behind, brings the large objects level once more, and writes the
+ * target's pages to disk, so that no checkpoint runs in the first seconds of its service. Offline there is nothing to
+ * wait for. Throws `not_caught_up` when the target does not come near.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     if (move.path === 'logical') {
       for (let sent = 0; sent < markersMax; sent++) if ((await sendMarker(stage, markerLimitMs)) < nearMs) break;
-      await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), await stage.keeper(), await readHorizon(stage)));
+      await writeHorizon(
+        stage,
+        await copyLargeObjects(await stage.reader('old'), await stage.keeper(), await readHorizon(stage)),
+      );
     }
     await (await stage.server('target')).query('checkpoint');
     move.progress?.(1);

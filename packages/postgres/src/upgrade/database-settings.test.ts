@@ -34,19 +34,27 @@ test('an upgrade computes by the settings of the database, which are the present
   try {
     const move = await createCustomer(servers, 'set_shop', ...contentOf('set_shop'));
     // Only the platform can set what has a name of nobody's.
-    await runSql(servers.old.adminUrl, "alter database set_shop set shop.rate = '4'; alter database set_shop set shop.gone = 'x'");
+    await runSql(
+      servers.old.adminUrl,
+      "alter database set_shop set shop.rate = '4'; alter database set_shop set shop.gone = 'x'",
+    );
     await runSql(move.ownUrl, rowsSql);
     expect(await askRows({ url: move.oldUrl, databaseName: 'set_shop', toMajor: 18 })).toEqual([]);
     expect(await trySchema({ ...move, secret: randomBytes(32).toString('hex'), fence: '0' })).toEqual([]);
     for (const stage of [copySchema, copyData]) await stage(move);
     await runSql(move.ownUrl, "insert into t (n, body) values (399, 'Bäume')");
     await catchUp(move);
-    await runSql(servers.old.adminUrl, "alter database set_shop reset shop.gone; alter database set_shop set shop.name = 'a'");
+    await runSql(
+      servers.old.adminUrl,
+      "alter database set_shop reset shop.gone; alter database set_shop set shop.name = 'a'",
+    );
     await cutOver(move);
     expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [], recomputed: [] });
     const settingsSql =
       'select setconfig as settings from pg_db_role_setting where setdatabase = (select oid from pg_database where datname = current_database())';
-    const expected = [{ settings: expect.arrayContaining(['shop.rate=4', 'default_text_search_config=public.words', 'shop.name=a']) }];
+    const expected = [
+      { settings: expect.arrayContaining(['shop.rate=4', 'default_text_search_config=public.words', 'shop.name=a']) },
+    ];
     expect(await runSql(move.ownTargetUrl, settingsSql)).toEqual(expected);
     await endMove(move);
   } finally {
@@ -60,7 +68,13 @@ test('a load computes by the settings of the dumped database, and the database h
   await runSql(source.url, rowsSql);
   const { findings } = await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
   expect(findings).toEqual([]);
-  const [before, after] = [await fingerprintDatabase({ url: source.readerUrl }), await fingerprintDatabase({ url: target.readerUrl })];
+  const [before, after] = [
+    await fingerprintDatabase({ url: source.readerUrl }),
+    await fingerprintDatabase({ url: target.readerUrl }),
+  ];
   expect(after.tables).toEqual(before.tables);
-  expect(await runSql(target.url, 'select search::text from t order by n')).toEqual([{ search: "'haus':1" }, { search: "'gegang':1" }]);
+  expect(await runSql(target.url, 'select search::text from t order by n')).toEqual([
+    { search: "'haus':1" },
+    { search: "'gegang':1" },
+  ]);
 });

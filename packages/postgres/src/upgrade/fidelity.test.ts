@@ -76,10 +76,16 @@ test('a schema that the new version refuses is told before anything is begun: th
     {
       level: 'ERROR',
       code: 'statement_refused',
-      detail: expect.stringMatching(/^VIEW public\.writes cannot be made in the new version: column "buffers_backend" does not exist\./),
+      detail: expect.stringMatching(
+        /^VIEW public\.writes cannot be made in the new version: column "buffers_backend" does not exist\./,
+      ),
     },
   ]);
-  await expect(copySchema(move)).rejects.toMatchObject({ code: 'statement_failed', isPermanent: true, object: 'VIEW public.writes' });
+  await expect(copySchema(move)).rejects.toMatchObject({
+    code: 'statement_failed',
+    isPermanent: true,
+    object: 'VIEW public.writes',
+  });
   await endMove(move);
 });
 
@@ -104,7 +110,9 @@ test.each(['logical', 'offline'] as const)(
       coninhcount as inherited, obj_description(oid, 'pg_constraint') as comment from pg_constraint where contype = 'c' and connamespace = 'public'::regnamespace order by 1, 2`;
     const before = await runSql(withDatabase(servers.old.adminUrl, databaseName), facts);
     expect(before).toHaveLength(9);
-    expect((await trySchema({ ...move, secret: randomBytes(32).toString('hex'), fence: '0' })).map(({ detail }) => detail)).toEqual([]);
+    expect(
+      (await trySchema({ ...move, secret: randomBytes(32).toString('hex'), fence: '0' })).map(({ detail }) => detail),
+    ).toEqual([]);
     await copySchema(move);
     const change = (): Promise<unknown> =>
       runSql({ connectionString: move.ownUrl }, "insert into items values (3, 9, 9); update parts set label = 'b'");

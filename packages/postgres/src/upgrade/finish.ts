@@ -2,12 +2,17 @@ import { dropOwnRole, ensureTargetRoles, readOwners } from './copy/own-roles';
 import { unsubscribe } from './replication';
 import { type Move, withStage } from './session';
 
-/** Stage: the new database keeps no trace of the move, and its planner knows the tables. Again is harmless. The old server is not asked. */
+/**
+ * Stage: the new database keeps no trace of the move, and its planner knows the tables. Again is harmless. The old
+ * server is not asked.
+ */
 export async function finishTarget(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const { keeper: login, schema } = stage.own;
     const server = await stage.server('target');
-    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [login.role]);
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [
+      login.role,
+    ]);
     if (there.rowCount === 0) return;
     await ensureTargetRoles(stage, await readOwners(server, move.databaseName));
     await unsubscribe(stage);

@@ -12,8 +12,8 @@ const message = 'the schema of this database cannot be changed while it is being
 const hint = 'Try again when the upgrade has finished. Reading and writing rows goes on.';
 
 /**
- * Plain CREATE, which fails where something of the name is there, and only names of pg_catalog and of the move: the superuser's session meets nothing of the
- * customer's. The function runs with the rights of whoever changes the schema.
+ * Plain CREATE, which fails where something of the name is there, and only names of pg_catalog and of the move: the
+ * superuser's session meets nothing of the customer's. The function runs with the rights of whoever changes the schema.
  */
 function guardStatements({ guardSchema: schema, publisher }: OwnObjects): string[] {
   const trigger = (event: string): string[] => [
@@ -43,8 +43,8 @@ const passedSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snap
 const idSchema = z.object({ id: z.coerce.bigint() });
 
 /**
- * From here on the customer's DDL is refused, and what was changed before is committed: transactions that began earlier are waited for. Again is
- * harmless. Throws `busy` when such a transaction goes on for over a minute.
+ * From here on the customer's DDL is refused, and what was changed before is committed: transactions that began earlier
+ * are waited for. Again is harmless. Throws `busy` when such a transaction goes on for over a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
   const guardian = await stage.guardian('old');
@@ -55,7 +55,8 @@ export async function installGuard(stage: Stage): Promise<void> {
   for (;;) {
     const [passed] = await readRows(guardian, idSchema, passedSql);
     if (boundary && passed && passed.id >= boundary.id) return;
-    if (performance.now() > untilMs) throw new UpgradeError('busy', `a transaction has been open for over ${waitSeconds} s`);
+    if (performance.now() > untilMs)
+      throw new UpgradeError('busy', `a transaction has been open for over ${waitSeconds} s`);
     await wait(20);
   }
 }

@@ -4,7 +4,14 @@
  * @tier long
  * @processes
  */
-import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import {
+  type Customer,
+  createCustomer,
+  cutOver,
+  endMove,
+  startTwoServers,
+  type TwoServers,
+} from '../../test/two-servers';
 import { runSql } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { checkUpgrade } from './check/prechecks';

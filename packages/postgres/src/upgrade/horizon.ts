@@ -5,7 +5,10 @@ const horizonSchema = z.object({ horizon: z.string() });
 
 /** Up to where the large objects are level, kept with them on the target; null before the first time. */
 export async function readHorizon(stage: Stage): Promise<string | null> {
-  return (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]?.horizon ?? null;
+  return (
+    (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]
+      ?.horizon ?? null
+  );
 }
 
 export async function writeHorizon(stage: Stage, horizon: string): Promise<void> {

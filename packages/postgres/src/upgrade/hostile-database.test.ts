@@ -1,5 +1,12 @@
 /** @processes */
-import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import {
+  type Customer,
+  createCustomer,
+  cutOver,
+  endMove,
+  startTwoServers,
+  type TwoServers,
+} from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { askRows } from './check/ask-rows';
@@ -71,7 +78,7 @@ const schema = [
    alter database hostile_shop set default_transaction_read_only = 'on'; alter database hostile_shop set statement_timeout = '1min'`,
 ];
 
-/** What an earlier version trusted by its name. */
+/** Objects of the customer's with names that an earlier version trusted. */
 const prepared = `create schema drydock_upgrade; create table drydock_upgrade.marker (id text primary key);
   create trigger loud before insert on drydock_upgrade.marker for each row execute function public.on_row(); create publication drydock_upgrade`;
 
@@ -80,8 +87,12 @@ const seenSql = 'select distinct who from public.seen';
 
 async function makeHostile(path: 'logical' | 'offline'): Promise<Customer> {
   const move = await createCustomer(servers, 'hostile_shop');
-  await withClient(withDatabase(servers.old.adminUrl, 'postgres'), (client) => client.query('alter role hostile_shop rename to hostile'));
-  await withClient(servers.old.adminUrl, (client) => client.query("alter role hostile password 'the-owner-s-password'"));
+  await withClient(withDatabase(servers.old.adminUrl, 'postgres'), (client) =>
+    client.query('alter role hostile_shop rename to hostile'),
+  );
+  await withClient(servers.old.adminUrl, (client) =>
+    client.query("alter role hostile password 'the-owner-s-password'"),
+  );
   const rename = (url: string): string => Object.assign(new URL(url), { username: 'hostile' }).href;
   const customer = { ...move, path, ownUrl: rename(move.ownUrl), ownTargetUrl: rename(move.ownTargetUrl) };
   await withClient(customer.ownUrl, async (client) => {
@@ -119,7 +130,7 @@ test.each(['logical', 'offline'] as const)(
     for (const stage of [copySchema, copyData, catchUp]) await stage(move);
     await cutOver(move);
     const options = '-c role=none -c search_path= -c default_transaction_read_only=off';
-    // What the code of the target has noted there is the one difference.
+    // The notes of the target's code are the only difference.
     expect((await compareDatabases(move, null)).names.filter((name) => name !== '"public"."seen"')).toEqual([]);
     await finishTarget(move);
     for (const side of ['old', 'target'] as const) {
@@ -147,7 +158,9 @@ test('a sequence that becomes a view between listing and reading is refused, and
   );
   await expect(readPositions(reader, ['"public"."counted"'])).rejects.toThrow('restricted');
   await stage.close();
-  expect(await runSql({ connectionString: adminOf('old'), options: '-c role=none' }, 'select * from public.seen')).toEqual([]);
+  expect(
+    await runSql({ connectionString: adminOf('old'), options: '-c role=none' }, 'select * from public.seen'),
+  ).toEqual([]);
   await removeHostile();
 });
 

@@ -8,7 +8,14 @@ import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
 import { z } from 'zod';
-import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import {
+  type Customer,
+  createCustomer,
+  cutOver,
+  endMove,
+  startTwoServers,
+  type TwoServers,
+} from '../../test/two-servers';
 import { dumpDatabase } from '../dump/dump-database';
 import type { Section } from '../dump/section';
 import { loadDatabase } from '../load/load-database';
@@ -37,7 +44,7 @@ const batches = Array.from({ length: Math.ceil(count / perDatabase) }, (_, numbe
 
 let servers: TwoServers;
 let canaries: Canaries;
-/** What each server has logged, by its major. */
+/** The log of each server, by its major. */
 const logs = new Map<number, string>();
 beforeAll(async () => {
   servers = await startTwoServers((major, text) => void logs.set(major, (logs.get(major) ?? '') + text));
@@ -50,14 +57,23 @@ afterAll(async () => {
 
 type Sprung = z.infer<typeof sprungSchema>;
 
-const sprungSchema = z.object({ how: z.string(), acting: z.string(), fallen: z.string(), session: z.string(), powerful: z.boolean() });
+const sprungSchema = z.object({
+  how: z.string(),
+  acting: z.string(),
+  fallen: z.string(),
+  session: z.string(),
+  powerful: z.boolean(),
+});
 const trapLine = new RegExp(`${trapMark}(\\{.*\\})`, 'g');
 
-/** What the traps have noted since the last call, on both servers, and the logs that say so. */
+/** The notes of the traps since the last call, on both servers, and the logs they are in. */
 async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
   const mark = `mark ${randomUUID()}`;
-  for (const { adminUrl } of [servers.old, servers.target]) await runSql(adminUrl, `do $$ begin raise log '${mark}'; end $$`);
-  await until(() => Promise.resolve([16, 18].every((major) => logs.get(major)?.includes(`LOG:  ${mark}`))), { timeoutMs: 10_000 });
+  for (const { adminUrl } of [servers.old, servers.target])
+    await runSql(adminUrl, `do $$ begin raise log '${mark}'; end $$`);
+  await until(() => Promise.resolve([16, 18].every((major) => logs.get(major)?.includes(`LOG:  ${mark}`))), {
+    timeoutMs: 10_000,
+  });
   const text = [...logs.values()].join('\n');
   logs.clear();
   return { sprung: [...text.matchAll(trapLine)].map(([, note]) => sprungSchema.parse(JSON.parse(note ?? ''))), text };
@@ -65,21 +81,28 @@ async function takeNotes(): Promise<{ sprung: Sprung[]; text: string }> {
 
 /** The roles that sprang a trap and are neither the customer nor a role that can only act as the customer. */
 function strangersIn(seen: readonly Sprung[], owner: string): Sprung[] {
-  const isExpected = (role: string): boolean => role === owner || role === `${owner}_copy` || /^ld_[0-9a-f]{24}$/.test(role);
+  const isExpected = (role: string): boolean =>
+    role === owner || role === `${owner}_copy` || /^ld_[0-9a-f]{24}$/.test(role);
   return seen.filter(({ acting, fallen, powerful }) => powerful || !isExpected(acting) || !isExpected(fallen));
 }
 
 /** As the customer, past whatever it has set for its own sessions. */
 const owners = (url: string): pg.ClientConfig => ({
   connectionString: url,
-  options: '-c search_path= -c role=none -c local_preload_libraries= -c default_transaction_read_only=off -c lock_timeout=2s',
+  options:
+    '-c search_path= -c role=none -c local_preload_libraries= -c default_transaction_read_only=off -c lock_timeout=2s',
 });
 
 async function makeHostile(batch: number): Promise<Customer> {
   const name = `hostile${batch}`;
   const move = await createCustomer(servers, name);
   const random = new SeededRandom(seed + batch);
-  const traps = trapStatements({ owner: name, file: canaries.file, pid: canaries.pid, applicationName: canaries.applicationName });
+  const traps = trapStatements({
+    owner: name,
+    file: canaries.file,
+    pid: canaries.pid,
+    applicationName: canaries.applicationName,
+  });
   await runSql(servers.old.adminUrl, `revoke connect on database ${name} from public`);
   await withClient(owners(move.ownUrl), async (client) => {
     for (const trap of traps) await client.query(trap);
@@ -89,7 +112,8 @@ async function makeHostile(batch: number): Promise<Customer> {
     }
     await client.query('create sequence public.swapped');
     await client.query('create table public.exchanged (a int)');
-    for (const setting of hostileSettings(random, { owner: name, database: name })) await client.query(setting).catch(() => undefined);
+    for (const setting of hostileSettings(random, { owner: name, database: name }))
+      await client.query(setting).catch(() => undefined);
   });
   return { ...move, path: batch % 2 === 0 ? 'logical' : 'offline' };
 }
@@ -108,7 +132,8 @@ async function whileSwapping(move: Customer, work: () => Promise<void>): Promise
       ['drop view public.exchanged', 'create table public.exchanged (a int)'],
     ];
     while (!isOver) for (const turn of turns) for (const sql of turn) await client.query(sql).catch(() => undefined);
-    for (const turn of [turns[1], turns[3]]) for (const sql of turn ?? []) await client.query(sql).catch(() => undefined);
+    for (const turn of [turns[1], turns[3]])
+      for (const sql of turn ?? []) await client.query(sql).catch(() => undefined);
   };
   const swapping = withClient(owners(move.ownUrl), swap);
   try {
@@ -214,6 +239,8 @@ test('a trap tells of a superuser who calls it, and takes what that one may take
     for (const trap of traps) await client.query(trap);
   });
   await runSql(withDatabase(move.oldUrl, 'trapped'), "select public.spring('test')");
-  expect(strangersIn((await takeNotes()).sprung, 'trapped')).toMatchObject([{ how: 'test', acting: 'postgres', powerful: true }]);
+  expect(strangersIn((await takeNotes()).sprung, 'trapped')).toMatchObject([
+    { how: 'test', acting: 'postgres', powerful: true },
+  ]);
   expect(await canaries.harm((role) => role === 'postgres')).toEqual([expect.stringMatching(/^powerful: .*trapped/)]);
 });

@@ -20,8 +20,8 @@ const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.stri
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
- * Sessions of customers, and those that are just starting: one that read the grants before they were revoked is not yet among the activities, but holds its
- * first transaction's lock.
+ * Sessions of customers, and those that are just starting: one that read the grants before they were revoked is not yet
+ * among the activities, but holds its first transaction's lock.
  */
 const leftSql = `select count(*) as left from (
   select pid from pg_catalog.pg_stat_activity where backend_type = 'client backend' and not (usename = any ($1::name[]))
@@ -29,7 +29,7 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** What Postgres says when somebody else changes the grants of the database at the same moment. */
+/** Postgres' error when somebody else changes the grants of the database at the same moment. */
 const changedMeanwhileCode = 'XX000';
 
 /** A revoke that lost against a grant at the same moment is made again by the caller, who looks at the grants anew. */
@@ -42,9 +42,10 @@ async function revoke(server: pg.ClientBase, statement: string): Promise<void> {
 }
 
 /**
- * Ends every session of every customer and lets none into the database again, on disk, so that a restart of the server changes nothing of it. An owner who is connected could
- * undo it, so it is done again until nobody is there and it stands. `kept` are our own roles. When it has resolved nobody writes. Again is harmless. Throws `not_sealed`
- * after 10 s.
+ * Ends every session of every customer and lets none into the database again, on disk, so that a restart of the server
+ * changes nothing of it. An owner who is connected could undo it, so it is done again until nobody is there and it
+ * stands. `kept` are our own roles. When it has resolved nobody writes. Again is harmless. Throws `not_sealed` after 10
+ * s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
@@ -54,7 +55,8 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
   for (;;) {
     const [found] = await readRows(server, mayConnectSchema, mayConnectSql, [databaseName, ours]);
     const grantees = (found?.grantees ?? []).map(({ grantee }) => (grantee === null ? 'public' : name(grantee)));
-    if (grantees.length > 0) await revoke(server, `revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
+    if (grantees.length > 0)
+      await revoke(server, `revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
     if (sessions?.left === 0 && grantees.length === 0) return;

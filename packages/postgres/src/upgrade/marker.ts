@@ -7,8 +7,9 @@ import { UpgradeError } from './upgrade-error';
 const pollMs = 2;
 
 /**
- * Writes a row on the old server and waits until it is on the target: whatever was committed before it is there too. (The positions that servers report lag
- * behind by up to seconds.) Returns the milliseconds it took. Throws `not_caught_up` after `limitMs`.
+ * Writes a row on the old server and waits until it is on the target: whatever was committed before it is there too.
+ * (The positions that servers report lag behind by up to seconds.) Returns the milliseconds it took. Throws
+ * `not_caught_up` after `limitMs`.
  */
 export async function sendMarker(stage: Stage, limitMs: number): Promise<number> {
   const marker = `${pg.escapeIdentifier(stage.own.schema)}.marker`;

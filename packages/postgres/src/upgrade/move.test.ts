@@ -17,7 +17,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 type Customer = Awaited<ReturnType<typeof createCustomer>>;
-const rowsOf = <Row>(url: string, sql: string): Promise<Row[]> => withClient(url, async (client) => (await client.query(sql)).rows);
+const rowsOf = <Row>(url: string, sql: string): Promise<Row[]> =>
+  withClient(url, async (client) => (await client.query(sql)).rows);
 const codeOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => 'done',
@@ -114,7 +115,12 @@ test('a row that went missing on the new side is found by the comparison', async
   await moveUpTo(move);
   await cutOver(move);
   await withClient(move.ownTargetUrl, (client) => client.query('delete from a where id = 3'));
-  expect(await compareDatabases(move, null)).toEqual({ outcome: 'undecided', tables: 2, names: ['"public"."a"'], recomputed: [] });
+  expect(await compareDatabases(move, null)).toEqual({
+    outcome: 'undecided',
+    tables: 2,
+    names: ['"public"."a"'],
+    recomputed: [],
+  });
   await endMove(move);
 });
 
@@ -156,9 +162,9 @@ test('changes of the schema are refused while the move lasts, temporary tables a
     ])
       expect([taken, await codeOf(client.query(taken))]).toEqual([taken, 'done']);
   });
-  expect(await rowsOf(withDatabase(move.targetUrl, 'ddl_shop'), "select relname from pg_class where relname = 'just_made'")).toHaveLength(
-    1,
-  );
+  expect(
+    await rowsOf(withDatabase(move.targetUrl, 'ddl_shop'), "select relname from pg_class where relname = 'just_made'"),
+  ).toHaveLength(1);
   await endMove(move);
 });
 
@@ -173,19 +179,30 @@ test('prechecks tell a key from none and a type that can be compared from one th
     return (await checkUpgrade(request)).path;
   };
   expect(
-    await check('check_plain', 'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric'),
+    await check(
+      'check_plain',
+      'a int, b text, c varchar(3), d mood, e email, f int[], g jsonb, h uuid, i int4range, j char(3), k numeric',
+    ),
   ).toBe('logical');
   expect(await check('check_json', 'a int, b json')).toBe('offline');
   expect(await check('check_point', 'a int, b point')).toBe('offline');
   expect(await check('check_keyed', 'a int primary key, b json')).toBe('logical');
-  expect(await check('check_nothing', 'a int primary key, b json); alter table t replica identity nothing; create table u (a int')).toBe(
-    'offline',
-  );
+  expect(
+    await check(
+      'check_nothing',
+      'a int primary key, b json); alter table t replica identity nothing; create table u (a int',
+    ),
+  ).toBe('offline');
 });
 
 test('prechecks of two majors at one moment leave each other alone', async () => {
-  const { oldUrl: url, databaseName } = await createCustomer(servers, 'check_twice', 'create table t (a int primary key)');
-  const check = (toMajor: number) => checkUpgrade({ url, databaseName, toMajor, extensionsOfTarget: [], freeBytes: 1e12 });
+  const { oldUrl: url, databaseName } = await createCustomer(
+    servers,
+    'check_twice',
+    'create table t (a int primary key)',
+  );
+  const check = (toMajor: number) =>
+    checkUpgrade({ url, databaseName, toMajor, extensionsOfTarget: [], freeBytes: 1e12 });
   for (let round = 0; round < 5; round += 1) {
     const judged = await Promise.all([check(17), check(18)]);
     expect(judged.map(({ path }) => path)).toEqual(['logical', 'logical']);

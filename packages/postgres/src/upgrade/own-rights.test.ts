@@ -5,7 +5,14 @@
  * @processes
  */
 import { randomBytes } from 'node:crypto';
-import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import {
+  type Customer,
+  createCustomer,
+  cutOver,
+  endMove,
+  startTwoServers,
+  type TwoServers,
+} from '../../test/two-servers';
 import { runSql } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { trySchema } from './check/try-schema';
@@ -20,7 +27,9 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** The rights of the owner and of everybody else. MAINTAIN, which 17 has brought, nobody could take from itself before. */
+/**
+ * The rights of the owner and of everybody else. MAINTAIN, which 17 has brought, nobody could take from itself before.
+ */
 const rightsOf = (url: string): Promise<unknown[]> =>
   runSql(
     url,
@@ -52,13 +61,20 @@ test.each(['logical', 'offline'] as const)(
     await cutOver(move);
     expect(await rightsOf(move.ownTargetUrl)).toEqual(before);
     expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', tables: 3 });
-    await expect(runSql(move.ownTargetUrl, 'insert into orders values (3, 1)')).rejects.toThrow('permission denied for table orders');
-    expect(await runSql(move.ownTargetUrl, "select count(*)::int as n from pg_constraint where contype = 'f'")).toEqual([{ n: 2 }]);
+    await expect(runSql(move.ownTargetUrl, 'insert into orders values (3, 1)')).rejects.toThrow(
+      'permission denied for table orders',
+    );
+    expect(await runSql(move.ownTargetUrl, "select count(*)::int as n from pg_constraint where contype = 'f'")).toEqual(
+      [{ n: 2 }],
+    );
     await endMove(move);
   },
 );
 
-/** What a role does that has lost rights since. `app` owns what refers to objects of `name`, and each has a part of the other's table. */
+/**
+ * The statements of a role that has lost rights since. `app` owns objects that refer to those of `name`, and each owns
+ * a part of the other's table.
+ */
 const lostRights = (name: string, app: string): string[] => [
   `create role ${app}; grant create on schema public to ${app}; grant ${app} to ${name} with set true, inherit true`,
   'create table ids (id int primary key); insert into ids values (1)',
@@ -108,8 +124,15 @@ const denying = `create or replace function plead(int) returns int language plpg
 const pleas = {
   'a generated column': ['create table zeal (id int, double int generated always as (plead(1) + id) stored)'],
   'a partition key': ['create table zeal (id int) partition by range ((plead(1) + id))'],
-  'an exclusion': ['create table zeal (id int)', 'insert into zeal values (1)', 'alter table zeal add exclude (plead(id) with =)'],
-  'the predicate of an exclusion': ['create table zeal (id int)', 'alter table zeal add exclude (id with =) where (plead(1) = 1)'],
+  'an exclusion': [
+    'create table zeal (id int)',
+    'insert into zeal values (1)',
+    'alter table zeal add exclude (plead(id) with =)',
+  ],
+  'the predicate of an exclusion': [
+    'create table zeal (id int)',
+    'alter table zeal add exclude (id with =) where (plead(1) = 1)',
+  ],
 };
 /** The same of CHECKs, by an operator: these are off while the schema is made, and back without a look at the rows. */
 const unheard = {

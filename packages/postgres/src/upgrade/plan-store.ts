@@ -13,17 +13,22 @@ import { UpgradeError } from './upgrade-error';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as the owner that it stands for. Code of the customer's may have run in the session, and left it as another role or with other
- * settings.
+ * Begins a transaction of a loader as the owner that it stands for. Code of the customer's may have run in the session,
+ * and left it as another role or with other settings.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
-const statementSchema = z.object({ number: z.number(), sql: z.string(), owner: z.string().nullable(), token: z.string() });
+const statementSchema = z.object({
+  number: z.number(),
+  sql: z.string(),
+  owner: z.string().nullable(),
+  token: z.string(),
+});
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * Our schema on the target. A loader notes what it has made in the transaction that made it, by a token that only the keeper can read: the customer's code may run in
- * that session, and can neither read the plan nor note anything else.
+ * Our schema on the target. A loader notes what it has made in the transaction that made it, by a token that only the
+ * keeper can read: the customer's code may run in that session, and can neither read the plan nor note anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
@@ -45,7 +50,12 @@ export async function storePlan(stage: Stage, plan: SchemaPlan): Promise<void> {
   await keeper.query('commit');
 }
 
-async function insertPart(stage: Stage, keeper: pg.Client, part: string, statements: readonly PlannedStatement[]): Promise<void> {
+async function insertPart(
+  stage: Stage,
+  keeper: pg.Client,
+  part: string,
+  statements: readonly PlannedStatement[],
+): Promise<void> {
   await keeper.query(
     `insert into ${stage.own.schema}.statement (part, number, sql, owner, token) select $1, s.number, s.sql, s.owner, s.token
       from unnest($2::text[], $3::text[], $4::uuid[]) with ordinality s (sql, owner, token, number)`,
@@ -87,7 +97,7 @@ export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }
 
-/** What did not work, and why. */
+/** A statement that failed, and its error. */
 export interface FailedStatement {
   part: Part;
   /** Without the comments of pg_dump. */
@@ -99,13 +109,15 @@ interface PartOptions {
   /** How many statements are made at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
-  /** Is told of a statement that failed, and the others are made all the same. Without it the first failure is thrown. */
+  /**
+   * Is told of a statement that failed, and the others are made all the same. Without it the first failure is thrown.
+   */
   onFailure?: (failed: FailedStatement) => void;
 }
 
 /**
- * Makes what is left of a part of the plan, each statement as its owner. Each is noted in its own transaction, so that work which a crash has cut goes on behind the
- * last one. Throws `statement_failed`.
+ * Makes what is left of a part of the plan, each statement as its owner. Each is noted in its own transaction, so that
+ * work which a crash has cut goes on behind the last one. Throws `statement_failed`.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
   // Rights that a statement is lent add others to the end of the last part.
@@ -141,7 +153,11 @@ async function runStatements(
   if (failed) throw failed.reason;
 }
 
-async function makeStatement(stage: Stage, { part, lane }: { part: Part; lane: number }, statement: StoredStatement): Promise<void> {
+async function makeStatement(
+  stage: Stage,
+  { part, lane }: { part: Part; lane: number },
+  statement: StoredStatement,
+): Promise<void> {
   const { sql, owner } = statement;
   try {
     if (owner === null) return await makeExtension(stage, statement);
@@ -162,8 +178,9 @@ interface Maker {
 }
 
 /**
- * A statement may need rights that its owner has lost since it was made. Those on a schema, and that to refer to a table, are lent until the last part, which begins when rows
- * and indexes are there; those of all other owners for one statement, where no code of the customer's could use them.
+ * A statement may need rights that its owner has lost since it was made. Those on a schema, and that to refer to a
+ * table, are lent until the last part, which begins when rows and indexes are there; those of all other owners for one
+ * statement, where no code of the customer's could use them.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
   const { owner, lane } = maker;
@@ -173,7 +190,8 @@ async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatemen
   } catch (error) {
     if (!isRefusedByPostgres(error)) throw error;
     const [{ outline } = { outline: '' }] = splitStatements(`${statement.sql}\n;`);
-    if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline })) return makeAsOwner(stage, maker, statement);
+    if (await lendLacking(stage, maker, { schema: deniedSchema(error), outline }))
+      return makeAsOwner(stage, maker, statement);
     if (!runsNoCode(outline) && !(await attachRunsNoCode(await stage.keeper(), outline))) throw error;
     await withAllRights(stage, owner, run);
   }
@@ -208,17 +226,23 @@ async function readLacking(keeper: pg.Client, owner: string, { schema, outline }
 }
 
 interface Refused {
-  /** What the error is about; null if it is no schema. */
+  /** The schema that the error is about; null if it is about something else. */
   schema: string | null;
   outline: string;
 }
 
-/** False if the owner lacks nothing there, or nobody can lend it. What takes the right back is planned before it is given. */
+/**
+ * False if the owner lacks nothing there, or nobody can lend it. What takes the right back is planned before it is
+ * given.
+ */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();
   const [database] = await readRows(keeper, namedSchema, databaseOwnerSql);
   const giverOf = (name: string): string => (name === 'pg_database_owner' ? (database?.name ?? platformRole) : name);
-  const lacking = (await readLacking(keeper, owner, refused)).map(({ right, giver }) => ({ right, giver: giverOf(giver) }));
+  const lacking = (await readLacking(keeper, owner, refused)).map(({ right, giver }) => ({
+    right,
+    giver: giverOf(giver),
+  }));
   const lent = lacking.filter(({ giver }) => giver !== platformRole && giver !== owner);
   for (const { right, giver } of lent) {
     await insertLast(stage, keeper, { sql: `REVOKE ${right} FROM ${pg.escapeIdentifier(owner)}`, owner: giver });
@@ -268,13 +292,16 @@ async function withAllRights(stage: Stage, owner: string, work: () => Promise<vo
   await lendRights(await stage.server('target'), owner, others, work);
 }
 
-const extensionForm = /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
+const extensionForm =
+  /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
 
 /** By the superuser, while nothing of the customer's is in the database but empty schemas. */
 async function makeExtension(stage: Stage, { sql, token }: StoredStatement): Promise<void> {
   const form = extensionForm.exec(sql);
   if (form === null) throw new UpgradeError('statement_failed', 'no extension');
-  const { client, close } = await openSession(withDatabase(stage.move.targetUrl, stage.move.databaseName), { purpose: 'admin' });
+  const { client, close } = await openSession(withDatabase(stage.move.targetUrl, stage.move.databaseName), {
+    purpose: 'admin',
+  });
   try {
     await client.query(`create extension if not exists ${form[1]} with schema ${form[2]}`);
   } finally {

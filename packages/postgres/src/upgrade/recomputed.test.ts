@@ -1,11 +1,18 @@
 /**
- * What the new version computes otherwise than the old one did.
+ * Values that the new version computes differently are reported.
  *
  * @tier long
  * @processes
  */
 import { randomBytes } from 'node:crypto';
-import { type Customer, createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
+import {
+  type Customer,
+  createCustomer,
+  cutOver,
+  endMove,
+  startTwoServers,
+  type TwoServers,
+} from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
 import { catchUp } from './catch-up';
 import { checkUpgrade } from './check/prechecks';
@@ -90,10 +97,14 @@ test('text search columns of twelve languages are computed by the new version: t
       'REFRESH MATERIALIZED VIEW "public"."words";',
     ]);
     // The statements are such that the owner can run them.
-    for (const { statements } of recomputed) for (const statement of statements) await runSql(move.ownTargetUrl, statement);
+    for (const { statements } of recomputed)
+      for (const statement of statements) await runSql(move.ownTargetUrl, statement);
   });
   expect(
-    await runSql(move.ownTargetUrl, "select search::text from english where search @@ to_tsquery('english', 'egging') order by id"),
+    await runSql(
+      move.ownTargetUrl,
+      "select search::text from english where search @@ to_tsquery('english', 'egging') order by id",
+    ),
   ).toEqual([{ search: "'add':1 'ebb':2 'egg':3" }, { search: "'egg':1" }]);
   await endMove(move);
 });
@@ -114,7 +125,9 @@ test('a materialized view that computes no more goes over without its contents, 
     {
       level: 'WARNING',
       code: 'not_populated',
-      detail: expect.stringMatching(/public\.rates cannot .* no rate today\. .* run: REFRESH MATERIALIZED VIEW public\.rates;$/),
+      detail: expect.stringMatching(
+        /public\.rates cannot .* no rate today\. .* run: REFRESH MATERIALIZED VIEW public\.rates;$/,
+      ),
     },
   ]);
   for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
@@ -127,7 +140,10 @@ test('a materialized view that computes no more goes over without its contents, 
     expect(await compareDatabases(move, id)).toMatchObject({ outcome: 'equal', names: [], recomputed: empty });
   });
   await runSql(move.ownTargetUrl, 'delete from shares where whole = 0');
-  await runSql(move.ownTargetUrl, "create or replace function public.rate() returns int language plpgsql as 'begin return 2; end'");
+  await runSql(
+    move.ownTargetUrl,
+    "create or replace function public.rate() returns int language plpgsql as 'begin return 2; end'",
+  );
   for (const { statements } of empty) for (const statement of statements) await runSql(move.ownTargetUrl, statement);
   expect(await runSql(move.ownTargetUrl, 'select ten from tens')).toEqual([{ ten: 0 }]);
   await endMove(move);
@@ -143,7 +159,11 @@ test('a written value that differs is a difference, also beside a generated colu
   for (const stage of [copySchema, copyData, catchUp, cutOver]) await stage(move);
   await withClient(move.ownTargetUrl, (client) => client.query('update t set "t" = \'b\''));
   await atSnapshot(move, async (id) => {
-    expect(await compareDatabases(move, id)).toMatchObject({ outcome: 'different', names: ['"public"."t"'], recomputed: [] });
+    expect(await compareDatabases(move, id)).toMatchObject({
+      outcome: 'different',
+      names: ['"public"."t"'],
+      recomputed: [],
+    });
   });
   expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'undecided', names: ['"public"."t"'] });
   await endMove(move);

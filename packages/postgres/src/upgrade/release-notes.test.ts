@@ -1,5 +1,6 @@
 /**
- * What the release notes of 17 and 18 list as changed, and values of every type, through one upgrade under writes. Nothing of it is a difference in content.
+ * Changes that the release notes of 17 and 18 list, and values of every type, go through one upgrade under writes
+ * without a difference in content.
  *
  * @tier long
  * @processes
@@ -26,7 +27,16 @@ const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFil
 
 /** One value or more of each type, written as text. */
 const values: Record<string, string[]> = {
-  numeric: ['NaN', 'Infinity', '-Infinity', '0.00000000000000000001', '1e100', `${'9'.repeat(400)}.${'1'.repeat(300)}`, '-0.0', '1.10'],
+  numeric: [
+    'NaN',
+    'Infinity',
+    '-Infinity',
+    '0.00000000000000000001',
+    '1e100',
+    `${'9'.repeat(400)}.${'1'.repeat(300)}`,
+    '-0.0',
+    '1.10',
+  ],
   'numeric(10, -2)': ['12345', '49'],
   float8: ['NaN', '-Infinity', '1e-310', '0.1', '-0', '123456789012345680', '5e-324'],
   float4: ['3.4e38', '1e-45', '0.1', '16777217'],
@@ -44,7 +54,14 @@ const values: Record<string, string[]> = {
     '$.** ? (@ like_regex "^a" flag "i")',
     '-$.a[0, 2].size() + 1',
   ],
-  interval: ['1 year 2 mons -3 days 04:05:06.789', '-1 day', '00:00:00', '-178000000 years', '1 day ago', 'P1Y2M3DT4H5M6S'],
+  interval: [
+    '1 year 2 mons -3 days 04:05:06.789',
+    '-1 day',
+    '00:00:00',
+    '-178000000 years',
+    '1 day ago',
+    'P1Y2M3DT4H5M6S',
+  ],
   date: ['infinity', '4713-01-01 BC', '5874897-12-31'],
   timestamptz: [
     'infinity',
@@ -246,9 +263,9 @@ test('an ordinary database of many kinds goes from 16 to 18 while it is written 
     url: move.oldUrl,
     databaseName,
     toMajor: 18,
-    extensionsOfTarget: (await runSql<{ name: string }>(servers.target.adminUrl, 'select name from pg_available_extensions')).map(
-      ({ name }) => name,
-    ),
+    extensionsOfTarget: (
+      await runSql<{ name: string }>(servers.target.adminUrl, 'select name from pg_available_extensions')
+    ).map(({ name }) => name),
     freeBytes: 1e12,
   });
   const trial = { ...move, secret: randomBytes(32).toString('hex'), fence: '0' };

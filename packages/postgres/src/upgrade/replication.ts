@@ -24,7 +24,10 @@ const copySql = `select count(*) as total, count(*) filter (where r.srsubstate =
 const isThere = async (client: pg.ClientBase, sql: string, values: unknown[]): Promise<boolean> =>
   ((await client.query(sql, values)).rowCount ?? 0) > 0;
 
-/** Our own schema on the old server: the marker, and the notes of replica identities. Plain CREATE, which fails where somebody has prepared one. */
+/**
+ * Our own schema on the old server: the marker, and the notes of replica identities. Plain CREATE, which fails where
+ * somebody has prepared one.
+ */
 export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
@@ -32,16 +35,23 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   await publisher.query('begin');
   await publisher.query(`create schema ${schema}`);
   await publisher.query(`create table ${schema}.marker (id text primary key)`);
-  await publisher.query(`create table ${schema}.replica_identity (relation oid primary key, identity "char" not null, index_name text)`);
+  await publisher.query(
+    `create table ${schema}.replica_identity (relation oid primary key, identity "char" not null, index_name text)`,
+  );
   await publisher.query('commit');
 }
 
-/** Every table with rows that are logged, by name: only a superuser could say FOR ALL TABLES. None can be made meanwhile. */
+/**
+ * Every table with rows that are logged, by name: only a superuser could say FOR ALL TABLES. None can be made
+ * meanwhile.
+ */
 export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
   const publisher = await stage.publisher();
   if (await isThere(publisher, 'select from pg_catalog.pg_publication where pubname = $1', [publication])) return;
-  const tables = (await customerTables(await stage.reader('old'), stage.own)).filter(({ isLogged }) => isLogged).map(qualify);
+  const tables = (await customerTables(await stage.reader('old'), stage.own))
+    .filter(({ isLogged }) => isLogged)
+    .map(qualify);
   await publisher.query('begin');
   await publisher.query(`create publication ${publication} for table only ${schema}.marker`);
   for (let from = 0; from < tables.length; from += tablesAtOnce) {
@@ -78,17 +88,22 @@ const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
   isThere(client, subscriptionSql, [stage.own.subscription, stage.move.databaseName]);
 
 /**
- * Rows flow from now on: a copy of each table first, then every change. What is there already goes on. The connection's password reaches the server as a parameter, and
- * only the server puts it into the command, so that it is in no statement's text. It has to be in the command: a subscription whose owner is no superuser needs one.
+ * Rows flow from now on: a copy of each table first, then every change. What is there already goes on. The connection's
+ * password reaches the server as a parameter, and only the server puts it into the command, so that it is in no
+ * statement's text. It has to be in the command: a subscription whose owner is no superuser needs one.
  */
 export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
   const keeper = await stage.keeper();
   if (!(await isSubscribed(keeper, stage))) {
     await dropSlots(stage); // of a subscription whose making was cut
-    await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [slot]);
+    await (await stage.replicator()).query("select pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')", [
+      slot,
+    ]);
     // Binary values carry type numbers, which differ for the customer's own types.
-    const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(({ format }) => format === 'binary');
+    const isBinary = (await customerTables(await stage.reader('old'), stage.own)).every(
+      ({ format }) => format === 'binary',
+    );
     await keeper.query('begin');
     await keeper.query("select pg_catalog.set_config('drydock.connection', $1, true)", [await conninfo(stage)]);
     await keeper.query(`do $$ begin
@@ -110,8 +125,9 @@ const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds out why a subscriber does not come on, which it tells to the server's log alone: what it could not copy is copied here, in a transaction that is taken back, and
- * Postgres says what it refuses. The next attempt enables the subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
+ * Finds out why a subscriber does not come on, which it tells to the server's log alone: what it could not copy is
+ * copied here, in a transaction that is taken back, and Postgres says what it refuses. The next attempt enables the
+ * subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();
@@ -133,8 +149,8 @@ async function findRefusedTable(stage: Stage): Promise<void> {
 }
 
 /**
- * Resolves when every table has been copied and follows. Throws `replication_failed` when the subscriber cannot go on, which may pass, and TransferError `copy_failed` where
- * Postgres refuses the rows of a table, which does not.
+ * Resolves when every table has been copied and follows. Throws `replication_failed` when the subscriber cannot go on,
+ * which may pass, and TransferError `copy_failed` where Postgres refuses the rows of a table, which does not.
  */
 export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const keeper = await stage.keeper();
@@ -177,7 +193,10 @@ export async function dropSlots(stage: Stage): Promise<void> {
   }
 }
 
-/** The old database as it was before {@link publish} and the widening of identities. The roles on the old server must be there. */
+/**
+ * The old database as it was before {@link publish} and the widening of identities. The roles on the old server must be
+ * there.
+ */
 export async function unpublish(stage: Stage): Promise<void> {
   await dropSlots(stage);
   const { publication, schema } = stage.own;

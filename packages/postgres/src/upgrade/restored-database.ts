@@ -11,8 +11,9 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * For a restore: the roles of the server that serves, without their memberships, and an empty database of the same owner on the target. Begins again from empty each time. The
- * owner may make no roles until the switch, since a dump is loaded by nobody who could. Resolves with the owner.
+ * For a restore: the roles of the server that serves, without their memberships, and an empty database of the same
+ * owner on the target. Begins again from empty each time. The owner may make no roles until the switch, since a dump is
+ * loaded by nobody who could. Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -33,7 +34,10 @@ export async function makeEmptyRestored(stage: Stage): Promise<string> {
 const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
   where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
 
-/** The owners of what a restore brings. None of them may make roles until the switch, which gives each role what it has on the server that serves. */
+/**
+ * The owners of what a restore brings. None of them may make roles until the switch, which gives each role what it has
+ * on the server that serves.
+ */
 export function ownersOf(stage: Stage): LoadOwners {
   const found = new Set<string>();
   const close = async (): Promise<void> => {
@@ -42,7 +46,9 @@ export function ownersOf(stage: Stage): LoadOwners {
   };
   return {
     async find(names) {
-      const owners = (await readRows(await stage.server('target'), ownerSchema, findSql, [[...names]])).map(({ owner }) => owner);
+      const owners = (await readRows(await stage.server('target'), ownerSchema, findSql, [[...names]])).map(
+        ({ owner }) => owner,
+      );
       for (const owner of owners) found.add(owner);
       await close();
       return owners;
@@ -52,7 +58,10 @@ export function ownersOf(stage: Stage): LoadOwners {
     async join() {
       const { databaseName } = stage.move;
       // A role that policies of the backup mention stays.
-      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, { dropsGone: false, withDatabase: false });
+      await syncRoles(await stage.server('old'), await stage.server('target'), databaseName, {
+        dropsGone: false,
+        withDatabase: false,
+      });
       const target = await stage.server('target');
       const [{ owner } = { owner: '' }] = await readRows(target, ownerSchema, ownerSql, [databaseName]);
       if (owner !== '') found.add(owner);

@@ -16,7 +16,9 @@ import { withDatabase } from './session';
 /** An upgrade takes seconds: CI takes two of those that a dump is tested with. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 
-/** From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one. */
+/**
+ * From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one.
+ */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;
 
 async function presentStatements(adminUrl: string, database: string): Promise<string[]> {
@@ -36,18 +38,17 @@ const isHere = schemas.length > 0;
   });
   afterAll(() => servers.stop());
 
-  test.each((isHere ? schemas : [missingSchema]).map(({ name, sql }, index) => ({ name, sql, database: `real_${index}` })))(
-    'the schema of $name goes over with every object, and its rows',
-    async ({ sql, database }) => {
-      const move = await createCustomer(servers, database, sql);
-      expect(await trySchema(move)).toEqual([]);
-      const before = await presentStatements(servers.old.adminUrl, database);
-      for (const stage of [copySchema, copyData, catchUp]) await stage(move);
-      await cutOver(move);
-      expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
-      await finishTarget(move);
-      await endMove(move);
-      expect(await presentStatements(servers.target.adminUrl, database)).toEqual(before);
-    },
-  );
+  test.each(
+    (isHere ? schemas : [missingSchema]).map(({ name, sql }, index) => ({ name, sql, database: `real_${index}` })),
+  )('the schema of $name goes over with every object, and its rows', async ({ sql, database }) => {
+    const move = await createCustomer(servers, database, sql);
+    expect(await trySchema(move)).toEqual([]);
+    const before = await presentStatements(servers.old.adminUrl, database);
+    for (const stage of [copySchema, copyData, catchUp]) await stage(move);
+    await cutOver(move);
+    expect(await compareDatabases(move, null)).toMatchObject({ outcome: 'equal', names: [] });
+    await finishTarget(move);
+    await endMove(move);
+    expect(await presentStatements(servers.target.adminUrl, database)).toEqual(before);
+  });
 });

@@ -1,10 +1,20 @@
 import pg from 'pg';
 import { z } from 'zod';
-import { dropTransferRole, loginUrl, makeLoader, makeReader, sweepTransferRoles, type TransferLogin } from '../load/transfer-roles';
+import {
+  dropTransferRole,
+  loginUrl,
+  makeLoader,
+  makeReader,
+  sweepTransferRoles,
+  type TransferLogin,
+} from '../load/transfer-roles';
 import { openSession, type Session, type SessionOptions } from '../session/session';
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
-/** Both instances of one move, and on whose behalf. The URLs are the superuser's, of the database `postgres`: they stay on the host. */
+/**
+ * Both instances of one move, and on whose behalf. The URLs are the superuser's, of the database `postgres`: they stay
+ * on the host.
+ */
 export interface Move {
   /** The URL of the instance that serves. */
   oldUrl: string;
@@ -37,13 +47,21 @@ const endOlderSql = `select pg_catalog.pg_terminate_backend(pid, 5000) from pg_c
     and pg_catalog.substr(application_name, pg_catalog.length($1) + 1) ~ '^[0-9]{1,18}$'
     and pg_catalog.substr(application_name, pg_catalog.length($1) + 1)::bigint < $2::bigint`;
 
-const grantParameterSql = (role: string): string => `grant set on parameter session_replication_role to ${pg.escapeIdentifier(role)}`;
-const revokeParameterSql = (role: string): string => `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
+const grantParameterSql = (role: string): string =>
+  `grant set on parameter session_replication_role to ${pg.escapeIdentifier(role)}`;
+const revokeParameterSql = (role: string): string =>
+  `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
 
 export interface StageNames {
-  /** Tells its readers and loaders from those of others; the ones that an earlier stage of the same tag has left are dropped. */
+  /**
+   * Tells its readers and loaders from those of others; the ones that an earlier stage of the same tag has left are
+   * dropped.
+   */
   tag?: string;
-  /** The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage ends them. */
+  /**
+   * The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage
+   * ends them.
+   */
   applicationName?: string;
 }
 
@@ -66,7 +84,10 @@ export class Stage {
   private readonly sessions = new Map<string, Promise<Session>>();
   private readonly logins = new Map<string, Promise<{ side: Side; login: TransferLogin }>>();
 
-  constructor(move: Move, { tag = `upgrade ${move.databaseName}`, applicationName = `${sessionPrefix}${move.fence}` }: StageNames = {}) {
+  constructor(
+    move: Move,
+    { tag = `upgrade ${move.databaseName}`, applicationName = `${sessionPrefix}${move.fence}` }: StageNames = {},
+  ) {
     this.move = move;
     this.tag = tag;
     this.applicationName = applicationName;
@@ -86,7 +107,11 @@ export class Stage {
 
   /** `lane` tells sessions apart that work at the same time. */
   async reader(side: Side, lane = 0): Promise<pg.Client> {
-    return (await this.open(`reader ${side} ${lane}`, async () => this.connect(await this.readerUrl(side), { purpose: 'read' }))).client;
+    return (
+      await this.open(`reader ${side} ${lane}`, async () =>
+        this.connect(await this.readerUrl(side), { purpose: 'read' }),
+      )
+    ).client;
   }
 
   /** For programs that open sessions themselves. */
@@ -99,7 +124,8 @@ export class Stage {
 
   async loader(owner: string, lane = 0): Promise<pg.Client> {
     const url = (await this.loaderLogin('loader', owner)).url;
-    return (await this.open(`loader ${owner} ${lane}`, () => this.connect(url, { purpose: 'load', role: owner }))).client;
+    return (await this.open(`loader ${owner} ${lane}`, () => this.connect(url, { purpose: 'load', role: owner })))
+      .client;
   }
 
   /** Like a loader, and no trigger fires on what it writes. */
@@ -122,7 +148,9 @@ export class Stage {
   replicator = (): Promise<pg.Client> => this.ownSession('old', this.own.replicator);
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
-  /** The superuser in the customer's own database: it names nothing there but what it has made itself and the catalogue. */
+  /**
+   * The superuser in the customer's own database: it names nothing there but what it has made itself and the catalogue.
+   */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
@@ -170,11 +198,17 @@ export class Stage {
   private async loaderLogin(kind: string, owner: string): Promise<{ url: string; login: TransferLogin }> {
     if (owner === platformRole) throw new Error('nothing is loaded as the superuser');
     const database = this.move.databaseName;
-    const login = await this.login(`${kind} ${owner}`, 'target', (admin) => makeLoader({ admin, database, tag: this.tag, owner }));
+    const login = await this.login(`${kind} ${owner}`, 'target', (admin) =>
+      makeLoader({ admin, database, tag: this.tag, owner }),
+    );
     return { url: loginUrl(this.move.targetUrl, login, database), login };
   }
 
-  private async login(key: string, side: Side, make: (admin: pg.Client) => Promise<TransferLogin>): Promise<TransferLogin> {
+  private async login(
+    key: string,
+    side: Side,
+    make: (admin: pg.Client) => Promise<TransferLogin>,
+  ): Promise<TransferLogin> {
     const known = this.logins.get(key);
     if (known) return (await known).login;
     const made = (async () => ({ side, login: await make(await this.server(side)) }))();
@@ -214,6 +248,11 @@ export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T
 }
 
 /** All rows of a query, parsed. */
-export async function readRows<Row>(client: pg.ClientBase, schema: z.ZodType<Row>, sql: string, values: unknown[] = []): Promise<Row[]> {
+export async function readRows<Row>(
+  client: pg.ClientBase,
+  schema: z.ZodType<Row>,
+  sql: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
   return z.array(schema).parse((await client.query(sql, values)).rows);
 }

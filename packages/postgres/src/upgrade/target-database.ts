@@ -27,8 +27,8 @@ async function readDatabase(server: pg.ClientBase, databaseName: string): Promis
 }
 
 /**
- * Makes an empty database of the name, with the old one's comment, which nobody but the platform may enter before the cutover. Its owner is the old one's when the roles
- * are there: see {@link ownDatabase}.
+ * Makes an empty database of the name, with the old one's comment, which nobody but the platform may enter before the
+ * cutover. Its owner is the old one's when the roles are there: see {@link ownDatabase}.
  */
 export async function createTargetDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
@@ -49,10 +49,14 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * The statements that let customers into a database with the grants, the limit and the settings that the old one has now. They may be run on the target, or on the old one again
- * after {@link lockOut}; again is harmless.
+ * The statements that let customers into a database with the grants, the limit and the settings that the old one has
+ * now. They may be run on the target, or on the old one again after {@link lockOut}; again is harmless.
  */
-export async function openingStatements(old: pg.ClientBase, databaseName: string, connectionLimit: number): Promise<string[]> {
+export async function openingStatements(
+  old: pg.ClientBase,
+  databaseName: string,
+  connectionLimit: number,
+): Promise<string[]> {
   const database = name(databaseName);
   const grants = await readRows(old, grantSchema, grantsSql, [databaseName]);
   const { owner } = await readDatabase(old, databaseName);
@@ -94,9 +98,13 @@ export async function rehearseOpening(stage: Stage): Promise<void> {
   const target = await stage.server('target');
   await target.query('begin');
   try {
-    for (const statement of await openingStatements(await stage.server('old'), databaseName, -1)) await runStatement(target, statement);
+    for (const statement of await openingStatements(await stage.server('old'), databaseName, -1))
+      await runStatement(target, statement);
   } catch (error) {
-    throw new UpgradeError('statement_failed', 'a setting of the database', { cause: error, object: `DATABASE ${databaseName}` });
+    throw new UpgradeError('statement_failed', 'a setting of the database', {
+      cause: error,
+      object: `DATABASE ${databaseName}`,
+    });
   } finally {
     await target.query('rollback');
   }

@@ -10,13 +10,14 @@ export type UpgradeErrorCode =
   | 'rights_differ';
 
 export interface UpgradeErrorOptions extends ErrorOptions {
-  /** What the customer can look for: `TABLE public.orders`. */
+  /** The object in words that the customer can search for: `TABLE public.orders`. */
   object?: string | undefined;
 }
 
 /**
- * Why a stage stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only; `object` and `reason` are for the customer. All of
- * them leave the old instance as it is; `busy` and `not_caught_up` may pass.
+ * Why a stage stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only;
+ * `object` and `reason` are for the customer. All of them leave the old instance as it is; `busy` and `not_caught_up`
+ * may pass.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
@@ -32,6 +33,7 @@ export class UpgradeError extends Error {
     this.code = code;
     this.object = options.object ?? null;
     this.reason = options.cause instanceof Error ? options.cause.message : message;
-    this.isPermanent = code === 'rights_differ' || (code === 'statement_failed' && isPermanentSqlState(sqlStateOf(options.cause)));
+    this.isPermanent =
+      code === 'rights_differ' || (code === 'statement_failed' && isPermanentSqlState(sqlStateOf(options.cause)));
   }
 }

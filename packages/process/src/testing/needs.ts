@@ -1,6 +1,6 @@
 import { findProgram } from '../find-program';
 
-/** What tests use beside npm's packages, and `.ci/install` installs: any one of the programs will do. */
+/** Tools that tests use besides npm's packages, and `.ci/install` installs: any one of the programs will do. */
 const tools = {
   redis: ['valkey-server', 'redis-server'],
   acl: ['getfacl'],
@@ -9,12 +9,13 @@ const tools = {
 export type Tool = keyof typeof tools;
 
 /**
- * The end of a title: ` (needs …)` with the tools that are missing, or nothing. Somebody's machine needs only Node and npm, and what is skipped there says why.
- * @throws where CI is `true`: it declares the tools
+ * The end of a test's title: ` (needs …)` with the missing tools, or nothing. A contributor's machine needs only Node
+ * and npm, and a skipped test says why. @throws if CI is `true`, which has to have the tools
  */
 export function missingTools(...needed: readonly Tool[]): string {
   const missing = needed.filter((tool) => findProgram(tools[tool]) === null).map((tool) => tools[tool].join(' or '));
   if (missing.length === 0) return '';
-  if (process.env['CI'] === 'true') throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares it: run .ci/install`);
+  if (process.env['CI'] === 'true')
+    throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares it: run .ci/install`);
   return ` (needs ${missing.join(', ')})`;
 }

@@ -2,19 +2,30 @@ import type { KeyObject } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ReplayMemory } from '../effects/replay-memory';
 import type { Exchange } from '../http/exchange';
-import { assertBound, type RequestClaims, TokenRefusal, verifyInternalToken, verifyRequestToken } from './internal-token';
+import {
+  assertBound,
+  type RequestClaims,
+  TokenRefusal,
+  verifyInternalToken,
+  verifyRequestToken,
+} from './internal-token';
 
 const bearerForm = /^Bearer ([A-Za-z0-9_.-]+)$/;
 
 /** The one bearer token. Two Authorization headers are refused: Node would silently take the first. */
 function bearerToken(request: IncomingMessage): string {
-  const given = request.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization').length;
+  const given = request.rawHeaders.filter(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',
+  ).length;
   const token = given === 1 ? bearerForm.exec(request.headers.authorization ?? '')?.[1] : undefined;
   if (token === undefined) throw new TokenRefusal(given === 0 ? 'none' : 'no single bearer token');
   return token;
 }
 
-const lineOf = (request: IncomingMessage): { method: string; path: string } => ({ method: request.method ?? '', path: request.url ?? '' });
+const lineOf = (request: IncomingMessage): { method: string; path: string } => ({
+  method: request.method ?? '',
+  path: request.url ?? '',
+});
 
 /** The process that verifies. */
 export interface Verifier {
@@ -23,7 +34,7 @@ export interface Verifier {
   usedTokens: ReplayMemory;
 }
 
-/** The gateway's token on a customer's call. Throws {@link TokenRefusal}, having asked nothing of anybody. */
+/** Authenticates the gateway's token on a customer's call. Throws {@link TokenRefusal}; needs no I/O. */
 export function authenticateRequest(
   exchange: Exchange,
   { keys, service, usedTokens }: Verifier & { keys: readonly KeyObject[] },
@@ -36,7 +47,7 @@ export function authenticateRequest(
   return claims;
 }
 
-/** One of ours on an internal path; resolves which by whose key fits. */
+/** Authenticates one of our processes on an internal path; resolves with its name, found by the key that fits. */
 export function authenticateInternal(
   exchange: Exchange,
   issuers: Readonly<Record<string, readonly KeyObject[]>>,
@@ -48,7 +59,13 @@ export function authenticateInternal(
   let refusal: unknown = new TokenRefusal('nobody may call this');
   for (const [issuer, keys] of Object.entries(issuers)) {
     try {
-      const claims = verifyInternalToken(token, { keys, issuer, audience: service, used: usedTokens, ...lineOf(request) });
+      const claims = verifyInternalToken(token, {
+        keys,
+        issuer,
+        audience: service,
+        used: usedTokens,
+        ...lineOf(request),
+      });
       assertBound(claims, { body });
       context.request_id = claims.request_id;
       return issuer;

@@ -1,7 +1,10 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from './internal-token';
 
-/** Throws 403 naming every permission that is missing. Asks nothing about the object: who may not, does not learn whether it exists. */
+/**
+ * Throws 403 with every missing permission. It does not look at the object: a caller without the permission does not
+ * learn whether it exists.
+ */
 export function authorise(permissions: readonly string[], caller: Caller): void {
   const missing = permissions.filter((permission) => !caller.scopes.includes(permission));
   if (missing.length === 0) return;

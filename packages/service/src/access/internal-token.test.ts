@@ -1,5 +1,12 @@
 import jwt from 'jsonwebtoken';
-import { type BoundRequest, type Caller, signInternalToken, signRequestToken, tokenKey, tokenLifetimeSeconds } from './internal-token';
+import {
+  type BoundRequest,
+  type Caller,
+  signInternalToken,
+  signRequestToken,
+  tokenKey,
+  tokenLifetimeSeconds,
+} from './internal-token';
 
 const secret = 'ab'.repeat(32);
 const key = tokenKey(secret);
@@ -19,7 +26,7 @@ const requestToken = (changed: Partial<BoundRequest> = {}): string =>
 const internalToken = (changed: Partial<BoundRequest> = {}): string =>
   signInternalToken(key, { issuer: 'gateway', audience: 'keys' }, { ...bound, ...changed }, nowMs);
 
-/** What jsonwebtoken makes of the same claims: our signing must differ in nothing. */
+/** The token that jsonwebtoken makes of the same claims: ours must not differ from it. */
 function signedByLibrary(token: string, typ: string): string {
   const claims = jwt.verify(token, key, { algorithms: ['HS256'] });
   if (typeof claims === 'string') throw new Error('claims are an object');
@@ -54,9 +61,13 @@ describe('tokens signed by hand', () => {
   });
 
   test('are refused by jsonwebtoken with another secret or a changed claim', () => {
-    expect(() => jwt.verify(requestToken(), tokenKey('cd'.repeat(32)), { algorithms: ['HS256'] })).toThrow('invalid signature');
+    expect(() => jwt.verify(requestToken(), tokenKey('cd'.repeat(32)), { algorithms: ['HS256'] })).toThrow(
+      'invalid signature',
+    );
     const [head = '', , signature = ''] = requestToken().split('.');
     const changed = requestToken({ path: '/v1/others' }).split('.')[1] ?? '';
-    expect(() => jwt.verify(`${head}.${changed}.${signature}`, key, { algorithms: ['HS256'] })).toThrow('invalid signature');
+    expect(() => jwt.verify(`${head}.${changed}.${signature}`, key, { algorithms: ['HS256'] })).toThrow(
+      'invalid signature',
+    );
   });
 });

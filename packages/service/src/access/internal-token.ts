@@ -9,17 +9,28 @@ import { secretBytes, secretsIn } from '../process/secrets';
 export const tokenLifetimeSeconds = 30;
 /** How far two machines' clocks may differ, either way, before every call between them is refused. */
 export const clockToleranceSeconds = 5;
-/** Ours are about 700 bytes; anything near this is not ours and is refused before it is decoded. */
+/** Ours are about 700 bytes; a much larger token is refused before it is decoded. */
 export const tokenBytesMax = 8_192;
 
-/** `request`: the gateway forwards a customer's call. `internal`: one process of ours asks another something of its own. */
+/**
+ * `request`: the gateway forwards a customer's call. `internal`: one of our processes calls another on its own behalf.
+ */
 export type TokenKind = 'request' | 'internal';
 
-const headerOf = (kind: TokenKind): string => Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
-/** The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u and crit unparsed. */
+const headerOf = (kind: TokenKind): string =>
+  Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
+/**
+ * The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u
+ * and crit without parsing them.
+ */
 const signedHeaders = { request: headerOf('request'), internal: headerOf('internal') } as const;
 
-const callerClaims = { key_id: z.string().min(1), org_id: z.string().min(1), mode: modeSchema, scopes: z.array(z.string()) };
+const callerClaims = {
+  key_id: z.string().min(1),
+  org_id: z.string().min(1),
+  mode: modeSchema,
+  scopes: z.array(z.string()),
+};
 const boundClaims = {
   iss: z.string(),
   aud: z.string(),
@@ -46,7 +57,7 @@ export interface Caller {
   scopes: readonly string[];
 }
 
-/** What a token is bound to. `path` with its query, exactly as it stands on the request line. */
+/** The request that a token is bound to. `path` includes its query, exactly as it stands on the request line. */
 export interface BoundRequest {
   requestId: string;
   method: string;
@@ -56,18 +67,27 @@ export interface BoundRequest {
   ifMatch?: string | undefined;
 }
 
-/** The key that a process signs with: that of the first secret. Made once, since building it from hex on every call costs more than the signature. */
+/**
+ * The key that a process signs with: that of the first secret. Made once, since building it from hex on every call
+ * costs more than the signature.
+ */
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
 /** The keys that a process verifies with: those of all its secrets. */
-export const tokenKeys = (secrets: string): readonly KeyObject[] => secretsIn(secrets).map((each) => createSecretKey(secretBytes(each)));
+export const tokenKeys = (secrets: string): readonly KeyObject[] =>
+  secretsIn(secrets).map((each) => createSecretKey(secretBytes(each)));
 
 const sha256 = (data: Uint8Array | string): string => hash('sha256', data, 'base64url');
 const emptyBodySha256 = sha256('');
 export const bodySha256 = (body: Uint8Array | undefined): string =>
   body === undefined || body.length === 0 ? emptyBodySha256 : sha256(body);
 
-function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: number): z.infer<typeof internalClaimsSchema> {
+function bind(
+  issuer: string,
+  audience: string,
+  bound: BoundRequest,
+  nowMs: number,
+): z.infer<typeof internalClaimsSchema> {
   const iat = Math.floor(nowMs / 1000);
   const claims = {
     iss: issuer,
@@ -88,8 +108,8 @@ function bind(issuer: string, audience: string, bound: BoundRequest, nowMs: numb
 }
 
 /**
- * A JWT in its compact form, signed by hand: one is made for every request, our claims need none of the checks that jsonwebtoken makes before
- * it signs, and those cost five times the signature. Verifying, where the danger is, is jsonwebtoken's.
+ * Makes a compact JWT by hand: there is one for every request, our claims need none of the checks that jsonwebtoken
+ * makes before it signs, and those cost five times the signature. jsonwebtoken verifies, which is the dangerous part.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -97,9 +117,19 @@ function sign(kind: TokenKind, key: KeyObject, claims: object): string {
 }
 
 /** The gateway's token for one call to `audience` (a service's name), on behalf of `caller`. Lives 30 s. */
-export function signRequestToken(key: KeyObject, audience: string, caller: Caller, bound: BoundRequest, nowMs = systemNowMs()): string {
+export function signRequestToken(
+  key: KeyObject,
+  audience: string,
+  caller: Caller,
+  bound: BoundRequest,
+  nowMs = systemNowMs(),
+): string {
   const { keyId, orgId, mode, scopes } = caller;
-  return sign('request', key, Object.assign(bind('gateway', audience, bound, nowMs), { key_id: keyId, org_id: orgId, mode, scopes }));
+  return sign(
+    'request',
+    key,
+    Object.assign(bind('gateway', audience, bound, nowMs), { key_id: keyId, org_id: orgId, mode, scopes }),
+  );
 }
 
 /** A token for an `/internal/` path: the gateway asking keys, or a service delivering its audit entries. */
@@ -112,7 +142,7 @@ export function signInternalToken(
   return sign('internal', key, bind(parties.issuer, parties.audience, bound, nowMs));
 }
 
-/** Why a token was refused; for the log alone, the caller always sees the same 401. */
+/** The reason why a token was refused, for the log alone: the caller always sees the same 401. */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal';
 }
@@ -128,7 +158,7 @@ export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
 interface Expected {
   /** A token is signed with one of these. */
   keys: readonly KeyObject[];
-  /** The tokens that the verifying process has seen: a token works once. */
+  /** The tokens that this process has seen: a token works once. */
   used: ReplayMemory;
   issuer: string;
   audience: string;
@@ -137,7 +167,12 @@ interface Expected {
   nowMs?: number;
 }
 
-function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodType<Claims>, token: string, expected: Expected): Claims {
+function verify<Claims extends InternalClaims>(
+  kind: TokenKind,
+  schema: z.ZodType<Claims>,
+  token: string,
+  expected: Expected,
+): Claims {
   if (token.length > tokenBytesMax) throw new TokenRefusal('oversized');
   if (!token.startsWith(`${signedHeaders[kind]}.`)) throw new TokenRefusal('not our header');
   const nowSeconds = Math.floor((expected.nowMs ?? systemNowMs()) / 1000);
@@ -153,9 +188,18 @@ function verify<Claims extends InternalClaims>(kind: TokenKind, schema: z.ZodTyp
   return claims.data;
 }
 
-/** What was signed, with whichever of the keys. Only where there are several is a second one tried, while a secret is rotated. */
+/**
+ * The claims of a token that one of the keys has signed. While a secret is rotated there are two; the second one is
+ * tried only if the first does not fit.
+ */
 function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {
-  const options = { algorithms: ['HS256'], issuer, audience, clockTimestamp: nowSeconds, clockTolerance: clockToleranceSeconds } as const;
+  const options = {
+    algorithms: ['HS256'],
+    issuer,
+    audience,
+    clockTimestamp: nowSeconds,
+    clockTolerance: clockToleranceSeconds,
+  } as const;
   let refusal = 'unreadable';
   for (const key of keys) {
     try {
@@ -168,7 +212,9 @@ function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSe
   throw new TokenRefusal(refusal);
 }
 
-/** The claims of the gateway's token. Throws {@link TokenRefusal}; touches nothing but memory. The body is checked by {@link assertBound}. */
+/**
+ * The claims of the gateway's token. Throws {@link TokenRefusal}; needs no I/O. {@link assertBound} checks the body.
+ */
 export const verifyRequestToken = (token: string, expected: Expected): RequestClaims =>
   verify('request', requestClaimsSchema, token, expected);
 
@@ -176,7 +222,10 @@ export const verifyRequestToken = (token: string, expected: Expected): RequestCl
 export const verifyInternalToken = (token: string, expected: Expected): InternalClaims =>
   verify('internal', internalClaimsSchema, token, expected);
 
-/** Refuses a body, an Idempotency-Key or an If-Match other than the one that was signed; called once the body has arrived. */
+/**
+ * Refuses a body, an Idempotency-Key or an If-Match other than the one that was signed; called once the body has
+ * arrived.
+ */
 export function assertBound(
   claims: InternalClaims,
   { body, idempotencyKey, ifMatch }: Pick<BoundRequest, 'idempotencyKey' | 'ifMatch'> & { body: Uint8Array },
@@ -186,7 +235,8 @@ export function assertBound(
   if (claims.if_match_sha256 !== digestOf(ifMatch)) throw new TokenRefusal('for another precondition');
 }
 
-const digestOf = (header: string | undefined): string | undefined => (header === undefined ? undefined : sha256(header));
+const digestOf = (header: string | undefined): string | undefined =>
+  header === undefined ? undefined : sha256(header);
 
 export const callerOf = (claims: RequestClaims): Caller => ({
   keyId: claims.key_id,

@@ -11,17 +11,17 @@ interface Owner {
   mode: Mode;
 }
 
-/** A number of things that an organisation may have at once. */
+/** A limit for things that an organisation may have at once. */
 export interface QuotaRule {
-  /** `FROM … WHERE …` of what an organisation ($1) has in a mode ($2). */
+  /** `FROM … WHERE …` for the things of an organisation ($1) in a mode ($2). */
   counted: string;
-  /** What an organisation may have of which staff have said nothing. */
+  /** The limit of an organisation for which staff have set none. */
   usualMax: number;
 }
 
 /**
- * Refuses one more than the organisation may have, in the transaction that adds it. Additions of one organisation wait for each other until then, so
- * that two at once cannot both be the last. Throws `quota_exceeded`.
+ * Refuses one more than the organisation may have, in the transaction that adds it. Additions of one organisation wait
+ * for each other until then, so that two at once cannot both be the last. Throws `quota_exceeded`.
  */
 export async function assertWithinQuota(sql: Sql, rule: QuotaRule, { orgId, mode }: Owner): Promise<void> {
   await sql.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text`, [`quota ${orgId} ${mode}`]);
@@ -57,22 +57,33 @@ interface QuotaChange {
   body: { limit: number | null };
 }
 
-/** Staff's word about an organisation, in the mode of their key. `path`: of the endpoint, for the audit log. Throws `org_not_found` for a malformed id. */
+/**
+ * Sets an organisation's limit for staff, in the mode of their key. `path`: the endpoint's, for the audit log. Throws
+ * `org_not_found` for a malformed id.
+ */
 export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string) => ({
   execute: async (tx: Tx, { caller, params, body }: QuotaChange): Promise<{ status: 200; body: Quota }> => {
     const { mode, keyId: actorKeyId } = caller;
-    // Only the keys service knows which organisations there are; here every well-formed id may be one.
+    // Only the keys service knows which organisations exist; here every well-formed id may be one.
     if (params.orgId === nobodysId) throw problem('org_not_found');
     const sql = database.sql(tx);
     const owner = { orgId: params.orgId, mode };
-    if (body.limit === null) await sql.query('DELETE FROM org_quotas WHERE org_id = $1::uuid AND mode = $2', [owner.orgId, mode]);
+    if (body.limit === null)
+      await sql.query('DELETE FROM org_quotas WHERE org_id = $1::uuid AND mode = $2', [owner.orgId, mode]);
     else
       await sql.query(
         `INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1::uuid, $2, $3::int)
            ON CONFLICT (org_id, mode) DO UPDATE SET max_count = excluded.max_count`,
         [owner.orgId, mode, body.limit],
       );
-    await audit(sql, { orgId: caller.orgId, mode, actorKeyId, action: 'quota.set', target: `${path}/${owner.orgId}`, workflowId: null });
+    await audit(sql, {
+      orgId: caller.orgId,
+      mode,
+      actorKeyId,
+      action: 'quota.set',
+      target: `${path}/${owner.orgId}`,
+      workflowId: null,
+    });
     return { status: 200, body: await readQuota(sql, quota, owner) };
   },
 });

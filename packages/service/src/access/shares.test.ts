@@ -23,7 +23,8 @@ test('however many keys it uses, an organisation gets no more than its own share
 
 test('ten greedy organisations leave places for an eleventh', () => {
   const shares = createShares(200, [0.5, 1]);
-  for (let round = 0; round < 200; round += 1) for (let org = 0; org < 10; org += 1) shares.take([`key of ${org}`, `${org}`]);
+  for (let round = 0; round < 200; round += 1)
+    for (let org = 0; org < 10; org += 1) shares.take([`key of ${org}`, `${org}`]);
   expect(takeAll(shares, ['its key', 'other'])).toBeGreaterThan(5);
 });
 

@@ -1,12 +1,10 @@
 /**
- * A number of places of which nobody can take all.
- *
- * A holder may have as many as `share` times the places that are still free. Alone with a share of 1 it gets half of
- * them; two such holders get a third each, and the last third stays free for whoever comes next. Nothing is reserved
- * for anybody by name and no holder is known beforehand, so the cost of a place is one look at a map.
+ * A number of places of which nobody can take all. A holder may have as many as `share` times the places that are still
+ * free. Alone with a share of 1 it gets half of them; two such holders get a third each, and the last third stays free
+ * for the next one. Nothing is reserved by name and no holder is known beforehand, so a place costs one look at a map.
  */
 export interface Shares {
-  /** False when there is no place, or none for one of the holders. Give each place back once, with the same holders. */
+  /** False if there is no place, or none for one of the holders. Give each place back once, with the same holders. */
   take(holders: readonly string[]): boolean;
   giveBack(holders: readonly string[]): void;
   readonly taken: number;
@@ -15,7 +13,7 @@ export interface Shares {
 
 /**
  * `shares` has one number for each level of holders: `[0.5, 1]` for a key and its organisation, in the order in which
- * `take` gets them. Every holder may always have one place while there is any.
+ * `take` gets them. Every holder may have one place while any is free.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

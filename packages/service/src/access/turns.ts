@@ -2,24 +2,24 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process/time-out-scale';
 
-/** Longer, and another one has the thing for something that is wrong. */
+/** If a call takes longer, something else is wrong. */
 const waitMsMaxDefault = 8_000;
 
 /**
- * Lets those who would change the same thing in one at a time, in the order they came. Postgres' row lock would do so too, but each of them would wait
- * in a transaction: a dozen calls for one site would hold every connection of this process, and everybody else's call would fail.
- * Between processes the row lock decides, as ever.
+ * Lets callers who change the same thing take turns, in the order of their arrival. Postgres' row lock would do so too,
+ * but each of them would wait in a transaction: a dozen calls for one site would hold every connection of this process,
+ * and everybody else's call would fail. Between processes the row lock still decides.
  */
 export interface Turns {
   /**
-   * Resolves with what `work` gives, once everybody who asked for `thing` before has had their turn. Throws 503 when that takes over eight seconds, or
-   * longer than `withinMs`.
+   * Resolves with the result of `work`, once everybody who asked for `thing` before has had their turn. Throws 503 if
+   * that takes over eight seconds, or longer than `withinMs`.
    */
   take<T>(thing: string, work: () => Promise<T>, withinMs?: number): Promise<T>;
 }
 
 export function createTurns(waitMsMax = scaled(waitMsMaxDefault)): Turns {
-  /** For each thing, what settles when the last in its line is done. */
+  /** For each thing a promise that settles when the last in its line is done. */
   const lines = new Map<string, Promise<void>>();
   return {
     async take(thing, work, withinMs = waitMsMax) {
@@ -51,7 +51,7 @@ async function settled(line: Promise<void>, waitMsMax: number): Promise<void> {
     timer.abort();
   }
   throw problem('dependency_unavailable', {
-    detail: 'Other calls on the same thing took too long. Nothing was started. Try again after Retry-After.',
+    detail: 'Other calls for the same resource took too long. Nothing was started. Try again after Retry-After.',
     extra: { dependency: 'database' },
     retryAfterSeconds: 1,
   });

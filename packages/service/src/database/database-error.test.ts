@@ -15,11 +15,23 @@ const ofPostgres = (sqlState: string, message: string) => ({
 });
 
 test.each([
-  ['a value that Postgres cannot hold', ofModel('P2039', ofPostgres('22008', 'date/time field value out of range')), 'other'],
+  [
+    'a value that Postgres cannot hold',
+    ofModel('P2039', ofPostgres('22008', 'date/time field value out of range')),
+    'other',
+  ],
   ['a broken constraint', ofModel('P2039', ofPostgres('23514', 'violates check constraint')), 'other'],
-  ['two cards at one place', ofModel('P2039', ofPostgres('23P01', 'conflicting key value violates exclusion constraint')), 'other'],
+  [
+    'two cards at one place',
+    ofModel('P2039', ofPostgres('23P01', 'conflicting key value violates exclusion constraint')),
+    'other',
+  ],
   ['a held lock', ofModel('P2039', ofPostgres('55P03', 'canceling statement due to lock timeout')), 'unavailable'],
-  ['a shutdown', ofModel('P2039', ofPostgres('57P01', 'terminating connection due to administrator command')), 'unavailable'],
+  [
+    'a shutdown',
+    ofModel('P2039', ofPostgres('57P01', 'terminating connection due to administrator command')),
+    'unavailable',
+  ],
   ['a deadlock', ofModel('P2034', ofPostgres('40P01', 'deadlock detected')), 'conflict'],
   ['a lost connection', ofModel('P2039', { kind: 'unknown' }), 'unavailable'],
   ['a refused connection', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'unavailable'],

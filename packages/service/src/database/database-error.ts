@@ -1,5 +1,5 @@
 /**
- * What a failed query means to its caller.
+ * The meaning of a failed query for its caller.
  * - `unavailable` Postgres cannot be reached, is starting, stopping, full or too slow: answer 503, nothing was decided.
  * - `conflict` a serialization failure or deadlock: the same transaction may be tried again.
  * - `unique` a unique constraint refused the row.
@@ -7,9 +7,12 @@
  */
 export type DatabaseErrorKind = 'unavailable' | 'conflict' | 'unique' | 'other';
 
-/** Prisma: refused at the door, cannot reach, no such database, connection lost, pool timeout, transaction timeout, too many connections. */
+/**
+ * Prisma: access refused, unreachable, no such database, connection lost, pool timeout, transaction timeout, too many
+ * connections.
+ */
 const unavailablePrisma = new Set('P1000 P1001 P1002 P1003 P1008 P1010 P1011 P1017 P1018 P2024 P2028 P2037'.split(' '));
-/** The same as its driver adapters name them, below an error that has a code for raw SQL only. */
+/** The same in the words of its driver adapters, inside an error whose own code is for raw SQL only. */
 const unavailableKinds = new Set(
   'DatabaseNotReachable DatabaseDoesNotExist DatabaseAccessDenied AuthenticationFailed ConnectionClosed SocketTimeout TlsConnectionError TooManyConnections TransactionAlreadyClosed'.split(
     ' ',
@@ -19,19 +22,30 @@ const unavailableKinds = new Set(
 const anythingPrisma = 'P2039';
 const conflictPrisma = new Set(['P2034']);
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock timeout, 57014 statement timeout, 25006 a standby, or a server that was made read-only,
- *  28 and 3D a server that does not know us or our database, as while it is being restored. */
+/**
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html: 53 out of resources, 57P0x shutdown, 55P03 lock
+ * timeout, 57014 statement timeout, 25006 a standby or read-only server, 28 and 3D a server that does not know us or
+ * our database, as during its restore.
+ */
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
 
 /** Prisma's own begin with P and have four digits. */
 const sqlStateForm = /^(?!P[1-6])[0-9A-Z]{5}$/;
-const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'EAI_AGAIN']);
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'EAI_AGAIN',
+]);
 /** pg and adapter-pg report these without any code. */
 const codelessMessages =
   /Can't reach database server|timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|Unable to start a transaction|Transaction already closed|server closed the connection|not queryable/i;
 
-/** The error itself, its causes, and what driver adapters tuck away in `meta`, outermost first. */
+/** The error itself, its causes, and errors inside the `meta` of driver adapters, outermost first. */
 function* layers(error: unknown): Generator<Record<string, unknown>> {
   let layer: unknown = error;
   for (let depth = 0; depth < 6 && typeof layer === 'object' && layer !== null; depth += 1) {
@@ -39,7 +53,10 @@ function* layers(error: unknown): Generator<Record<string, unknown>> {
     if ('cause' in layer) record['cause'] = layer.cause;
     yield record;
     const meta = record['meta'];
-    layer = typeof meta === 'object' && meta !== null && 'driverAdapterError' in meta ? meta.driverAdapterError : record['cause'];
+    layer =
+      typeof meta === 'object' && meta !== null && 'driverAdapterError' in meta
+        ? meta.driverAdapterError
+        : record['cause'];
   }
 }
 

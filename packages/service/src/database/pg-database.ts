@@ -8,7 +8,7 @@ const sqlOf = (client: Pick<PoolClient, 'query'> | Pool): Sql => ({
   },
 });
 
-/** A pg pool as a {@link Database}; a connection whose ROLLBACK fails is thrown away rather than reused. */
+/** A pg pool as a {@link Database}; a connection whose ROLLBACK fails is discarded. */
 export function pgDatabase(pool: Pool): Database<PoolClient> {
   const root = sqlOf(pool);
   return {

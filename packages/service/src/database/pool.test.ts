@@ -29,7 +29,9 @@ test.each(scales)('every statement, lock and idle transaction has a limit in Pos
 
 test('whoever waits for a row that is never given back is told that the database is unavailable', async () => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
-  const postgres = await testPostgres({ sql: ['CREATE TABLE things (id int PRIMARY KEY)', 'INSERT INTO things VALUES (1)'] });
+  const postgres = await testPostgres({
+    sql: ['CREATE TABLE things (id int PRIMARY KEY)', 'INSERT INTO things VALUES (1)'],
+  });
   const pool = new pg.Pool(poolConfig(postgres.url));
   const holder = new pg.Client({ connectionString: postgres.url });
   await holder.connect();

@@ -9,14 +9,14 @@ export interface PoolLimits {
 }
 
 /**
- * The settings of every pool of ours. Postgres' own defaults wait for ever: a frozen server would hold each request until the client gives up.
- * `lockTimeout` is the shortest, so that a held row lock is told apart from a slow statement.
+ * The settings of all our pools. Postgres' own defaults wait for ever: a frozen server would hold each request until
+ * the client gives up. `lockTimeout` is the shortest, so that a locked row can be told from a slow statement.
  */
 export function poolConfig(connectionString: string, limits: PoolLimits = {}): PoolConfig {
   const { hostname, port, pathname } = new URL(connectionString);
   return {
     connectionString,
-    // The same once more, for the name of the pool in metrics.
+    // The host again, for the name of the pool in metrics.
     host: hostname,
     port: port === '' ? 5432 : Number(port),
     database: decodeURIComponent(pathname.slice(1)),

@@ -19,12 +19,15 @@ export interface PrismaDatabase<Client> extends Database<InTransaction<Client>> 
   close(): Promise<void>;
 }
 
-/** How long a transaction may wait for a connection and then run. Past that the caller gets 503: its work was rolled back. */
+/**
+ * How long a transaction may wait for a connection and then run. Beyond that the caller gets 503, and its work was
+ * rolled back.
+ */
 const transactionLimits = () => ({ maxWait: scaled(1_500), timeout: scaled(10_000) });
 
 const sqlOf = (client: PrismaSql): Sql => ({
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    // The shape of a row is the query's own promise; it stands beside the SQL that makes it true.
+    // Only the query itself determines the shape of a row; the type stands beside the SQL.
     return (await client.$queryRawUnsafe(text, ...values)) as Row[];
   },
 });
@@ -40,15 +43,19 @@ export function prismaDatabase<Client extends PrismaSql>(client: PrismaRoot<Clie
   };
 }
 
-/** A table whose rows belong to an owner, by Prisma's names: `fields` is its `…ScalarFieldEnum`. Columns have the same names in snake case. */
+/**
+ * A table whose rows belong to an owner, by Prisma's names: `fields` is its `…ScalarFieldEnum`. Columns have the same
+ * names in snake case.
+ */
 export interface OwnedTable<Field extends string> {
   name: string;
   fields: Readonly<Record<Field, Field>>;
 }
 
 /**
- * The owner's row with all its columns, held until the transaction ends: what is decided about it stays true until it is written. Null for another organisation's,
- * for the other mode's, and for one that is gone. One statement: a row that is read and then locked has changed in between. `Row` is Prisma's own type of it.
+ * Reads the owner's row with all its columns, and locks it until the transaction ends: a decision about it stays true
+ * until it is written. Null for another organisation's row, for the other mode's, and for one that is gone. It is one
+ * statement, because a row could change between reading and locking. `Row` is Prisma's own type of it.
  */
 export async function lockRow<Row extends object>(
   tx: InTransaction<PrismaSql>,

@@ -1,7 +1,7 @@
 /**
- * Plain SQL against one Postgres: inside a transaction, or on the pool.
- * `text` has `$1` placeholders; a uuid, jsonb or timestamptz value is cast in the text (`$1::uuid`).
- * Rejects with the driver's error; {@link classifyDatabaseError} says what it means.
+ * Plain SQL on one Postgres: inside a transaction, or on the pool. `text` has `$1` placeholders; a uuid, jsonb or
+ * timestamptz value is cast in the text (`$1::uuid`). Rejects with the driver's error, which {@link
+ * classifyDatabaseError} classifies.
  */
 export interface Sql {
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
@@ -10,19 +10,19 @@ export interface Sql {
 declare const inTransaction: unique symbol;
 
 /**
- * A client within a transaction. A store that writes or locks takes one; a store that only reads takes the client itself, so that it can be given both. Only
- * `transaction` makes one, and the compiler tells them apart.
+ * A client within a transaction. A store that writes or locks takes one; a store that only reads takes the client
+ * itself, and so accepts both. Only `transaction` makes one, and the compiler tells them apart.
  */
 export type InTransaction<Client> = Client & { readonly [inTransaction]: true };
 
 /**
- * One service's database. `Tx` is what the service's own stores call a transaction (Prisma's client, a pg connection),
- * so that a store and the SQL of workflow or packages/service commit together.
+ * A service's database. `Tx` is the type of a transaction in the service's own stores (Prisma's client, a pg
+ * connection), so that a store and the SQL of workflow or packages/service commit together.
  */
 export interface Database<Tx> {
-  /** Commits when `work` resolves, rolls back when it rejects. Short: no call to the outside world in it. */
+  /** Commits if `work` resolves, rolls back if it rejects. Keep it short, without calls to the outside. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** SQL within `tx`, or on the pool when it is left out. */
+  /** SQL within `tx`, or on the pool without one. */
   sql(tx?: Tx): Sql;
 }
 

@@ -5,7 +5,9 @@ import { type Fixture, startFixture } from '../../test/fixture';
 let fixture: Fixture;
 beforeAll(async () => {
   fixture = await startFixture();
-  await fixture.db.pool.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$`);
+  await fixture.db.pool.query(
+    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$`,
+  );
 });
 afterAll(() => fixture.close());
 
@@ -24,13 +26,20 @@ async function whileCommitsFail<T>(work: () => Promise<T>): Promise<T> {
 test.each([
   ['an answer', '/v1/things', 201],
   ['an effect whose outcome is awaited', `/v1/things/${uuidv7()}/poke`, 200],
-])('%s is remembered in the transaction of the effect: a commit that fails leaves neither', async (_what, path, status) => {
-  const idempotencyKey = randomUUID();
-  const body = path.endsWith('/poke') ? {} : { body: { name: 'kept with its answer' } };
-  const ask = () => fixture.call({ method: 'POST', path, idempotencyKey, ...body });
-  const before = await fixture.rows();
-  expect((await whileCommitsFail(ask)).status).toBe(500);
-  expect(await fixture.rows()).toBe(before);
-  const again = await ask();
-  expect([again.status, again.headers['idempotent-replayed'], await fixture.rows()]).toEqual([status, undefined, before + 1]);
-});
+])(
+  '%s is remembered in the transaction of the effect: a commit that fails leaves neither',
+  async (_what, path, status) => {
+    const idempotencyKey = randomUUID();
+    const body = path.endsWith('/poke') ? {} : { body: { name: 'kept with its answer' } };
+    const ask = () => fixture.call({ method: 'POST', path, idempotencyKey, ...body });
+    const before = await fixture.rows();
+    expect((await whileCommitsFail(ask)).status).toBe(500);
+    expect(await fixture.rows()).toBe(before);
+    const again = await ask();
+    expect([again.status, again.headers['idempotent-replayed'], await fixture.rows()]).toEqual([
+      status,
+      undefined,
+      before + 1,
+    ]);
+  },
+);

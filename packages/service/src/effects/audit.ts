@@ -11,26 +11,29 @@ export type AuditRecord = Acting & (AtOnce | OfWorkflow);
 interface Acting {
   orgId: string;
   mode: Mode;
-  /** Null when Drydock itself did it, by a schedule. */
+  /** Null if Drydock itself did it, by a schedule. */
   actorKeyId: string | null;
-  /** The path of what it was done to: `/v1/sites/…`. */
+  /** The path of the changed thing: `/v1/sites/…`. */
   target: string;
 }
 
-/** A change that was done at once is an event too, of which the action is the type. */
+/** A change that was made at once is an event too, with the action as its type. */
 interface AtOnce {
   action: EventType;
   workflowId: null;
 }
 
-/** Long work tells of itself by events of its own. */
+/** Long work has events of its own. */
 interface OfWorkflow {
   /** `backup.restore`: resource and verb. */
   action: string;
   workflowId: string;
 }
 
-/** Notes what was accepted, in the transaction that accepts it: never for a refusal, never lost. Delivered to keys afterwards. */
+/**
+ * Writes an audit entry for accepted work, in the transaction that accepts it: never for a refusal, and never lost. It
+ * is delivered to keys afterwards.
+ */
 export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
   const { orgId, mode, actorKeyId, action, target, workflowId } = record;
   await sql.query(`${insertSql} VALUES ($1::uuid, $2::uuid, $3, $4::uuid, $5, $6, $7::uuid)`, [
@@ -38,7 +41,10 @@ export async function audit(sql: Sql, record: AuditRecord): Promise<void> {
   ]);
 }
 
-/** The same within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`, `mode` and `actor_key_id`; `action` and `target`: SQL. */
+/**
+ * The same within the statement that accepts a workflow. `accepted`: its rows, with `id`, `org_id`, `mode` and
+ * `actor_key_id`; `action` and `target`: SQL.
+ */
 export const auditing = (accepted: string, { action, target }: Record<'action' | 'target', string>): string =>
   `audited AS (${insertSql} SELECT ${uuidv7Sql}, org_id, mode, actor_key_id, ${action}, ${target}, id FROM ${accepted})`;
 
@@ -47,14 +53,19 @@ const insertSql = 'INSERT INTO audit_outbox (id, org_id, mode, actor_key_id, act
 let oldestAt: string | null = null;
 metrics
   .getMeter('@drydock/service')
-  .createObservableGauge('audit.oldest_undelivered', { unit: 's', description: 'Age of the oldest audit entry that keys does not have' })
+  .createObservableGauge('audit.oldest_undelivered', {
+    unit: 's',
+    description: 'Age of the oldest audit entry that keys does not have',
+  })
   .addCallback((result) => result.observe(secondsSince(oldestAt)));
 
-/** The age of an outbox's oldest row; 0 without one. */
-export const secondsSince = (at: string | null): number => (at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000));
+/** Seconds since the outbox's oldest row; 0 without one. */
+export const secondsSince = (at: string | null): number =>
+  at === null ? 0 : Math.max(0, (Date.now() - Date.parse(at)) / 1_000);
 
 /** A timestamp as the contract writes it. */
-export const timestampSql = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+export const timestampSql = (column: string): string =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 interface AuditRow extends Omit<AuditEntry, 'at'>, OutboxRow {
   mode: Mode;

@@ -1,4 +1,7 @@
-/** One text for one value, whatever the order of keys and the white space it came in: what an idempotency fingerprint is taken over. */
+/**
+ * The same text for the same value, whatever the order of keys and the white space: the fingerprint of idempotency is
+ * computed over it.
+ */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';

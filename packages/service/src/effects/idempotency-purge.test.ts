@@ -11,7 +11,9 @@ const insert = `INSERT INTO idempotency_records (id, fingerprint, caller_key_id,
   VALUES ($1, '\\x00', 'key', 'POST /v1/x', gen_random_uuid(), now(), now() - $2::interval)`;
 
 it('an answer is kept for 24 hours and not for ever', async () => {
-  const postgres = await testPostgres({ sql: [readFileSync(path.join(__dirname, '../../prisma/idempotency.sql'), 'utf8')] });
+  const postgres = await testPostgres({
+    sql: [readFileSync(path.join(__dirname, '../../prisma/idempotency.sql'), 'utf8')],
+  });
   const pool = new Pool({ connectionString: postgres.url });
   const purge = createIdempotencyPurge(pgDatabase(pool), createLog({ service: 'test', level: 'silent' }), 20);
   try {
@@ -19,7 +21,9 @@ it('an answer is kept for 24 hours and not for ever', async () => {
     await pool.query(insert, [Buffer.from('old'), '25 hours']);
     purge.start();
     await until(async () => (await pool.query('SELECT 1 FROM idempotency_records')).rowCount === 1);
-    expect((await pool.query("SELECT convert_from(id, 'UTF8') AS id FROM idempotency_records")).rows).toEqual([{ id: 'young' }]);
+    expect((await pool.query("SELECT convert_from(id, 'UTF8') AS id FROM idempotency_records")).rows).toEqual([
+      { id: 'young' },
+    ]);
   } finally {
     purge.stop();
     await pool.end();

@@ -7,11 +7,18 @@ export interface IdempotencyPurge {
   stop(): void;
 }
 
-/** Rows deleted in one statement: little enough that it holds no lock for long. */
+/** Rows deleted in one statement: few enough that it holds no lock for long. */
 const rowsMax = 1_000;
 
-/** Deletes idempotency records past their 24 hours, a little at a time, in every process alike: a second one finds nothing to do. */
-export function createIdempotencyPurge(database: Pick<Database<never>, 'sql'>, log: Log, everyMs = 600_000): IdempotencyPurge {
+/**
+ * Deletes idempotency records past their 24 hours, a few at a time. Every process does it; a second one finds nothing
+ * to do.
+ */
+export function createIdempotencyPurge(
+  database: Pick<Database<never>, 'sql'>,
+  log: Log,
+  everyMs = 600_000,
+): IdempotencyPurge {
   let timer: NodeJS.Timeout | undefined;
   const purge = async (): Promise<void> => {
     try {

@@ -5,7 +5,10 @@ import type { Answer } from '../http/answer';
 /** How long an answer is kept for replays, and its key remembered. */
 export const keptHours = 24;
 
-/** A key's first attempt, or the one that took over from a crashed one. `accepted` is set when that one had already committed its effect. */
+/**
+ * The first attempt of a key, or one that took over from a crashed one. `accepted` is set if the crashed one had
+ * already committed its effect.
+ */
 export interface Claim {
   id: Buffer;
   token: string;
@@ -37,9 +40,9 @@ interface ClaimRow {
 }
 
 /**
- * One statement: takes the key when it is new, when its 24 hours are over, or when its attempt's lease has run out without an answer (by
- * Postgres' clock) and the body is the same; otherwise reads what is there. A conflicting row that committed after our snapshot is in neither
- * branch: no row, which is `running`.
+ * One statement: takes the key if it is new, if its 24 hours are over, or if its attempt's lease has run out without an
+ * answer (by Postgres' clock) and the body is the same; otherwise reads the record. A conflicting row that was
+ * committed after our snapshot is in neither branch: no row means `running`.
  */
 const claimSql = `
 WITH claimed AS (
@@ -66,7 +69,7 @@ export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOu
   return { kind: 'answered', answer: { status: row.status, headers: row.headers ?? {}, text: row.body ?? '' } };
 }
 
-/** Zero rows: another attempt took the key over while we were slow. Our effect must not be committed beside its. */
+/** No rows: another attempt took the key over while we were slow. Our effect must not be committed as well. */
 function assertStillOurs(rows: readonly unknown[]): void {
   if (rows.length > 0) return;
   throw problem('dependency_unavailable', {
@@ -76,7 +79,7 @@ function assertStillOurs(rows: readonly unknown[]): void {
   });
 }
 
-/** Stores the answer; in the transaction of the effect, so that there is never one without the other. */
+/** Stores the answer in the transaction of the effect, so that there is never one without the other. */
 export async function storeAnswer(sql: Sql, claim: Claim, answer: Answer): Promise<void> {
   const rows = await sql.query(
     `UPDATE idempotency_records SET status = $3::int, headers = $4::jsonb, body = $5, accepted = NULL
@@ -96,14 +99,17 @@ export async function storeAccepted(sql: Sql, claim: Claim, accepted: unknown, l
   assertStillOurs(rows);
 }
 
-/** Lets the next request with this key run afresh. */
+/** Frees the key: the next request with it runs afresh. */
 export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
-  await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [claim.id, claim.token]);
+  await sql.query('DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
+    claim.id,
+    claim.token,
+  ]);
 }
 
 /**
- * The same after a failure that may have come after the commit: a key that is bound to an effect stays bound to it, and the next request with it goes on
- * waiting.
+ * Frees the key after a failure that may have come after the commit: a key that is bound to an effect stays bound to
+ * it, and the next request with it continues to wait.
  */
 export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   await sql.query(
@@ -113,15 +119,18 @@ export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   );
 }
 
-/** Lets the next request with this key go on waiting for the same effect. */
+/** Gives the lease up: the next request with this key continues to wait for the same effect. */
 export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
-  await sql.query('UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL', [
-    claim.id,
-    claim.token,
-  ]);
+  await sql.query(
+    'UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL',
+    [claim.id, claim.token],
+  );
 }
 
-/** Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it gives fewer. */
+/**
+ * Deletes at most `rowsMax` keys that are older than 24 hours; resolves with how many. Call it from a schedule until it
+ * gives fewer.
+ */
 export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
   const rows = await sql.query(
     `DELETE FROM idempotency_records WHERE id IN (

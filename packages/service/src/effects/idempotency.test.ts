@@ -16,7 +16,13 @@ beforeEach(() => {
 });
 
 const make = (body: object, idempotencyKey?: string, more: { caller?: typeof caller } = {}) =>
-  fixture.call({ method: 'POST', path: '/v1/things', body, ...(idempotencyKey === undefined ? {} : { idempotencyKey }), ...more });
+  fixture.call({
+    method: 'POST',
+    path: '/v1/things',
+    body,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...more,
+  });
 
 /** Resolves `held` when the handler is inside, and lets it go on with `release`. */
 function holdOnce(levers = fixture.levers) {
@@ -45,7 +51,11 @@ test('a repeat with the same key answers byte for byte what the first did, and d
   const second = await make({ tags: ['a'], name: 'one' }, key);
   expect(first.status).toBe(201);
   expect(first.headers['idempotent-replayed']).toBeUndefined();
-  expect([second.status, second.text, second.headers['location']]).toEqual([201, first.text, first.headers['location']]);
+  expect([second.status, second.text, second.headers['location']]).toEqual([
+    201,
+    first.text,
+    first.headers['location'],
+  ]);
   expect(second.headers['content-type']).toBe(first.headers['content-type']);
   expect(second.headers['idempotent-replayed']).toBe('true');
   expect(await fixture.rows()).toBe(before + 1);
@@ -64,7 +74,8 @@ test('a record has one path: the same key with its id in another case is a repea
 
 test('a body is what was sent: one with a default spelt out is another', async () => {
   const key = randomUUID();
-  const check = (body: object) => fixture.call({ method: 'POST', path: `/v1/things/${uuidv7()}/check`, body, idempotencyKey: key });
+  const check = (body: object) =>
+    fixture.call({ method: 'POST', path: `/v1/things/${uuidv7()}/check`, body, idempotencyKey: key });
   const path = `/v1/things/${uuidv7()}/check`;
   const at = (body: object) => fixture.call({ method: 'POST', path, body, idempotencyKey: key });
   expect((await at({})).status).toBe(200);
@@ -87,7 +98,12 @@ test('an answer is given once it is true everywhere, a replayed one too', async 
   fixture.levers.beforeAnswer = async () => {
     waits += 1;
   };
-  const call = { method: 'POST', path: `/v1/things/${uuidv7()}/name`, body: { name: 'x' }, idempotencyKey: randomUUID() };
+  const call = {
+    method: 'POST',
+    path: `/v1/things/${uuidv7()}/name`,
+    body: { name: 'x' },
+    idempotencyKey: randomUUID(),
+  };
   expect((await fixture.call(call)).status).toBe(200);
   expect((await fixture.call(call)).headers['idempotent-replayed']).toBe('true');
   expect(waits).toBe(2);
@@ -107,7 +123,12 @@ test('the same key with another body is refused; on another path, by another key
   const first = await make({ name: 'one' }, key);
   const other = await make({ name: 'two' }, key);
   expect([other.status, other.json]).toEqual([422, expect.objectContaining({ code: 'idempotency_key_reused' })]);
-  const elsewhere = await fixture.call({ method: 'POST', path: `/v1/things/${uuidv7()}/name`, body: { name: 'one' }, idempotencyKey: key });
+  const elsewhere = await fixture.call({
+    method: 'POST',
+    path: `/v1/things/${uuidv7()}/name`,
+    body: { name: 'one' },
+    idempotencyKey: key,
+  });
   expect([elsewhere.status, elsewhere.headers['idempotent-replayed']]).toEqual([200, undefined]);
   const colleague = await make({ name: 'two' }, key, { caller: { ...caller, keyId: uuidv7() } });
   expect(colleague.status).toBe(201);
@@ -144,7 +165,11 @@ test('a final refusal is stored and replayed with its first request id; a transi
   fixture.levers.actsRun = 0;
   for (let time = 1; time <= 2; time += 1) {
     const answer = await make({ name: 'x', wish: 'refuse_for_now' }, transient);
-    expect([answer.status, answer.headers['idempotent-replayed'], fixture.levers.actsRun]).toEqual([422, undefined, time]);
+    expect([answer.status, answer.headers['idempotent-replayed'], fixture.levers.actsRun]).toEqual([
+      422,
+      undefined,
+      time,
+    ]);
   }
 });
 
@@ -170,7 +195,8 @@ test('a request that comes while the first is running waits for its answer', asy
   const { held, release } = holdOnce();
   const first = make({ name: 'slow' }, key);
   await held;
-  const claimsSeen = (): number => fixture.db.statements.filter((text) => text.includes('INSERT INTO idempotency_records')).length;
+  const claimsSeen = (): number =>
+    fixture.db.statements.filter((text) => text.includes('INSERT INTO idempotency_records')).length;
   fixture.db.statements.length = 0;
   const second = make({ name: 'slow' }, key);
   await until(async () => claimsSeen() > 1);
@@ -191,7 +217,11 @@ test('past the wait it is 409 where the contract has one and 503 elsewhere, each
     const first = ask();
     await held;
     const second = await ask();
-    expect([second.status, second.headers['retry-after'], second.json]).toEqual([status, '1', expect.objectContaining({ code })]);
+    expect([second.status, second.headers['retry-after'], second.json]).toEqual([
+      status,
+      '1',
+      expect.objectContaining({ code }),
+    ]);
     release();
     await first;
   }
@@ -227,7 +257,8 @@ test('a secret is in the answer and its replay, and in no row', async () => {
 
 test('what was accepted is waited for again with the same key, after an unknown outcome, and started afresh after a refusal', async () => {
   const [unknown, refused] = [randomUUID(), randomUUID()];
-  const poke = (idempotencyKey: string) => fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey });
+  const poke = (idempotencyKey: string) =>
+    fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke`, idempotencyKey });
   const thing = uuidv7();
   const before = await fixture.rows();
   fixture.levers.outcome = async () => 'unknown';
@@ -251,7 +282,10 @@ test('what was accepted is not begun again when its outcome could not be read: t
     throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
   };
   const lost = await poke();
-  expect([lost.status, lost.json]).toEqual([503, expect.objectContaining({ detail: expect.stringContaining('It was accepted') })]);
+  expect([lost.status, lost.json]).toEqual([
+    503,
+    expect.objectContaining({ detail: expect.stringContaining('It was accepted') }),
+  ]);
   fixture.levers.outcome = async () => {
     throw new Error('a bug of ours');
   };
@@ -276,7 +310,11 @@ test('after 24 hours a key is new again, and the purge takes it', async () => {
   const first = await make({ name: 'old' }, key);
   await age();
   const again = await make({ name: 'another body' }, key);
-  expect([again.status, again.headers['idempotent-replayed'], again.text === first.text]).toEqual([201, undefined, false]);
+  expect([again.status, again.headers['idempotent-replayed'], again.text === first.text]).toEqual([
+    201,
+    undefined,
+    false,
+  ]);
   await age();
   await purgeIdempotency(fixture.db.database.sql());
   expect(Number((await fixture.db.pool.query('SELECT count(*) FROM idempotency_records')).rows[0].count)).toBe(0);

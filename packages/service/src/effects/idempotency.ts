@@ -9,7 +9,10 @@ import { canonicalJson } from './canonical-json';
 import { type Claim, claimKey } from './idempotency.store';
 
 export interface IdempotencyLimits {
-  /** How long an attempt owns its key; one that crashed blocks a retry for no longer. Slower attempts are refused at their commit, never doubled. */
+  /**
+   * How long an attempt owns its key; a crashed one blocks a retry for no longer. A slower attempt is refused at its
+   * commit, and never doubled.
+   */
   leaseSeconds: number;
   /** The same while `awaitOutcome` waits: longer than the longest wait of an endpoint (10 s). */
   settleLeaseSeconds: number;
@@ -23,7 +26,7 @@ const pollMsFirst = 20;
 const pollMsMax = 250;
 const keyForm = /^[\x21-\x7e]{1,255}$/;
 
-/** The key as it came, or undefined without one. Throws 422 for anything but 1 to 255 visible ASCII characters. */
+/** The key as it was sent, or undefined without one. Throws 422 unless it has 1 to 255 visible ASCII characters. */
 export function readIdempotencyKey(endpoint: EndpointDefinition, header: string | undefined): string | undefined {
   if (endpoint.idempotency === 'ignored' || header === undefined) return undefined;
   // Node joins repeated headers with ", ", and a space is not a visible character.
@@ -41,15 +44,15 @@ interface Attempt {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** What a repeat must ask for again. */
+/** The part of a request that a repeat must have in common with the first. */
 const askedAs = ({ body, query }: Attempt): string =>
   Object.keys(query).length === 0 ? canonicalJson(body) : `${canonicalJson(query)} ${canonicalJson(body)}`;
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /**
- * Takes the key, or gives the stored answer of the first request; waits for one that is still running.
- * Throws 422 `idempotency_key_reused` for another body, and after the wait 409 where the endpoint has one, else 503.
+ * Takes the key, or returns the stored answer of the first request; waits for one that is still running. Throws 422
+ * `idempotency_key_reused` for another body, and after the wait 409 if the endpoint has one, otherwise 503.
  */
 export async function claimOrReplay(
   sql: Sql,
@@ -80,7 +83,8 @@ export async function claimOrReplay(
 }
 
 function stillRunning(endpoint: EndpointDefinition): Problem {
-  if (endpoint.problems.includes('idempotency_in_flight')) return problem('idempotency_in_flight', { retryAfterSeconds: 1 });
+  if (endpoint.problems.includes('idempotency_in_flight'))
+    return problem('idempotency_in_flight', { retryAfterSeconds: 1 });
   return problem('dependency_unavailable', {
     detail: 'The first request with this Idempotency-Key is still running. Send it again after Retry-After.',
     extra: { dependency: 'idempotency' },

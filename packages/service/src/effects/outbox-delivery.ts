@@ -18,7 +18,7 @@ export interface Outbox<Row extends OutboxRow> {
   entryOf(row: Row): unknown;
   /** Deletes the rows whose seq is in $1. */
   deleteSql: string;
-  /** When the oldest row was written that keys does not have; null where there is none. Reported by the outbox. */
+  /** Called with the time of the oldest row that keys does not have yet; null if there is none. */
   observe(oldestAt: string | null): void;
 }
 
@@ -35,12 +35,12 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   outbox: Outbox<Row>;
   database: Pick<Database<never>, 'sql'>;
   keysUrl: string;
-  /** Hex; this service's own, accepted by keys for outboxes alone. */
+  /** Hex; this service's own secret, which keys accepts for outboxes only. */
   secret: string;
   /** Its name, which keys checks against the secret. */
   service: string;
   log: Log;
-  /** How often the outbox is looked at without having been rung. */
+  /** How often the outbox is read without a ring. */
   everyMs?: number;
   /** The longest pause while keys is away; the first is `everyMs`. */
   backoffMsMax?: number;
@@ -48,21 +48,22 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
 
 export interface OutboxDelivery {
   start(): void;
-  /** There is something to deliver; costs nothing when there is not. */
+  /** Reports that there is something to deliver; costs nothing if there is not. */
   ring(): void;
-  /** Finishes the batch that is on its way. What is left is delivered by the next process. */
+  /** Finishes the running batch. The next process delivers the rest. */
   stop(): Promise<void>;
 }
 
 /**
- * Delivers an outbox to keys in order and at least once: a row goes when keys has said that it has it. Two processes may send the same entry;
- * its id makes that harmless. While keys is away nothing is lost and the pauses grow.
+ * Delivers an outbox to keys in order and at least once: a row is deleted once keys has confirmed it. Two processes may
+ * send the same entry; its id makes that harmless. While keys is away nothing is lost and the pauses grow.
  */
 export function createOutboxDelivery<Row extends OutboxRow>(options: OutboxDeliveryOptions<Row>): OutboxDelivery {
   const { everyMs = 1_000, backoffMsMax = 60_000, log } = options;
   const key = tokenKey(options.secret);
   let stopping = false;
-  // One controller for each pause, whoever ends it: a signal made by AbortSignal.any stays noted on its sources, and ours would live as long as the process.
+  // Each pause has its own controller: a signal made by AbortSignal.any stays registered with its sources, and ours
+  // live as long as the process.
   let wake = new AbortController();
   let running: Promise<void> = Promise.resolve();
 
@@ -116,7 +117,8 @@ async function deliverBatch<Row extends OutboxRow>(
     bodyTimeout: scaled(sendMs),
   });
   await response.body.dump();
-  if (response.statusCode >= 300) throw new Error(`keys answered ${response.statusCode} to the delivery of ${rows.length} ${outbox.name}`);
+  if (response.statusCode >= 300)
+    throw new Error(`keys answered ${response.statusCode} to the delivery of ${rows.length} ${outbox.name}`);
   outbox.observe(null);
   await sql.query(outbox.deleteSql, [rows.map(({ seq }) => seq)]);
   return rows.length;

@@ -10,7 +10,14 @@ import type { HandlerRequest, Reply, Route } from '../http/route';
 import { parametersOf } from '../http/route-table';
 import type { Log } from '../telemetry/log';
 import { claimOrReplay, type IdempotencyLimits } from './idempotency';
-import { type Claim, releaseClaim, releaseUnaccepted, storeAccepted, storeAnswer, yieldClaim } from './idempotency.store';
+import {
+  type Claim,
+  releaseClaim,
+  releaseUnaccepted,
+  storeAccepted,
+  storeAnswer,
+  yieldClaim,
+} from './idempotency.store';
 import { isOutcomeUnknown, outcomeUnknown } from './outcome-unknown';
 import { keptReply, rehydratedAnswer } from './replay-secret';
 import { transact } from './transact';
@@ -23,18 +30,18 @@ export interface Performance<Tx> {
   log: Log;
   turns: Turns;
   time: AnswerTime;
-  /** Throws when a reply is not what the contract promises; does nothing in production. */
+  /** Throws if a reply is not in the contract; does nothing in production. */
   checkReply(reply: Reply): void;
 }
 
-/** Everything that `execute` asked to be done after the commit; emptied before each try of its transaction. */
+/** The work that `execute` has registered for after the commit; emptied before each try of its transaction. */
 export interface Afterwards {
   works: Array<() => unknown>;
 }
 
-/** What the caller asked for, in the form that an Idempotency-Key is bound to. */
+/** The request in the form that an Idempotency-Key is bound to. */
 export interface Asked {
-  /** Concrete, with canonical parameters and without its query: one record has one path. */
+  /** Concrete, with canonical parameters and without its query: a record has one path. */
   path: string;
   /** As it was sent, before defaults. */
   body: unknown;
@@ -42,7 +49,7 @@ export interface Asked {
   query: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a route, once per Idempotency-Key where there is one. */
+/** Runs a route, only once for each Idempotency-Key. */
 export async function perform<Tx>(
   kit: Performance<Tx>,
   route: Route<Tx>,
@@ -51,10 +58,12 @@ export async function perform<Tx>(
   asked: Asked,
 ): Promise<Answer> {
   const { idempotencyKey: rawKey, caller } = request;
-  if (rawKey === undefined) return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
+  if (rawKey === undefined)
+    return trueAnswer(kit, route, request, await execute(kit, route, request, afterwards, undefined));
   const attempt = { callerKeyId: caller.keyId, method: route.endpoint.method, ...asked, rawKey };
   const taken = await claimOrReplay(kit.database.sql(), route.endpoint, attempt, kit.limits);
-  if ('replay' in taken) return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
+  if ('replay' in taken)
+    return trueAnswer(kit, route, request, replayed(rehydratedAnswer(route, request, rawKey, taken.replay)));
   let answer: Answer;
   try {
     answer = await execute(kit, route, request, afterwards, taken.claim);
@@ -65,15 +74,26 @@ export async function perform<Tx>(
   return trueAnswer(kit, route, request, answer);
 }
 
-/** Gives the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its commit and its answer. */
-async function trueAnswer<Tx>({ time }: Performance<Tx>, route: Route<Tx>, request: AnyRequest, answer: Answer): Promise<Answer> {
+/**
+ * Returns the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its
+ * commit and its answer.
+ */
+async function trueAnswer<Tx>(
+  { time }: Performance<Tx>,
+  route: Route<Tx>,
+  request: AnyRequest,
+  answer: Answer,
+): Promise<Answer> {
   if (answer.status >= 300 || route.beforeAnswer === undefined) return answer;
   time.accept();
   await route.beforeAnswer(request);
   return answer;
 }
 
-const replayed = (answer: Answer): Answer => ({ ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } });
+const replayed = (answer: Answer): Answer => ({
+  ...answer,
+  headers: { ...answer.headers, 'idempotent-replayed': 'true' },
+});
 
 async function execute<Tx>(
   kit: Performance<Tx>,
@@ -92,11 +112,12 @@ async function execute<Tx>(
     const reply = await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
       const made = done as Reply;
       kit.checkReply(made);
-      if (claim !== undefined) await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
+      if (claim !== undefined)
+        await storeAnswer(kit.database.sql(tx), claim, answerOf(keptReply(route, request, made)));
     });
     return answerOf(reply as Reply);
   }
-  // An earlier attempt committed this effect and went away before its outcome was known.
+  // An earlier attempt has committed this effect and ended before its outcome was known.
   const accepted =
     claim?.accepted ??
     (await lookAndAct(kit, route, request, afterwards, async (tx, done) => {
@@ -113,13 +134,19 @@ async function execute<Tx>(
   }
 }
 
-/** The effect stands although we could not see what became of it: neither "nothing was started" nor a free key would be true. */
+/**
+ * The error for an effect whose outcome could not be read: it would be wrong to say that nothing was started, or to
+ * free the key.
+ */
 function outcomeUnread(error: unknown): Problem {
   const { code, details } = problemOfError(error);
   return outcomeUnknown(code, { ...details, detail: acceptedDetail });
 }
 
-/** What a turn that comes late must leave: for the effect itself, and for the wait for a worker (10.5 s, `startDecidedMs` of workflow) and a last look. */
+/**
+ * Milliseconds that must be left when a call's turn comes: for the effect itself, and for the wait for a worker (10.5
+ * s, `startDecidedMs` of workflow) and a last look.
+ */
 const actMs = 500;
 const settleMs = 13_000;
 
@@ -142,18 +169,24 @@ async function lookAndAct<Tx>(
   };
   const thing = thingOf(route, request);
   const reservedMs = route.awaitOutcome === undefined ? actMs : actMs + settleMs;
-  const done = thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
+  const done =
+    thing === undefined ? await execute() : await kit.turns.take(thing, execute, kit.time.leftMs() - reservedMs);
   for (const work of afterwards.works) runAfterwards(work, kit.log);
   return done;
 }
 
-/** What the call is about, as its caller knows it: another organisation's calls stand in a line of their own. Nothing yet when it makes something. */
+/**
+ * The key of the line that a call waits in: the thing it is about. It names the organisation too, so that another
+ * organisation's calls cannot delay it. Undefined for a call that creates something.
+ */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];
-  return name === undefined ? undefined : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
+  return name === undefined
+    ? undefined
+    : JSON.stringify([caller.orgId, caller.mode, new Map(Object.entries(params)).get(name)]);
 }
 
-/** The effect stands whatever comes of this: nobody waits for it and its failure is nobody's answer. */
+/** Runs work after the commit. The effect stands in any case: nobody waits for this, and its failure is only logged. */
 function runAfterwards(work: () => unknown, log: Log): void {
   Promise.resolve()
     .then(work)
@@ -161,10 +194,15 @@ function runAfterwards(work: () => unknown, log: Log): void {
 }
 
 /**
- * A 422 that waiting would not change is the answer for this key from now on; anything else leaves the key free for the retry.
- * A failure here is only logged: the lease runs out by itself.
+ * A 422 that waiting would not change becomes the key's answer; any other error frees the key for a retry. A failure
+ * here is only logged, because the lease runs out by itself.
  */
-async function concludeRefusal<Tx>(kit: Performance<Tx>, claim: Claim, error: unknown, requestId: string): Promise<void> {
+async function concludeRefusal<Tx>(
+  kit: Performance<Tx>,
+  claim: Claim,
+  error: unknown,
+  requestId: string,
+): Promise<void> {
   const sql = kit.database.sql();
   try {
     if (isOutcomeUnknown(error)) await yieldClaim(sql, claim);

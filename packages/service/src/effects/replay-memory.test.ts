@@ -3,13 +3,20 @@ import { createReplayMemory, nextTokenId } from './replay-memory';
 
 const beganSeconds = 1_000_000;
 const memoryOf = () => createReplayMemory({ beganSeconds, toleranceSeconds: 5, lifetimeSeconds: 30 });
-const tokenOf = (jti: string, given: { iss?: string; iat?: number } = {}) => ({ iss: 'gateway', iat: beganSeconds, jti, ...given });
+const tokenOf = (jti: string, given: { iss?: string; iat?: number } = {}) => ({
+  iss: 'gateway',
+  iat: beganSeconds,
+  jti,
+  ...given,
+});
 const newSigner = (): string => randomBytes(12).toString('base64url');
 
 test('each of 100,000 tokens is taken once, in whatever order of a few thousand they come', () => {
   const memory = memoryOf();
   const signer = newSigner();
-  const numbers = Array.from({ length: 100_000 }, (_, index) => (index % 5_000 < 2_500 ? index + 2_501 : index - 2_499));
+  const numbers = Array.from({ length: 100_000 }, (_, index) =>
+    index % 5_000 < 2_500 ? index + 2_501 : index - 2_499,
+  );
   const take = (number: number) => memory.refuse(tokenOf(`${signer}.${number}`), beganSeconds);
   expect(new Set(numbers.map(take))).toEqual(new Set([undefined]));
   expect(new Set(numbers.slice(-60_000).map(take))).toEqual(new Set(['used before']));
@@ -49,9 +56,13 @@ test('signers are forgotten when the last of their tokens has expired, and are n
   expect(taken(beganSeconds + 41)).toBe(1_024);
 });
 
-test.each(['', 'x', `${'a'.repeat(16)}.0`, `${'a'.repeat(16)}.-1`, `${'a'.repeat(16)}.1e3`, `${'a'.repeat(16)}.${'9'.repeat(30)}`])(
-  'an id that is %j is none of ours',
-  (jti) => {
-    expect(memoryOf().refuse(tokenOf(jti), beganSeconds)).toBe('no id of ours');
-  },
-);
+test.each([
+  '',
+  'x',
+  `${'a'.repeat(16)}.0`,
+  `${'a'.repeat(16)}.-1`,
+  `${'a'.repeat(16)}.1e3`,
+  `${'a'.repeat(16)}.${'9'.repeat(30)}`,
+])('an id that is %j is none of ours', (jti) => {
+  expect(memoryOf().refuse(tokenOf(jti), beganSeconds)).toBe('no id of ours');
+});

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 
-/** Names this process among those that sign with the same secret. */
+/** Identifies this process among those that sign with the same secret. */
 const signerId = randomBytes(12).toString('base64url');
 const signed = new Map<string, number>();
 
-/** The id of the next token from one process to another: who signed it, and its number. */
+/** The id of the next token from one process to another: its signer, and its number. */
 export function nextTokenId(issuer: string, audience: string): string {
   const line = `${issuer} ${audience}`;
   const number = (signed.get(line) ?? 0) + 1;
@@ -14,7 +14,7 @@ export function nextTokenId(issuer: string, audience: string): string {
 
 const tokenIdForm = /^([A-Za-z0-9_-]{16})\.([1-9]\d{0,14})$/;
 
-/** Tokens of one signer may arrive this far out of order; an older number is refused unseen. 8 kB a signer. */
+/** Tokens of one signer may arrive this far out of order; an older number is refused. 8 kB for each signer. */
 const windowNumbers = 65_536;
 /** Far more processes than ever sign with one secret within a token's life. */
 const signersMax = 1_024;
@@ -24,7 +24,7 @@ interface Window {
   highest: number;
   /** A bit for each of the last {@link windowNumbers} numbers, at the number modulo their count. */
   bits: Uint32Array;
-  /** When the last token of this signer has expired for everybody. */
+  /** The time when the last token of this signer has expired for everybody. */
   untilSeconds: number;
 }
 
@@ -36,23 +36,27 @@ export interface UsedToken {
 }
 
 /**
- * Which tokens a process has taken, so that each of them works once: a bit for each number of each signer, in memory
- * and at a constant cost.
- *
- * It is the memory of one process. After a restart it knows nothing, so that what was signed before it began is
- * refused. Another process of the same service knows nothing of it either: whoever has copied a token inside our
- * network can have the very same call carried out once by each of them within its 35 s.
+ * Remembers the tokens that a process has accepted, so that each works once: a bit for each number of each signer, in
+ * memory and at constant cost.
+ * It is the memory of one process. After a restart it is empty, so tokens signed before the start are refused. Other
+ * processes of the same service do not share it: an attacker who copies a token inside our network can have the same
+ * call carried out once by each of them within its 35 s.
  */
 export interface ReplayMemory {
-  /** Undefined: this is the first time. Otherwise why not. */
+  /** Undefined for a token seen for the first time; otherwise the reason for its refusal. */
   refuse(token: UsedToken, nowSeconds: number): string | undefined;
 }
 
-export function createReplayMemory(options: { beganSeconds: number; toleranceSeconds: number; lifetimeSeconds: number }): ReplayMemory {
+export function createReplayMemory(options: {
+  beganSeconds: number;
+  toleranceSeconds: number;
+  lifetimeSeconds: number;
+}): ReplayMemory {
   const { beganSeconds, toleranceSeconds, lifetimeSeconds } = options;
   const windows = new Map<string, Window>();
   const open = (name: string, highest: number, nowSeconds: number): Window | undefined => {
-    if (windows.size >= sweptAbove) for (const [old, { untilSeconds }] of windows) if (untilSeconds < nowSeconds) windows.delete(old);
+    if (windows.size >= sweptAbove)
+      for (const [old, { untilSeconds }] of windows) if (untilSeconds < nowSeconds) windows.delete(old);
     if (windows.size >= signersMax) return undefined;
     const window = { highest, bits: new Uint32Array(windowNumbers / 32), untilSeconds: 0 };
     windows.set(name, window);
@@ -64,7 +68,7 @@ export function createReplayMemory(options: { beganSeconds: number; toleranceSec
       const [, signer = '', digits] = tokenIdForm.exec(jti) ?? [];
       if (digits === undefined) return 'no id of ours';
       const number = Number(digits);
-      // By issuer: who has the secret of one cannot use up the numbers of another.
+      // By issuer, so that the holder of one secret cannot use up the numbers of another.
       const name = `${iss} ${signer}`;
       const window = windows.get(name) ?? open(name, number, nowSeconds);
       if (window === undefined) return 'too many signers';
@@ -81,7 +85,7 @@ export function createReplayMemory(options: { beganSeconds: number; toleranceSec
   };
 }
 
-/** Forgets what falls out of the window: each number's bit is cleared once, before it is used. */
+/** Clears the bits of numbers that enter the window: each is cleared once, before it is used. */
 function advance(window: Window, number: number): void {
   const { bits, highest } = window;
   if (number - highest >= windowNumbers) bits.fill(0);

@@ -5,19 +5,20 @@ import type { HandlerRequest, Reply, Route } from '../http/route';
 type AnyRequest = HandlerRequest<EndpointDefinition>;
 
 /**
- * The reply as it may be stored. Throws (and so rolls the effect back) when the whole could not be made again from it: a secret that
- * nobody can replay would be lost with the first connection that breaks.
+ * The reply in the form that may be stored. Throws (and so rolls the effect back) if the whole could not be made from
+ * it again: a secret that cannot be replayed would be lost with the first broken connection.
  */
 export function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
   const { replaySecret } = route;
   if (replaySecret === undefined || request.idempotencyKey === undefined) return reply;
   const kept: unknown = JSON.parse(JSON.stringify(replaySecret.remove(reply.body)));
   const again = replaySecret.rehydrate(kept, request.idempotencyKey, request);
-  if (JSON.stringify(again) !== JSON.stringify(reply.body)) throw new Error('rehydrate does not give back what remove was given');
+  if (JSON.stringify(again) !== JSON.stringify(reply.body))
+    throw new Error('rehydrate does not give back what remove was given');
   return { ...reply, body: kept };
 }
 
-/** The stored answer with its secret back in place. Refusals are stored whole. */
+/** The stored answer with its secret in place again. Refusals are stored whole. */
 export function rehydratedAnswer(route: Route<never>, request: AnyRequest, rawKey: string, answer: Answer): Answer {
   if (route.replaySecret === undefined || answer.status >= 300) return answer;
   return { ...answer, text: JSON.stringify(route.replaySecret.rehydrate(JSON.parse(answer.text), rawKey, request)) };

@@ -34,7 +34,11 @@ test('a serialization failure is tried three times in all, and is then a 503', a
     await tx.query(`DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '40001'; END $$`);
   });
   const problem = problemOfError(await failing.catch((error: unknown) => error));
-  expect([tries, problem.code, problem.details.extra]).toEqual([3, 'dependency_unavailable', { dependency: 'database' }]);
+  expect([tries, problem.code, problem.details.extra]).toEqual([
+    3,
+    'dependency_unavailable',
+    { dependency: 'database' },
+  ]);
 });
 
 test('a database that takes no writes, as a standby does that has not been promoted yet, is a 503', async () => {

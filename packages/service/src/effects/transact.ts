@@ -7,8 +7,9 @@ const attemptsMax = 3;
 const backoffMsMax = 30;
 
 /**
- * `work` in one transaction, tried up to three times when Postgres reports a serialization failure or deadlock: everything it did was rolled
- * back, so it must do nothing but SQL. Between tries it waits some milliseconds at random, lest the same two meet again.
+ * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or deadlock: everything
+ * was rolled back, so it may contain nothing but SQL. Between tries it waits some random milliseconds, so that the same
+ * two do not collide again.
  */
 export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

@@ -55,7 +55,10 @@ test('who could not be answered in time after a turn is refused before anything 
   await until(() => isHeld);
   const opening = setTimeout(open, insteadOfForever);
   const refused = await fixture.call({ method: 'POST', path: `/v1/things/${thing}/poke` });
-  expect([refused.status, refused.json]).toMatchObject([503, { detail: expect.stringContaining('Nothing was started') }]);
+  expect([refused.status, refused.json]).toMatchObject([
+    503,
+    { detail: expect.stringContaining('Nothing was started') },
+  ]);
   clearTimeout(opening);
   open();
   expect([(await holder).status, await fixture.rows()]).toEqual([200, 1]);

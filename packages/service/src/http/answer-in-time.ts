@@ -2,26 +2,27 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '../telemetry/log';
 
 /**
- * By then every request has its answer, whatever it still waits for: the gateway waits a little longer, so that the caller hears of it from the one who knows
- * what was begun.
+ * After this time every request is answered, whatever it still waits for. The gateway waits a little longer, so that
+ * the caller's answer comes from the process that knows what was begun.
  */
 export const answerWithinMs = 18_500;
 
-/** How far a request has come, and how long it still has. Nothing is begun once the caller was told that nothing was. */
+/** The state of a request, and the time it has left. Nothing is begun once the caller was told that nothing was. */
 export interface AnswerTime {
   leftMs(): number;
-  /** From here on the effect may happen. Throws when the answer has gone out already. */
+  /** Call it before the effect may happen. Throws if the answer has been sent already. */
   begin(): void;
-  /** The effect stands; only its outcome is waited for. */
+  /** Call it once the effect is committed and only its outcome is awaited. */
   accept(): void;
 }
 
 export const acceptedDetail =
-  'It was accepted and is not over yet. Look at the resource, or send it again with the same Idempotency-Key to hear how it ends.';
+  'It was accepted and has not ended yet. Read the resource, or send the request again with the same Idempotency-Key to learn how it ends.';
 
 const told = {
-  nothing: 'What this is about could not be looked at in time. Nothing was started. Try again after Retry-After.',
-  begun: 'It was begun and not over in time: it may or may not be carried out. Send it again with the same Idempotency-Key.',
+  nothing: 'The resource could not be read in time. Nothing was started. Try again after Retry-After.',
+  begun:
+    'It was begun, but did not end in time: it may or may not take effect. Send it again with the same Idempotency-Key.',
   accepted: acceptedDetail,
 };
 
@@ -31,13 +32,20 @@ export interface AnswerLimits {
   withinMs: number;
 }
 
-/** What `work` comes to, or in time a 503 that says what was begun. Work that is late goes on by itself, and keeps its answer for its Idempotency-Key. */
-export async function answerInTime<T>({ service, log, withinMs }: AnswerLimits, work: (time: AnswerTime) => Promise<T>): Promise<T> {
+/**
+ * The result of `work`, or after `withinMs` a 503 that says how far it has come. Late work goes on, and keeps its
+ * answer for its Idempotency-Key.
+ */
+export async function answerInTime<T>(
+  { service, log, withinMs }: AnswerLimits,
+  work: (time: AnswerTime) => Promise<T>,
+): Promise<T> {
   const endsAtMs = performance.now() + withinMs;
   let known: keyof typeof told = 'nothing';
   let isLate = false;
   let timer: NodeJS.Timeout | undefined;
-  const tooLate = () => problem('dependency_unavailable', { detail: told[known], extra: { dependency: service }, retryAfterSeconds: 5 });
+  const tooLate = () =>
+    problem('dependency_unavailable', { detail: told[known], extra: { dependency: service }, retryAfterSeconds: 5 });
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       isLate = true;

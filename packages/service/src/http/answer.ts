@@ -1,7 +1,7 @@
 import type { Problem } from '@drydock/contracts/platform/problem';
 import type { Reply } from './route';
 
-/** A reply as it goes on the wire. What an Idempotency-Key replays is exactly this. */
+/** A reply in its final bytes. An Idempotency-Key replays exactly this. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
@@ -10,17 +10,21 @@ export interface Answer {
 }
 
 /**
- * How a service says that the CALLER's key is refused, revoked since the gateway looked. Any other 401 of a service is about the gateway's token, and no
- * customer's fault.
+ * The challenge by which a service reports that the CALLER's key is refused, revoked since the gateway looked. Any
+ * other 401 of a service is about the gateway's token.
  */
 export const keyChallenge = 'Bearer realm="api-key"';
 
-/** Seconds in `Retry-After` of a 503 that names none. */
+/** `Retry-After` of a 503 that names none, in seconds. */
 const retryAfterSecondsDefault = 5;
 
 export function answerOf(reply: Reply): Answer {
   const text = reply.body === undefined ? '' : JSON.stringify(reply.body);
-  return { status: reply.status, headers: { ...reply.headers, ...(text === '' ? {} : { 'content-type': 'application/json' }) }, text };
+  return {
+    status: reply.status,
+    headers: { ...reply.headers, ...(text === '' ? {} : { 'content-type': 'application/json' }) },
+    text,
+  };
 }
 
 export function answerOfProblem(problem: Problem, requestId: string, headers: Record<string, string> = {}): Answer {

@@ -1,7 +1,8 @@
 import { metadataChangeSchema } from '@drydock/contracts/platform/values';
 import { changeMetadata } from './change-metadata';
 
-const many = (count: number): Record<string, string> => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
+const many = (count: number): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
 
 describe('metadata', () => {
   it('keeps what is not named, sets what is, and removes by null and by the empty text', () => {

@@ -1,10 +1,15 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import { type Metadata, type MetadataChange, metadataKeysMax } from '@drydock/contracts/platform/values';
 
-/** What a thing keeps after the change: null and '' remove a name, and what is not named stays. Throws 422 where that is more than it may keep. */
+/**
+ * The metadata after the change: null and '' remove a name, and names that are not given stay. Throws 422 if there
+ * would be too many.
+ */
 export function changeMetadata(metadata: Metadata, change: MetadataChange = {}): Metadata {
   const changed = new Map<string, string | null>([...Object.entries(metadata), ...Object.entries(change)]);
-  const kept = [...changed].flatMap(([name, value]): Array<[string, string]> => (value === null || value === '' ? [] : [[name, value]]));
+  const kept = [...changed].flatMap(
+    ([name, value]): Array<[string, string]> => (value === null || value === '' ? [] : [[name, value]]),
+  );
   if (kept.length <= metadataKeysMax) return Object.fromEntries(kept);
   const detail = `It would be ${kept.length} names; there may be ${metadataKeysMax}.`;
   throw problem('invalid_request', { errors: [{ pointer: '/metadata', code: 'too_big', detail }] });

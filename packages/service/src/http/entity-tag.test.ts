@@ -37,7 +37,10 @@ test('neither a refusal nor what POST, DELETE or a stream answer has a name', ()
 });
 
 test.each([`W/${tag}`, '"x"', '', tag.replaceAll('"', '')])('If-Match %s is refused', async (given) => {
-  await expect(assertMatch(given, () => ({ a: 1 }))).rejects.toMatchObject({ code: 'precondition_failed', status: 412 });
+  await expect(assertMatch(given, () => ({ a: 1 }))).rejects.toMatchObject({
+    code: 'precondition_failed',
+    status: 412,
+  });
 });
 
 test.each([tag, `"x", ${tag}`, '*'])('If-Match %s is met', async (given) => {

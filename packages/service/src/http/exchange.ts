@@ -15,7 +15,7 @@ export interface Exchange {
   response: ServerResponse;
   /** Carried by every log line; `request_id` is the caller's once its token was verified. */
   context: LogContext & { request_id: string };
-  /** `POST /v1/sites/{siteId}/…`, or why there is none. */
+  /** `POST /v1/sites/{siteId}/…`, or the reason why there is none. */
   route: string;
   traceparent: string | undefined;
   startedMs: number;
@@ -23,11 +23,14 @@ export interface Exchange {
 
 export interface ExchangeKit {
   log: Log;
-  /** True once the process is going: connections are not kept for another request. */
+  /** True once the process is stopping: connections are not kept for another request. */
   isClosing(): boolean;
 }
 
-/** Runs `work` and sends what it gives, or the problem that it throws; `undefined` means that it has answered by itself. Never rejects. */
+/**
+ * Runs `work` and sends its result, or the problem that it throws; `undefined` means that it has answered by itself.
+ * Never rejects.
+ */
 export function runExchange(
   kit: ExchangeKit,
   request: IncomingMessage,
@@ -36,7 +39,14 @@ export function runExchange(
   work: (exchange: Exchange) => Promise<Answer | undefined>,
 ): void {
   const context = { request_id: randomUUID() };
-  const exchange: Exchange = { request, response, context, route, traceparent: currentTraceparent(), startedMs: performance.now() };
+  const exchange: Exchange = {
+    request,
+    response,
+    context,
+    route,
+    traceparent: currentTraceparent(),
+    startedMs: performance.now(),
+  };
   void withLogContext(context, async () => {
     try {
       const answer = await work(exchange);
@@ -51,18 +61,22 @@ export function runExchange(
 function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
   const problem = problemOfError(error);
   const allow = typeof problem.details.extra?.['allow'] === 'string' ? { allow: problem.details.extra['allow'] } : {};
-  if (!exchange.response.headersSent) send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
+  if (!exchange.response.headersSent)
+    send(kit, exchange, challenged(error, answerOfProblem(problem, exchange.context.request_id, allow)));
   else exchange.response.destroy();
   logExchange(kit.log, exchange, problem.status, problem);
 }
 
-/** Tells the gateway whose 401 it is: a handler refuses the caller's key by a problem, and the gateway's token is refused by a TokenRefusal. */
+/**
+ * Tells the gateway the kind of a 401: a handler refuses the caller's key with a problem, while the gateway's token is
+ * refused with a TokenRefusal.
+ */
 const challenged = (error: unknown, answer: Answer): Answer =>
   answer.status === 401 && error instanceof Problem
     ? { ...answer, headers: { ...answer.headers, 'www-authenticate': keyChallenge } }
     : answer;
 
-/** The headers that every answer of ours has, streams included. */
+/** The headers of all our answers, streams included. */
 export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<string, string> {
   return {
     'cache-control': 'no-store',
@@ -74,14 +88,16 @@ export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<stri
 
 function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
-  // A request whose body did not arrive to its end (too large) leaves bytes on the connection that must not be read as the next request.
+  // A request whose body did not arrive completely (too large) leaves bytes on the connection that must not be read as
+  // the next request.
   const unread = !request.complete ? { connection: 'close' } : {};
-  const length = answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
+  const length =
+    answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };
   response.writeHead(answer.status, { ...commonHeaders(kit, exchange), ...answer.headers, ...length, ...unread });
   response.end(answer.text);
 }
 
-/** One line a request: never its headers, its query or its body. */
+/** Logs one line for each request: never its headers, its query or its body. */
 function logExchange(log: Log, exchange: Exchange, status: number, problem?: Problem): void {
   const line = {
     method: exchange.request.method,

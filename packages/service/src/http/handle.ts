@@ -31,12 +31,12 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   checksReplies: boolean;
 }
 
-/** Express' part of a request: what its pattern found in the path. */
+/** The path parameters in Express' form. */
 export type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * What one route does with a request, in the order of the specification: token, permission, syntax (body and query, then ids), and the handler.
- * Everything that can be built once is built here, not per request.
+ * The handler of one route, in the order of the specification: token, permission, syntax (body and query, then ids),
+ * and the effect. Everything that can be built once is built here, not per request.
  */
 export function createHandler<Tx>(
   kit: HandleKit<Tx>,
@@ -45,9 +45,20 @@ export function createHandler<Tx>(
   const { endpoint } = route;
   const parse = requestParser(endpoint);
   const checks = replyChecks(endpoint, kit.checksReplies);
-  const performance = { database: kit.database, limits: kit.limits, log: kit.log, turns: kit.turns, checkReply: checks.reply };
+  const performance = {
+    database: kit.database,
+    limits: kit.limits,
+    log: kit.log,
+    turns: kit.turns,
+    checkReply: checks.reply,
+  };
   const limits = { service: kit.service, log: kit.log, withinMs: kit.answerWithinMs };
-  const run = async (exchange: Exchange, request: HandlerRequest<EndpointDefinition>, afterwards: Afterwards, asked: Asked) => {
+  const run = async (
+    exchange: Exchange,
+    request: HandlerRequest<EndpointDefinition>,
+    afterwards: Afterwards,
+    asked: Asked,
+  ) => {
     if (route.stream !== undefined) return kit.streams.run(kit, exchange, request, route.stream);
     return answerInTime(limits, async (time) => perform({ ...performance, time }, route, request, afterwards, asked));
   };
@@ -93,19 +104,25 @@ export function createHandler<Tx>(
   };
 }
 
-/** The same for a path of ours: token, body, handler. */
+/** The same for an internal path: token, body, handler. */
 export function createInternalHandler(kit: Verifier, route: InternalRoute): (exchange: Exchange) => Promise<Answer> {
   return async (exchange) => {
     const bytes = await readBody(exchange.request);
     const issuer = authenticateInternal(exchange, route.issuers, kit, bytes);
     const body = route.body?.safeParse(parseJsonBody(bytes, 'malformed_json'));
     if (body?.success === false) throw problem('invalid_request', { internal: body.error.message });
-    const reply = await route.handle({ body: body?.data, issuer, requestId: exchange.context.request_id, now: new Date(systemNowMs()) });
+    const reply = await route.handle({
+      body: body?.data,
+      issuer,
+      requestId: exchange.context.request_id,
+      now: new Date(systemNowMs()),
+    });
     return answerOf(reply);
   };
 }
 
-const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value.join(', ') : value);
+const headerOf = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value.join(', ') : value;
 
 function searchOf(url: string): string {
   const at = url.indexOf('?');

@@ -24,15 +24,19 @@ afterEach(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
-const blockFor = (milliseconds: number): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+const blockFor = (milliseconds: number): unknown =>
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
 /**
- * Sends each text over a connection of its own, from another process, and blocks this one until the kernel has all of them, and then, with the first
- * connection taken and nothing of it read, for longer than Node gives it. Resolves with the first line of each answer.
+ * Sends each text over a connection of its own, from another process, and blocks this one until the kernel has all of
+ * them, and then, with the first connection taken and nothing of it read, for longer than Node gives it. Resolves with
+ * the first line of each answer.
  */
 async function answersTo(texts: readonly string[]): Promise<string[]> {
   const sent = path.join(folder, 'sent');
-  const client = spawn(process.execPath, ['-e', clientScript, String(port), sent, ...texts], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const client = spawn(process.execPath, ['-e', clientScript, String(port), sent, ...texts], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   // More than a time-out and the pause between Node's checks, so that a check is due before anything is read.
   server.once('connection', () => blockFor(1_300));
   while (!fs.existsSync(sent)) blockFor(10);
@@ -78,7 +82,9 @@ it('a thousand clients that connect while the process is busy all have their con
   const somaxconn = Number(fs.readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
   const count = Math.min(1_000, somaxconn);
   const connected = path.join(folder, 'connected');
-  spawn(process.execPath, ['-e', crowdScript, String(port), connected, String(count)], { stdio: ['ignore', 'ignore', 'inherit'] });
+  spawn(process.execPath, ['-e', crowdScript, String(port), connected, String(count)], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   while (!fs.existsSync(connected)) blockFor(10);
   expect(Number(fs.readFileSync(connected, 'utf8'))).toBe(count);
 });

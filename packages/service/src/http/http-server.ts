@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Answers what never became a request, and closes the connection. */
+/** Answers input that never became a request, and closes the connection. */
 type Refuse = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
 const statusLines: Readonly<Record<string, string>> = {
@@ -19,10 +19,13 @@ const refuseAsNode: Refuse = (error, socket) => {
 };
 
 /**
- * An HTTP server that outlives its clients' manners. `connectionsCheckingInterval` matters as much as the timeouts: at its default of 30 s
- * a slowloris connection lives half a minute whatever `headersTimeout` says.
+ * An HTTP server that withstands badly behaved clients. `connectionsCheckingInterval` matters as much as the timeouts:
+ * at its default of 30 s a slowloris connection lives half a minute whatever `headersTimeout` is.
  */
-export function createHttpServer(listener: RequestListener, { requireHostHeader = true, refuse = refuseAsNode } = {}): Server {
+export function createHttpServer(
+  listener: RequestListener,
+  { requireHostHeader = true, refuse = refuseAsNode } = {},
+): Server {
   const server = createServer(
     {
       headersTimeout: 5_000,
@@ -41,9 +44,10 @@ export function createHttpServer(listener: RequestListener, { requireHostHeader 
 }
 
 /**
- * Node counts a client's time until it has read what the client sent, not until that arrived. In a process that is behind with thousands of connections
- * that is our time: clients whose requests lay in the kernel were answered 408. So who is late is judged once all that has arrived was read, which is when
- * the next phase of the event loop has passed.
+ * Node counts a client's time until it has read the request, not until that arrived. In a process that is behind with
+ * thousands of connections that is our own delay: clients whose requests lay in the kernel were answered 408. So a
+ * client is judged late only after everything that has arrived was read, which is when the next phase of the event loop
+ * has passed.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();
@@ -63,13 +67,13 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
 }
 
 /**
- * Connections that the kernel has made and we have not taken yet; it allows `net.core.somaxconn` at most. Node asks for
- * 511. The kernel drops what comes beyond, also the first request of a client that takes its connection for made: that
+ * Connections that the kernel has accepted and we have not; it allows `net.core.somaxconn` at most. Node's default is
+ * 511. Beyond it the kernel drops packets, also the first request of a client that believes it is connected: that
  * request then comes seconds later, too late for `headersTimeout`.
  */
 const backlog = 4_096;
 
-/** Resolves with the address once it listens. `port` 0 takes a free one. */
+/** Resolves with the address once it listens. `port` 0 chooses a free one. */
 export function listen(server: Server, port: number, host = '127.0.0.1'): Promise<{ url: string; port: number }> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -86,16 +90,19 @@ const idleSweepMs = 50;
 /** How long a connection that has sent nothing yet may still send its request while the server closes. */
 const silentGraceMs = 1_000;
 
-/** Resolves after `withinMs` at the latest. It closes nothing: a request may be on its way on a connection that looks idle. */
+/**
+ * Resolves after `withinMs` at the latest. It closes nothing, because a request may be on its way on a connection that
+ * looks idle.
+ */
 export async function waitUntilNobodyIsConnected(server: Server, withinMs: number): Promise<void> {
   const endsAtMs = performance.now() + withinMs;
   while (performance.now() < endsAtMs && openSockets.get(server)?.size !== 0) await wait(idleSweepMs);
 }
 
 /**
- * Stops accepting and waits for the requests that are running. Idle connections are closed again and again: one whose last answer went out
- * after `close` would otherwise stay for its whole keep-alive. Node counts a connection that never sent anything as busy, for ever; it goes
- * after a second.
+ * Stops accepting and waits for running requests. Idle connections are closed repeatedly: one whose last answer was
+ * sent after `close` would otherwise stay for its whole keep-alive. Node counts a connection that never sent anything
+ * as busy for ever; it is closed after a second.
  */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {

@@ -37,7 +37,8 @@ test.each([
 });
 
 test('a string that is never closed is read once to its end, not once from each quote in it', () => {
-  // Read anew from every quote, 100 kB of them kept the whole process for seconds. What was read as one string is no structure.
+  // Read anew from every quote, 100 kB of them kept the whole process for seconds. What was read as one string is no
+  // structure.
   expect(findJsonFault(`"${'\\"{'.repeat(40)}`)).toBeUndefined();
   expect(findJsonFault(`"${'\\"{'.repeat(40)}\\`)).toBeUndefined();
   expect(refuses(Buffer.from('\\"'.repeat(50_000)))).toBe(true);
@@ -63,7 +64,9 @@ test('keys that only look dangerous, braces within strings and whole surrogate p
 });
 
 test('a fingerprint sees neither the order of keys nor white space, and every difference of values', () => {
-  expect(canonicalJson({ b: [1, { d: null, c: 'x' }], a: 1 })).toBe(canonicalJson(JSON.parse('{ "a": 1, "b": [1, {"c":"x","d":null}] }')));
+  expect(canonicalJson({ b: [1, { d: null, c: 'x' }], a: 1 })).toBe(
+    canonicalJson(JSON.parse('{ "a": 1, "b": [1, {"c":"x","d":null}] }')),
+  );
   expect(canonicalJson({ a: [1, 2] })).not.toBe(canonicalJson({ a: [2, 1] }));
   expect(canonicalJson({ a: '1' })).not.toBe(canonicalJson({ a: 1 }));
 });

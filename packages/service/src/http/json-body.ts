@@ -3,23 +3,24 @@ import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
 import { findJsonFault } from './json-scan';
 
-/** `ignoreBOM` keeps a byte order mark in the text, so that it can be refused; `fatal` refuses what is not UTF-8. */
+/** `ignoreBOM` keeps a byte order mark in the text, so that it can be refused; `fatal` refuses invalid UTF-8. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const contentTypeForm = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 const loneSurrogate = /\p{Surrogate}/u;
 
-/** Throws `code` for a body of another type, or with an encoding. */
+/** Throws `code` for a body of another type, or with a content encoding. */
 export function assertJsonContentType(
   code: BodyRefusals['otherType'],
   contentType: string | undefined,
   contentEncoding: string | undefined,
 ): void {
-  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined) throw problem(code);
+  if (contentType === undefined || !contentTypeForm.test(contentType) || contentEncoding !== undefined)
+    throw problem(code);
 }
 
 /**
- * The value of a JSON body. Throws `code` for what is no JSON and for what is, but means trouble further on: duplicate or prototype
- * keys, nesting without end, numbers beyond a double, NUL (Postgres cannot store it) and half surrogate pairs.
+ * The value of a JSON body. Throws `code` for invalid JSON, and for JSON that causes trouble later: duplicate or
+ * prototype keys, deep nesting, numbers beyond a double, NUL (Postgres cannot store it) and half surrogate pairs.
  */
 export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']): unknown {
   const notJson = (internal: string): Problem => problem(code, { internal });
@@ -38,7 +39,7 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   try {
     value = sjson.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' });
   } catch {
-    // What the parser says quotes the body, and the body may hold a secret.
+    // The parser's error is dropped: it quotes the body, and the body may hold a secret.
     throw notJson('syntax, or a prototype key');
   }
   const fault = findUnstorable(value);
@@ -46,9 +47,10 @@ export function parseJsonBody(bytes: Uint8Array, code: BodyRefusals['notJson']):
   return value;
 }
 
-/** Why Postgres or a double could not hold `value`; undefined when they can. */
+/** The reason why Postgres or a double cannot hold `value`; undefined if they can. */
 function findUnstorable(value: unknown): string | undefined {
-  if (typeof value === 'string') return value.includes('\0') || loneSurrogate.test(value) ? 'NUL or a lone surrogate' : undefined;
+  if (typeof value === 'string')
+    return value.includes('\0') || loneSurrogate.test(value) ? 'NUL or a lone surrogate' : undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'a number beyond a double';
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {

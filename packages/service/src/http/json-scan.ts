@@ -1,18 +1,19 @@
-/** Deeper than any body of ours; far less than what overflows a recursive parser. */
+/** Deeper than any of our bodies, and far less than a recursive parser can take. */
 const depthMax = 32;
 
-/** Why a JSON text is refused although a parser might take it. */
+/** The reason why a JSON text is refused although a parser might accept it. */
 export type JsonFault = 'too deep' | 'duplicate key';
 
 /**
- * One string literal or one structural character at a time; numbers, true, false and null fall through. A string that is never closed goes to the end: were
- * it no match, its end would be looked for again from each quote in it, for seconds.
+ * One string literal or one structural character at a time; numbers, true, false and null are skipped. A string that is
+ * not closed matches to the end of the text: otherwise its end would be searched again from each quote in it, for
+ * seconds.
  */
 const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
 
 /**
- * Finds nesting beyond {@link depthMax} and keys that occur twice in one object, which JSON.parse lets pass (the last one wins: two readers of
- * one body could see two requests). One pass; syntax is left to the parser.
+ * Finds nesting beyond {@link depthMax} and duplicate keys, which JSON.parse accepts (the last one wins, so two readers
+ * of one body could see two requests). One pass; the parser checks the syntax.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const open: Array<Set<string> | null> = [];
@@ -36,7 +37,7 @@ export function findJsonFault(text: string): JsonFault | undefined {
   return undefined;
 }
 
-/** `"a"` is `"a"`: keys are compared as what they mean. */
+/** Keys are compared after their escapes are resolved: `"\u0061"` is `"a"`. */
 function unescapeKey(literal: string): string | undefined {
   if (!literal.includes('\\')) return literal.slice(1, -1);
   try {

@@ -24,7 +24,11 @@ test('a page gives a cursor only when there is more, and the cursor gives back t
   const page = pager.pageOf([3, 2, 1], { limit: 2, after: null }, binding, now, give);
   expect(page).toEqual({ data: [{ id: 3 }, { id: 2 }], page: { next_cursor: cursor, has_more: true, limit: 2 } });
   expect(pager.read({ cursor, limit: '2' }, binding, now)).toEqual({ limit: 2, after: '2' });
-  expect(pager.pageOf([1], { limit: 2, after: '2' }, binding, now, give).page).toEqual({ next_cursor: null, has_more: false, limit: 2 });
+  expect(pager.pageOf([1], { limit: 2, after: '2' }, binding, now, give).page).toEqual({
+    next_cursor: null,
+    has_more: false,
+    limit: 2,
+  });
 });
 
 test('a cursor is no good for another key, another filter, another list, another service or after 72 hours', () => {

@@ -14,7 +14,7 @@ const macBytes = 16;
 export const limitLengthMax = 15;
 const limitForm = /^[0-9]{1,15}$/;
 
-/** What a cursor belongs to. The same list asked by another key, or with another filter, is another list. */
+/** The list that a cursor belongs to. The same list read with another key or another filter is another list. */
 export interface PageBinding {
   /** The endpoint's id. */
   list: string;
@@ -23,8 +23,14 @@ export interface PageBinding {
   filter: string;
 }
 
-/** The filter of a list of the caller's: all that it was asked for but where its pages begin and end. `of`: whose list, within the organisation. */
-export function listFilter(caller: Pick<Caller, 'orgId' | 'mode'>, query: Readonly<Record<string, unknown>> = {}, of = ''): string {
+/**
+ * The filter of a list: the whole query except for its page. `of`: the thing whose list it is, within the organisation.
+ */
+export function listFilter(
+  caller: Pick<Caller, 'orgId' | 'mode'>,
+  query: Readonly<Record<string, unknown>> = {},
+  of = '',
+): string {
   const { cursor: _cursor, limit: _limit, ...narrowed } = query;
   return JSON.stringify([caller.orgId, caller.mode, of, narrowed]);
 }
@@ -42,8 +48,12 @@ export interface Page<Item> {
 
 export interface Pager {
   /** Reads `limit` and `cursor`. Throws 422 `invalid_limit` or `invalid_cursor`, whatever was wrong with it. */
-  read(query: { limit?: string | undefined; cursor?: string | undefined }, binding: PageBinding, now: Date): PageRequest;
-  /** The page out of up to `limit + 1` rows: fetch one more than asked, so that `has_more` needs no count. */
+  read(
+    query: { limit?: string | undefined; cursor?: string | undefined },
+    binding: PageBinding,
+    now: Date,
+  ): PageRequest;
+  /** The page from up to `limit + 1` rows: fetch one more than asked, so that `has_more` needs no count. */
   pageOf<Row, Item>(
     rows: readonly Row[],
     request: PageRequest,
@@ -67,7 +77,7 @@ export function createPager(keys: CurrentFirst<Buffer>): Pager {
   const open = (cursor: string, binding: PageBinding, now: Date): string => {
     const [payload = '', mac = '', ...rest] = cursor.length > cursorLengthMax ? [] : cursor.split('.');
     const given = Buffer.from(mac, 'base64url');
-    // The round trip refuses a second spelling of the same bytes.
+    // Encoding again refuses a second spelling of the same bytes.
     const genuine =
       rest.length === 0 &&
       given.length === macBytes &&

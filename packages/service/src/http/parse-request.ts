@@ -1,4 +1,9 @@
-import { type BodyRefusals, bodyRefusalsOf, type EndpointDefinition, type PathParameter } from '@drydock/contracts/platform/endpoint';
+import {
+  type BodyRefusals,
+  bodyRefusalsOf,
+  type EndpointDefinition,
+  type PathParameter,
+} from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
@@ -18,20 +23,21 @@ export interface Parsed {
   params: Record<string, string>;
   query: Record<string, unknown> | undefined;
   body: Record<string, unknown> | undefined;
-  /** The body's JSON as it was sent: no default, nothing in another case. */
+  /** The body's JSON as it was sent, without defaults or normalisation. */
   sentBody: unknown;
 }
 
 const emptyBody = {};
 const noQuery = z.strictObject({});
-/** The id of no record: a UUIDv7 of the first millisecond there is. */
+/** The id of no record: a UUIDv7 of the first possible millisecond. */
 export const nobodysId = '00000000-0000-7000-8000-000000000000';
-/** A schema that says nothing about other fields refuses them: a misspelt option must not be silently ignored. */
+/** A schema without a rule for other fields refuses them: a misspelt option must not be silently ignored. */
 const strictly = (schema: z.ZodObject): z.ZodObject => (schema.def.catchall === undefined ? schema.strict() : schema);
 
 /**
- * Builds, once per endpoint, what turns a raw request into its parts. Throws 422 for query and body, and for a body that cannot be read what the endpoint answers to it.
- * A malformed id is none of these: it becomes the id of no record, so that the handler answers it as it answers every record that the caller does not have.
+ * Builds, once for each endpoint, the parser of a raw request. It throws 422 for a wrong query or body, and the
+ * endpoint's own code for a body that cannot be read. A malformed id becomes the id of no record, so that the handler
+ * answers it like every record that the caller does not have.
  */
 export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) => Parsed {
   const readQuery = queryParser(endpoint);
@@ -45,10 +51,12 @@ export function requestParser(endpoint: EndpointDefinition): (raw: RawRequest) =
   });
 }
 
-/** What reads the part of a URL behind its `?`. Throws 422 for a parameter that is wrong, repeated or not declared. */
+/**
+ * A parser for the part of a URL behind its `?`. It throws 422 for a parameter that is wrong, repeated or not declared.
+ */
 export function queryParser({ query, undeclaredQuery }: EndpointDefinition): (search: string) => Parsed['query'] {
   if (query !== undefined) {
-    // Made once: a schema compiles what parses by it at its first use.
+    // Made once: a schema compiles its parser at its first use.
     const schema = strictly(query);
     return (search) => parseQuery(schema, search);
   }
@@ -78,10 +86,16 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;
-  throw problem('invalid_request', { errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))] });
+  throw problem('invalid_request', {
+    errors: [...repeated, ...(parsed.success ? [] : fieldIssues(parsed.error, input, 'query'))],
+  });
 }
 
-function parseBody(schema: z.ZodObject, raw: RawRequest, { notJson, otherType }: BodyRefusals): Pick<Parsed, 'body' | 'sentBody'> {
+function parseBody(
+  schema: z.ZodObject,
+  raw: RawRequest,
+  { notJson, otherType }: BodyRefusals,
+): Pick<Parsed, 'body' | 'sentBody'> {
   let input: unknown = emptyBody;
   if (raw.body.length > 0) {
     assertJsonContentType(otherType, raw.contentType, raw.contentEncoding);

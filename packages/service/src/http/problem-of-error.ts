@@ -2,10 +2,13 @@ import { Problem, problem } from '@drydock/contracts/platform/problem';
 import { TokenRefusal } from '../access/internal-token';
 import { classifyDatabaseError } from '../database/database-error';
 
-/** What a caller may know of a failure. The failure itself goes to the log; the only place where the two part. */
+/**
+ * The problem that a caller may see of a failure. The failure itself goes to the log. Only here the two are separated.
+ */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof TokenRefusal) return problem('unauthenticated', { internal: `internal token: ${error.message}` });
+  if (error instanceof TokenRefusal)
+    return problem('unauthenticated', { internal: `internal token: ${error.message}` });
   const kind = classifyDatabaseError(error);
   // A conflict that survived its retries is load, not a bug.
   if (kind === 'unavailable' || kind === 'conflict') {

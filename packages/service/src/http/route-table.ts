@@ -6,8 +6,9 @@ const parameter = /\{([^}]+)\}/g;
 export const patternOf = (path: string): string => path.replaceAll(parameter, ':$1');
 
 /**
- * The endpoints of `promised` that belong to the service and that nobody answers yet. Throws when `mounted` has one twice or one of another service, and, unless some
- * `mayBeMissing`, when there are any: only who writes one starts a service without it.
+ * The endpoints of `promised` that belong to the service and have no handler yet. Throws if `mounted` has one twice or
+ * one of another service, and, unless some `mayBeMissing`, if any is missing: only a developer starts a service without
+ * it.
  */
 export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service'>>(
   service: string,
@@ -21,24 +22,27 @@ export function findUnmounted<E extends Pick<EndpointDefinition, 'id' | 'service
     if (at < 0) throw new Error(`${service} mounts ${id}, which is not its own or is mounted already`);
     left.splice(at, 1);
   }
-  if (left.length > 0 && !mayBeMissing) throw new Error(`${service} does not mount ${left.map(({ id }) => id).join(', ')}`);
+  if (left.length > 0 && !mayBeMissing)
+    throw new Error(`${service} does not mount ${left.map(({ id }) => id).join(', ')}`);
   return left;
 }
 
-/** The path with `params` in the place of its parameters. */
+/** The path with its parameters filled in. */
 export const pathWith = (path: string, params: Readonly<Record<string, string>>): string =>
   path.replaceAll(parameter, (_placeholder, name: string) => encodeURIComponent(params[name] ?? ''));
 
 /** The names of its parameters, in order. */
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 
-/** Literal segments before parameters: `/v1/sites/deleted` is not the site called deleted. `~` sorts behind every letter. */
+/**
+ * Literal segments before parameters: `/v1/sites/deleted` is not the site named deleted. `~` sorts after every letter.
+ */
 export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
   const order = ({ endpoint }: R): string => endpoint.path.replaceAll(parameter, '~');
   return [...routes].sort((a, b) => (order(a) < order(b) ? -1 : 1));
 }
 
-/** The methods that a concrete path takes, for `Allow`; empty when there is no such path. */
+/** The methods of a concrete path, for `Allow`; empty if there is no such path. */
 export function methodsOf(endpoints: readonly EndpointDefinition[], path: string): string[] {
   const matching = endpoints.filter((endpoint) => isAt(endpoint.path, path));
   return [...new Set(matching.map(({ method }) => method))].sort();
@@ -50,5 +54,6 @@ export function isAt(template: string, path: string): boolean {
   return segments.length === given.length && segments.every((segment, index) => fits(segment, given[index]));
 }
 
-/** As Express has it: a parameter takes anything but nothing. */
-const fits = (segment: string, given: string | undefined): boolean => (segment.startsWith('{') ? given !== '' : segment === given);
+/** As in Express, a parameter matches any text but an empty one. */
+const fits = (segment: string, given: string | undefined): boolean =>
+  segment.startsWith('{') ? given !== '' : segment === given;

@@ -3,7 +3,7 @@ import type { BodyOf, EndpointDefinition, ParamsOf, QueryOf, ResponseOf } from '
 import type { z } from 'zod';
 import type { Caller } from '../access/internal-token';
 
-/** What a handler gets: everything parsed, nothing else of the request. */
+/** The parsed request that a handler gets; it has nothing else. */
 export interface HandlerRequest<E extends EndpointDefinition> {
   params: ParamsOf<E>;
   query: QueryOf<E>;
@@ -13,14 +13,16 @@ export interface HandlerRequest<E extends EndpointDefinition> {
   /** The raw key, for endpoints that derive a secret from it. Never store it. */
   idempotencyKey: string | undefined;
   now: Date;
-  /** W3C traceparent of this request while tracing is on; workflows carry it on. */
+  /** W3C traceparent of this request while tracing is on; workflows continue it. */
   traceparent: string | undefined;
   /**
-   * Throws 412 unless the record is still what the caller's If-Match names. A PATCH calls it as soon as it holds the record, with what GET shows of it;
-   * `read` is not called without such a header.
+   * Throws 412 unless the caller's If-Match still names the record. A PATCH calls it as soon as it has locked the
+   * record, with the answer of GET; `read` is not called without such a header.
    */
   assertMatch(read: () => ResponseOf<E> | Promise<ResponseOf<E>>): Promise<void>;
-  /** Runs once the effect is committed (enqueue a job), never when it was rolled back. Its failure is logged, not answered. */
+  /**
+   * Runs once the effect is committed (enqueue a job), and never after a rollback. Its failure is logged, not answered.
+   */
   afterCommit(work: () => unknown): void;
 }
 
@@ -34,39 +36,48 @@ export type ReplyTo<E extends EndpointDefinition> = {
   ? { body: ResponseOf<E> }
   : { body?: never });
 
-/** Any reply, once the types of its endpoint have done their work. */
+/** A reply without its endpoint's types. */
 export interface Reply {
   status: number;
   headers?: Record<string, string>;
   body?: unknown;
 }
 
-/** For an answer with a secret that is stored nowhere: what is kept for a replay, and how the whole is made again out of it. */
+/**
+ * For an answer with a secret that is stored nowhere: the part to store for a replay, and the way to make the whole
+ * from it.
+ */
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;
-  /** Must give the very body that was sent; checked before the first answer is committed. `stored` is what `remove` gave, through JSON. */
+  /**
+   * Must return the very body that was sent, which is checked before the first answer is committed. `stored` is the
+   * result of `remove`, through JSON.
+   */
   rehydrate(stored: unknown, rawIdempotencyKey: string, request: HandlerRequest<E>): ResponseOf<E>;
 }
 
-/** A GET, or a POST that changes nothing: no transaction. */
+/** A GET, or a POST that changes nothing: without a transaction. */
 export interface ReadHandlers<E extends EndpointDefinition> {
   read(request: HandlerRequest<E>): Promise<ReplyTo<E>>;
 }
 
 export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
-  /** Reads the outside world, in no transaction. May refuse. */
+  /** Reads the outside world, without a transaction. It may refuse. */
   preload?(request: HandlerRequest<E>): Promise<World>;
-  /** The effect and nothing slow: one short transaction, tried up to three times when Postgres reports a conflict. */
+  /** The effect and nothing slow: one short transaction, tried up to three times if Postgres reports a conflict. */
   execute(tx: Tx, request: HandlerRequest<E>, world: World): Promise<ReplyTo<E>>;
   /** Left out without a secret in the answer. */
   replaySecret?: ReplaySecret<E>;
-  /** Waited for between the commit and the answer, also of a replay: for an effect that is not seen everywhere at once. */
+  /**
+   * Awaited between the commit and the answer, also for a replay: for an effect that is not visible everywhere at once.
+   */
   beforeAnswer?(request: HandlerRequest<E>): Promise<void>;
 }
 
 /**
- * An effect whose answer is known only later: `execute` commits what was accepted (plain JSON), `awaitOutcome` waits for the outcome outside any transaction.
- * A crash in between resumes at `awaitOutcome` when the same Idempotency-Key comes again; throw {@link outcomeUnknown} to leave it resumable on purpose.
+ * An effect whose answer is known only later: `execute` commits the accepted work (plain JSON), `awaitOutcome` waits
+ * for its outcome outside any transaction. After a crash in between, the same Idempotency-Key resumes at
+ * `awaitOutcome`; throw {@link outcomeUnknown} to leave it resumable on purpose.
  */
 export interface AwaitHandlers<E extends EndpointDefinition, Tx, World, Accepted> {
   preload?(request: HandlerRequest<E>): Promise<World>;
@@ -81,14 +92,17 @@ export interface StreamEvent {
 }
 
 /**
- * A server-sent event stream. Checks what may be seen, then gives the events; refusals before the first event are ordinary problems. Null: the client has had
- * all that there will ever be. It gets 204, the one answer upon which an EventSource does not come back.
+ * A server-sent event stream. It checks the caller's rights, then returns the events; refusals before the first event
+ * are ordinary problems. Null: the client has had all events there will ever be. It gets 204, the only answer after
+ * which an EventSource does not come back.
  */
 export interface StreamHandlers<E extends EndpointDefinition> {
-  stream(request: HandlerRequest<E> & { lastEventId: string | undefined; signal: AbortSignal }): Promise<AsyncIterable<StreamEvent> | null>;
+  stream(
+    request: HandlerRequest<E> & { lastEventId: string | undefined; signal: AbortSignal },
+  ): Promise<AsyncIterable<StreamEvent> | null>;
 }
 
-/** A route whose types have been erased; made by {@link route} alone. */
+/** A route without its types; only {@link route} makes one. */
 export interface Route<Tx> {
   endpoint: EndpointDefinition;
   read?(request: HandlerRequest<EndpointDefinition>): Promise<Reply>;
@@ -110,8 +124,8 @@ export type Handlers<E extends EndpointDefinition, Tx, World, Accepted> =
   | StreamHandlers<E>;
 
 /**
- * Binds an endpoint of the contract to what answers it. The handlers see exactly the endpoint's types.
- * The types are dropped here and hold nevertheless, since the parser that feeds the handlers is built from the same endpoint.
+ * Binds an endpoint of the contract to its handlers, which see exactly the endpoint's types. The types are dropped here
+ * and hold all the same, because the parser that feeds the handlers is built from the same endpoint.
  */
 export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   endpoint: E,
@@ -120,11 +134,11 @@ export function route<const E extends EndpointDefinition, Tx, World, Accepted>(
   return { endpoint, ...handlers };
 }
 
-/** A path of ours for our own processes: `/internal/…`, with its own token, never routed from outside. */
+/** A path for our own processes: `/internal/…`, with its own token, never routed from outside. */
 export interface InternalRoute {
   method: 'GET' | 'POST';
   path: `/internal/${string}`;
-  /** The callers that are let in, with the key that each signs with. A key that is listed here opens this path only. */
+  /** The callers that may use it, with the keys that each signs with. A key listed here opens this path only. */
   issuers: Readonly<Record<string, readonly KeyObject[]>>;
   body?: z.ZodType;
   handle(request: { body: unknown; issuer: string; requestId: string; now: Date }): Promise<Reply>;

@@ -32,11 +32,18 @@ const craft = (head: object, payload: object, secret = Buffer.from(tokenSecret, 
   return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
 };
 
-const post = async (authorization: string | undefined, sent: { path?: string; body?: Buffer; headers?: Record<string, string> } = {}) => {
+const post = async (
+  authorization: string | undefined,
+  sent: { path?: string; body?: Buffer; headers?: Record<string, string> } = {},
+) => {
   const { port } = fixture.service.server.address() as AddressInfo;
   const response = await send(`http://127.0.0.1:${port}${sent.path ?? '/v1/things'}`, {
     method: 'POST',
-    headers: { ...(authorization === undefined ? {} : { authorization }), 'content-type': 'application/json', ...sent.headers },
+    headers: {
+      ...(authorization === undefined ? {} : { authorization }),
+      'content-type': 'application/json',
+      ...sent.headers,
+    },
     body: sent.body ?? body,
   });
   return { status: response.statusCode, headers: response.headers, text: await response.body.text() };
@@ -52,7 +59,10 @@ const forged: Array<[string, () => string | undefined]> = [
   ['lower-case scheme', () => `bearer ${valid()}`],
   ['alg none', () => `Bearer ${encode({ alg: 'none', typ: header.typ })}.${encode(claims())}.`],
   ['alg None with a signature', () => `Bearer ${craft({ alg: 'None', typ: header.typ }, claims())}`],
-  ['alg HS512', () => `Bearer ${jwt.sign(claims(), key, { algorithm: 'HS512', header: { alg: 'HS512', typ: header.typ } })}`],
+  [
+    'alg HS512',
+    () => `Bearer ${jwt.sign(claims(), key, { algorithm: 'HS512', header: { alg: 'HS512', typ: header.typ } })}`,
+  ],
   ...['default', '../../dev/null', "' OR 1=1 --", 'http://127.0.0.1/key'].map((kid): [string, () => string] => [
     `kid ${kid}`,
     () => `Bearer ${craft({ ...header, kid }, claims())}`,
@@ -75,18 +85,34 @@ const forged: Array<[string, () => string | undefined]> = [
   ['another service’s secret', () => `Bearer ${craft(header, claims(), randomBytes(32))}`],
   ['no signature', () => `Bearer ${valid().split('.').slice(0, 2).join('.')}.`],
   ['no third part', () => `Bearer ${valid().split('.').slice(0, 2).join('.')}`],
-  ['made for another path', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, path: '/v1/things?a=b' })}`],
+  [
+    'made for another path',
+    () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, path: '/v1/things?a=b' })}`,
+  ],
   ['made for another method', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, method: 'PUT' })}`],
-  ['made for another body', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, body: Buffer.from('{"name":"b"}') })}`],
-  ['made for another idempotency key', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, idempotencyKey: 'k' })}`],
-  ['made for another precondition', () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, ifMatch: '"1"' })}`],
+  [
+    'made for another body',
+    () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, body: Buffer.from('{"name":"b"}') })}`,
+  ],
+  [
+    'made for another idempotency key',
+    () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, idempotencyKey: 'k' })}`,
+  ],
+  [
+    'made for another precondition',
+    () => `Bearer ${signRequestToken(key, 'hosting', caller, { ...bound, ifMatch: '"1"' })}`,
+  ],
   ['nine kilobytes', () => `Bearer ${craft(header, claims({ scopes: ['x'.repeat(9_000)] }))}`],
 ];
 
 test.each(forged)('a token that is %s is 401 and asks the database nothing', async (_name, authorization) => {
   fixture.db.statements.length = 0;
   const answer = await post(authorization());
-  expect([answer.status, answer.headers['www-authenticate'], JSON.parse(answer.text).code]).toEqual([401, 'Bearer', 'unauthenticated']);
+  expect([answer.status, answer.headers['www-authenticate'], JSON.parse(answer.text).code]).toEqual([
+    401,
+    'Bearer',
+    'unauthenticated',
+  ]);
   expect(fixture.db.statements).toEqual([]);
 });
 
@@ -95,8 +121,11 @@ test('a token of a megabyte ends at the header limit', async () => {
 });
 
 test('five seconds of clock difference are nothing, ten minutes are 401', async () => {
-  const at = (seconds: number) => post(`Bearer ${signRequestToken(key, 'hosting', caller, bound, Date.now() + seconds * 1_000)}`);
-  expect([(await at(4)).status, (await at(-4)).status, (await at(600)).status, (await at(-600)).status]).toEqual([201, 201, 401, 401]);
+  const at = (seconds: number) =>
+    post(`Bearer ${signRequestToken(key, 'hosting', caller, bound, Date.now() + seconds * 1_000)}`);
+  expect([(await at(4)).status, (await at(-4)).status, (await at(600)).status, (await at(-600)).status]).toEqual([
+    201, 201, 401, 401,
+  ]);
 });
 
 test('a token works once, and the second time asks the database nothing', async () => {
@@ -126,7 +155,10 @@ test('permission comes before syntax, syntax before the id, and the id before th
     fixture.call({ method: 'POST', path, body: sent, caller: { ...caller, scopes } });
   const all = ['sites.create'];
   const bad = '/v1/things/not-an-id/name';
-  expect((await rename(bad, { name: 5 }, [])).json).toMatchObject({ code: 'permission_denied', errors: [{ detail: 'sites.create' }] });
+  expect((await rename(bad, { name: 5 }, [])).json).toMatchObject({
+    code: 'permission_denied',
+    errors: [{ detail: 'sites.create' }],
+  });
   expect((await rename(bad, { name: 5 }, all)).json).toMatchObject({ status: 422, code: 'invalid_request' });
   expect((await rename(bad, { name: 'x' }, all)).json).toMatchObject({ status: 404, code: 'site_not_found' });
   expect((await rename(`/v1/things/${uuidv7().toUpperCase()}/name`, { name: 'x' }, all)).status).toBe(200);
@@ -141,7 +173,10 @@ test.each([
   `{${uuidv7()}}`,
   `urn:uuid:${uuidv7()}`,
 ])('the malformed id %s answers what a nonexistent one does', async (id) => {
-  expect((await fixture.call({ method: 'GET', path: `/v1/things/${id}` })).json).toMatchObject({ status: 404, code: 'site_not_found' });
+  expect((await fixture.call({ method: 'GET', path: `/v1/things/${id}` })).json).toMatchObject({
+    status: 404,
+    code: 'site_not_found',
+  });
 });
 
 test.each([
@@ -149,12 +184,20 @@ test.each([
   ['POST', `/v1/things/${uuidv7()}/check`],
   ['GET', `/v1/things/${uuidv7()}/events`],
 ])('%s %s refuses a query parameter that it does not declare', async (method, path) => {
-  const answer = await fixture.call({ method, path: `${path}?org_id=x`, ...(method === 'POST' ? { body: { name: 'x' } } : {}) });
+  const answer = await fixture.call({
+    method,
+    path: `${path}?org_id=x`,
+    ...(method === 'POST' ? { body: { name: 'x' } } : {}),
+  });
   expect(answer.json).toMatchObject({ status: 422, code: 'invalid_request' });
 });
 
 test('each wrong field is named by its pointer, and its value is not repeated', async () => {
-  const answer = await fixture.call({ method: 'POST', path: '/v1/things', body: { tags: [1, 'x'], 'org/id': 'hunter2', wish: 'hunter2' } });
+  const answer = await fixture.call({
+    method: 'POST',
+    path: '/v1/things',
+    body: { tags: [1, 'x'], 'org/id': 'hunter2', wish: 'hunter2' },
+  });
   expect(answer.headers['content-type']).toBe('application/problem+json');
   expect(answer.json).toMatchObject({
     code: 'invalid_request',
@@ -184,7 +227,12 @@ test('a body that is not JSON by its type or encoding is refused', async () => {
     { 'content-type': 'application/json; charset=latin1' },
     { 'content-encoding': 'gzip' },
   ]) {
-    const answer = await fixture.call({ method: 'POST', path: '/v1/things', body, headers: headers as Record<string, string> });
+    const answer = await fixture.call({
+      method: 'POST',
+      path: '/v1/things',
+      body,
+      headers: headers as Record<string, string>,
+    });
     expect(answer.json).toMatchObject({ status: 415, code: 'unsupported_media_type' });
   }
 });
@@ -261,7 +309,10 @@ test('without its database a service is alive, not ready, and answers 503 with w
   const other = await startFixture({ database: pgDatabase(pool), ready: { database: () => pool.query('SELECT 1') } });
   const { port } = other.service.server.address() as AddressInfo;
   const ready = await send(`http://127.0.0.1:${port}/readyz`);
-  expect([ready.statusCode, await ready.body.json()]).toEqual([503, { status: 'not_ready', checks: { database: 'failed' } }]);
+  expect([ready.statusCode, await ready.body.json()]).toEqual([
+    503,
+    { status: 'not_ready', checks: { database: 'failed' } },
+  ]);
   for (const idempotencyKey of [undefined, 'k']) {
     const answer = await other.call({
       method: 'POST',
@@ -285,7 +336,10 @@ test('an endpoint that is being written answers 501 and says where to mount it, 
   const unwritten = { ...readThing, id: 'readNewThing', path: '/v1/new-things/{thingId}' };
   const own = await startFixture({ unmounted: [unwritten] });
   const answer = await own.call({ method: 'GET', path: `/v1/new-things/${uuidv7()}` });
-  expect([answer.status, answer.text]).toEqual([501, expect.stringContaining('hosting does not mount readNewThing yet')]);
+  expect([answer.status, answer.text]).toEqual([
+    501,
+    expect.stringContaining('hosting does not mount readNewThing yet'),
+  ]);
   const { port } = own.service.server.address() as AddressInfo;
   expect((await send(`http://127.0.0.1:${port}/v1/new-things/x`)).statusCode).toBe(401);
   await own.close();

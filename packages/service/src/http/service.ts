@@ -24,7 +24,7 @@ export interface ServiceOptions<Tx> {
   name: string;
   routes: readonly Route<Tx>[];
   internalRoutes?: readonly InternalRoute[];
-  /** Endpoints of its contract that are being written: they answer 501. */
+  /** Endpoints of its contract that are still being written: they answer 501. */
   unmounted?: readonly EndpointDefinition[];
   database: Database<Tx>;
   /** Hex; shared with the gateway alone. */
@@ -35,7 +35,7 @@ export interface ServiceOptions<Tx> {
   streams?: Partial<StreamLimits>;
   /** Milliseconds; shorter than the gateway waits. */
   answerWithinMs?: number;
-  /** Answers are compared with the contract; default: in tests and development. */
+  /** Compares answers with the contract; default: in tests and development. */
   checksReplies?: boolean;
 }
 
@@ -45,15 +45,15 @@ export interface Service {
   /** `port` 0 takes a free one; `host` defaults to loopback. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
-   * Not ready any more, streams ended, `Connection: close` on every answer: gateways hear of it and go elsewhere. Goes on answering until nobody is
-   * connected, at most `withinMs`.
+   * Reports not ready, ends streams, and sends `Connection: close` with every answer, so that gateways go elsewhere. It
+   * goes on answering until nobody is connected, at most `withinMs`.
    */
   drain(withinMs: number): Promise<void>;
-  /** No new connection; resolves when the last running request is answered. */
+  /** Accepts no new connection; resolves when the last running request is answered. */
   close(): Promise<void>;
 }
 
-/** A list of endpoints becomes a process' HTTP side. */
+/** Makes the HTTP side of a process from a list of endpoints. */
 export function createService<Tx>(options: ServiceOptions<Tx>): Service {
   let closing = false;
   const streams = createStreams({ ...streamLimits, ...options.streams });
@@ -115,7 +115,9 @@ function createApp(): Express {
 
 function mountHealth(app: Express, kit: ExchangeKit, ready: ReadyChecks): void {
   const quiet: ExchangeKit = { ...kit, log: kit.log.child({}, { level: 'warn' }) };
-  app.get('/healthz', (request, response) => runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()));
+  app.get('/healthz', (request, response) =>
+    runExchange(quiet, request, response, 'GET /healthz', async () => answerHealth()),
+  );
   app.get('/readyz', (request, response) =>
     runExchange(quiet, request, response, 'GET /readyz', () => answerReady(ready, kit.isClosing(), quiet.log)),
   );
@@ -127,19 +129,25 @@ function mountRoute<Tx>(app: Express, kit: HandleKit<Tx>, route: Route<Tx>): voi
   const { method, path } = route.endpoint;
   const handle = createHandler(kit, route);
   app[verbs[method]](patternOf(path), (request, response, next) => {
-    // Express answers HEAD with GET's handler; here a method is what its contract says.
+    // Express answers HEAD with GET's handler; here a method must be in the contract.
     if (request.method !== method) next();
     else runExchange(kit, request, response, `${method} ${path}`, (exchange) => handle(exchange, request.params));
   });
 }
 
-/** 501 and no code of ours: the contract promises none, and no customer sees it. */
+/** Answers 501 without a code of ours, which the contract does not promise; no customer sees it. */
 function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path }: EndpointDefinition): void {
   const detail = `${kit.service} does not mount ${id} yet: add it to services/${kit.service}/src/routes.ts`;
   app[verbs[method]](patternOf(path), (request, response) =>
     runExchange(kit, request, response, `${method} ${path}`, async (exchange) => {
       authenticateRequest(exchange, kit);
-      const body = { type: 'about:blank', title: 'Not mounted yet', status: 501, detail, request_id: exchange.context.request_id };
+      const body = {
+        type: 'about:blank',
+        title: 'Not mounted yet',
+        status: 501,
+        detail,
+        request_id: exchange.context.request_id,
+      };
       return { status: 501, headers: { 'content-type': 'application/problem+json' }, text: JSON.stringify(body) };
     }),
   );
@@ -147,10 +155,12 @@ function mountUnwritten<Tx>(app: Express, kit: HandleKit<Tx>, { id, method, path
 
 function mountInternal<Tx>(app: Express, kit: HandleKit<Tx>, route: InternalRoute): void {
   const handle = createInternalHandler(kit, route);
-  app[verbs[route.method]](route.path, (request, response) => runExchange(kit, request, response, `${route.method} ${route.path}`, handle));
+  app[verbs[route.method]](route.path, (request, response) =>
+    runExchange(kit, request, response, `${route.method} ${route.path}`, handle),
+  );
 }
 
-/** Even that a path does not exist is told only to the gateway. */
+/** Even the fact that a path does not exist is told only to the gateway. */
 function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly EndpointDefinition[]): void {
   app.use((request, response) =>
     runExchange(kit, request, response, 'none', async (exchange) => {
@@ -160,7 +170,7 @@ function mountRefusals<Tx>(app: Express, kit: HandleKit<Tx>, endpoints: readonly
       throw problem('method_not_allowed', { extra: { allow: methods.join(', ') } });
     }),
   );
-  // Only the router itself gets here, for a path that is not percent-encoded as it should be.
+  // Only the router itself fails here, for a path with wrong percent-encoding.
   const refuseBrokenPath: ErrorRequestHandler = (error: unknown, request, response, _next) => {
     runExchange(kit, request, response, 'none', async (exchange) => {
       authenticateRequest(exchange, kit);

@@ -24,7 +24,9 @@ test('events arrive with their ids, go on after Last-Event-ID, and the stream en
   };
   const whole = await open();
   expect(whole.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-  expect(await whole.body.text()).toBe('id: 1\ndata: {"step":1}\n\nid: 2\ndata: {"step":2}\n\nid: 3\ndata: {"step":3}\n\n');
+  expect(await whole.body.text()).toBe(
+    'id: 1\ndata: {"step":1}\n\nid: 2\ndata: {"step":2}\n\nid: 3\ndata: {"step":3}\n\n',
+  );
   expect(await (await open({ 'last-event-id': '2' })).body.text()).toBe('id: 3\ndata: {"step":3}\n\n');
 });
 
@@ -105,7 +107,10 @@ test('one key has a share of the streams, and is told so', async () => {
   const answers = [];
   for (let count = 0; count < 50; count += 1) answers.push(await open({}, other));
   const refused = answers.filter(({ statusCode }) => statusCode !== 200);
-  expect([answers.length - refused.length, new Set(refused.map(({ statusCode }) => statusCode))]).toEqual([9, new Set([429])]);
+  expect([answers.length - refused.length, new Set(refused.map(({ statusCode }) => statusCode))]).toEqual([
+    9,
+    new Set([429]),
+  ]);
   expect(await refused[0]?.body.json()).toMatchObject({ code: 'too_many_streams' });
   expect((await open({}, other, { ...caller, keyId: uuidv7(), orgId: uuidv7() })).statusCode).toBe(200);
   for (const { body } of answers) body.on('error', () => undefined).resume();

@@ -8,14 +8,17 @@ import { commonHeaders, type Exchange, type ExchangeKit } from './exchange';
 import type { HandlerRequest, StreamEvent, StreamHandlers } from './route';
 
 export interface StreamLimits {
-  /** Open streams per process, apart from ordinary requests: a thousand watchers must not keep a restore out. */
+  /** Open streams of a process, separate from ordinary requests: a thousand watchers must not keep a restore out. */
   openMax: number;
   heartbeatMs: number;
-  /** Then the stream ends and the client comes back with Last-Event-ID and a fresh authentication. */
+  /** After this the stream ends, and the client comes back with Last-Event-ID and a fresh authentication. */
   lifetimeMs: number;
 }
 
-/** The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the next one. */
+/**
+ * The shares of the free streams: a key may have a fifth and its organisation two fifths, so that some are left for the
+ * next one.
+ */
 export const streamShares = [0.2, 0.4] as const;
 
 export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, lifetimeMs: 60_000 };
@@ -23,7 +26,12 @@ export const streamLimits: StreamLimits = { openMax: 200, heartbeatMs: 15_000, l
 type Open = StreamHandlers<EndpointDefinition>['stream'];
 
 export interface Streams {
-  run(kit: ExchangeKit, exchange: Exchange, request: HandlerRequest<EndpointDefinition>, open: Open): Promise<undefined>;
+  run(
+    kit: ExchangeKit,
+    exchange: Exchange,
+    request: HandlerRequest<EndpointDefinition>,
+    open: Open,
+  ): Promise<undefined>;
   /** Ends every open stream; their clients come back, to another process if there is one. */
   endOpen(): void;
   /** The same, and takes no other. */
@@ -43,7 +51,8 @@ export function createStreams(limits: StreamLimits): Streams {
       if (places.taken >= limits.openMax || isClosing) throw problem('overloaded', { retryAfterSeconds: 5 });
       const holders = [request.caller.keyId, request.caller.orgId];
       if (!places.take(holders)) throw problem('too_many_streams', { retryAfterSeconds: 5 });
-      // One for each stream, whatever ends it: a signal made by AbortSignal.any would stay noted on one that lives as long as the process.
+      // Each stream has its own controller: a signal made by AbortSignal.any would stay registered with one that lives
+      // as long as the process.
       const end = new AbortController();
       ends.add(end);
       const { signal } = end;
@@ -52,7 +61,11 @@ export function createStreams(limits: StreamLimits): Streams {
       const lifetime = setTimeout(() => end.abort(), limits.lifetimeMs);
       try {
         const lastEventId = exchange.request.headers['last-event-id'];
-        const events = await open({ ...request, signal, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined });
+        const events = await open({
+          ...request,
+          signal,
+          lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+        });
         if (events === null) {
           exchange.response.writeHead(204, commonHeaders(kit, exchange)).end();
           return undefined;
@@ -80,8 +93,15 @@ export function createStreams(limits: StreamLimits): Streams {
   };
 }
 
-/** Writes events until they or the stream's time end. A client that reads slowly slows the source, not our memory. */
-async function pump(response: ServerResponse, events: AsyncIterable<StreamEvent>, signal: AbortSignal, heartbeatMs: number): Promise<void> {
+/**
+ * Writes events until they or the stream's time end. A slow client slows the source down and does not fill our memory.
+ */
+async function pump(
+  response: ServerResponse,
+  events: AsyncIterable<StreamEvent>,
+  signal: AbortSignal,
+  heartbeatMs: number,
+): Promise<void> {
   const iterator = events[Symbol.asyncIterator]();
   const ended = new Promise<undefined>((resolve) => {
     if (signal.aborted) resolve(undefined);
@@ -101,6 +121,8 @@ async function pump(response: ServerResponse, events: AsyncIterable<StreamEvent>
   }
 }
 
-/** https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough. */
+/**
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html; JSON has no line breaks, so one data line is enough.
+ */
 const eventText = ({ id, event, data }: StreamEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -6,7 +6,7 @@ import { authorityOf, isPublicAddress } from './public-address';
 
 export type ResolveAll = (hostname: string, answer: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 
-/** A connection into our own network that a customer's endpoint asked for. Nothing was sent. */
+/** A customer's endpoint leads into our own network. Nothing was sent. */
 export class AddressRefused extends Error {
   constructor(where: string) {
     super(`${where} is no address of the public internet`);
@@ -15,7 +15,7 @@ export class AddressRefused extends Error {
 }
 
 export interface GuardOptions {
-  /** The one origin that is going to be talked to. */
+  /** The only origin that these agents connect to. */
   origin: string;
   /** `host:port` that may be any address. */
   allowed: ReadonlySet<string>;
@@ -24,12 +24,13 @@ export interface GuardOptions {
 
 const resolveBySystem: ResolveAll = (hostname, answer) => dns.lookup(hostname, { all: true }, answer);
 
-/** Sockets at most to one customer's storage: as many as objects are moved at once, and some. */
+/** The most sockets to one customer's storage: as many as objects are moved at once, and a few more. */
 const socketsMax = 16;
 
 /**
- * Agents that connect to public addresses only. A name is resolved once in the life of the agents and connections go to exactly the addresses
- * that were checked, so that a name which leads elsewhere the next time changes nothing; one refused address refuses the name.
+ * Agents that connect to public addresses only. A name is resolved once in the life of the agents, and connections go
+ * to exactly the addresses that were checked, so that a name which later resolves differently changes nothing; one
+ * refused address refuses the name.
  */
 export function createGuardedAgents({ origin, allowed, resolve = resolveBySystem }: GuardOptions): {
   httpAgent: http.Agent;
@@ -41,7 +42,7 @@ export function createGuardedAgents({ origin, allowed, resolve = resolveBySystem
   const expected = new URL(origin).hostname.replace(/^\[|\]$/g, '');
   const check = (host: string): void => {
     if (host !== expected) throw new AddressRefused(`${host}, which is not ${expected},`);
-    // Node asks no resolver for an address that is written out.
+    // Node asks no resolver for a literal address.
     if (!isFree && isIP(host) !== 0 && !isPublicAddress(host)) throw new AddressRefused(host);
   };
   return { httpAgent: guard(new http.Agent(options), check), httpsAgent: guard(new https.Agent(options), check) };
@@ -56,7 +57,7 @@ function guard<A extends http.Agent>(agent: A, check: (host: string) => void): A
   return agent;
 }
 
-/** Exported for its test: what the agents ask for every connection. */
+/** Exported for its test: the agents call it for every connection. */
 export function createPinnedLookup(resolve: ResolveAll): LookupFunction {
   const pinned = new Map<string, Promise<LookupAddress[]>>();
   const find = (hostname: string): Promise<LookupAddress[]> => {
@@ -83,7 +84,8 @@ const resolveChecked = (resolve: ResolveAll, hostname: string): Promise<LookupAd
   new Promise((done, fail) => {
     resolve(hostname, (error, addresses) => {
       if (error !== null) return fail(error);
-      if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) return fail(new AddressRefused(hostname));
+      if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address)))
+        return fail(new AddressRefused(hostname));
       done(addresses);
     });
   });

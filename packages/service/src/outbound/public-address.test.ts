@@ -37,12 +37,17 @@ describe('a customer’s endpoint', () => {
     expect(isPublicAddress(address)).toBe(false);
   });
 
-  it.each(['1.1.1.1', '52.219.170.1', '172.15.255.255', '172.32.0.1', '100.63.255.255', '2606:4700::1111', '2a05:d050::1'])(
-    'may be at %s',
-    (address) => {
-      expect(isPublicAddress(address)).toBe(true);
-    },
-  );
+  it.each([
+    '1.1.1.1',
+    '52.219.170.1',
+    '172.15.255.255',
+    '172.32.0.1',
+    '100.63.255.255',
+    '2606:4700::1111',
+    '2a05:d050::1',
+  ])('may be at %s', (address) => {
+    expect(isPublicAddress(address)).toBe(true);
+  });
 
   const none = new Set<string>();
   it.each([

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** IANA's special-purpose ranges that are not for the public internet, and multicast. */
+/** IANA's special-purpose ranges that are not public, and multicast. */
 const refusedV4 = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -18,7 +18,9 @@ const refusedV4 = [
   ['224.0.0.0', 3],
 ] as const;
 
-/** Within 2000::/3, which is all that is given out for the public internet: tunnels that hide an IPv4 address, and documentation. */
+/**
+ * Ranges within 2000::/3, the only public part, that are refused: tunnels that hide an IPv4 address, and documentation.
+ */
 const refusedV6 = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -32,7 +34,7 @@ for (const [network, prefix] of refusedV6) refused.addSubnet(network, prefix, 'i
 const given = new BlockList();
 given.addSubnet('2000::', 3, 'ipv6');
 
-/** Whether an address, as the resolver writes it, is one of the public internet. Mapped, scoped and unknown forms are not. */
+/** Whether an address, in the resolver's form, is public. Mapped, scoped and unknown forms are not. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !refused.check(address, 'ipv4');
@@ -40,15 +42,15 @@ export function isPublicAddress(address: string): boolean {
   return false;
 }
 
-/** `host:port` of an origin, the port always written out. */
+/** `host:port` of an origin, always with the port. */
 export function authorityOf(origin: string): string {
   const { protocol, hostname, port } = new URL(origin);
   return `${hostname}:${port !== '' ? port : protocol === 'https:' ? 443 : 80}`;
 }
 
 /**
- * What can be said of an endpoint without asking DNS: over https, and no address of ours written out. `allowed` are the `host:port` that this
- * installation makes an exception for.
+ * Checks an endpoint without asking DNS: it must use https and name no internal address. `allowed` lists the
+ * `host:port` that this installation makes an exception for.
  */
 export function isEndpointAllowed(origin: string, allowed: ReadonlySet<string>): boolean {
   if (allowed.has(authorityOf(origin))) return true;

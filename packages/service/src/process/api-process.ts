@@ -18,14 +18,20 @@ interface Beside {
 }
 
 export interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
-  /** By their names in the log: they start right before the first request and stop when the callers have gone, before the last request is answered. */
+  /**
+   * By their names in the log: they start right before the first request and stop when the callers have gone, before
+   * the last request is answered.
+   */
   beside?: Readonly<Record<string, Beside>>;
 }
 
-/** How long requests under way may go on at the end; what is closed after them needs its share of `shutdownLimitMs`. */
+/**
+ * How long running requests may go on at the end; everything that is closed after them needs its share of
+ * `shutdownLimitMs`.
+ */
 const closeMs = 15_000;
 
-/** The process that answers. What the handlers use has been opened before, and is closed after it. */
+/** The process that answers requests. Everything that the handlers use was opened before, and is closed after it. */
 export function composeApiProcess<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
   config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'> & ApiConfig,

@@ -1,2 +1,2 @@
-/** The one place of this package that reads the wall clock; everything else is given the time. Milliseconds since 1970. */
+/** The only place of this package that reads the wall clock. Milliseconds since 1970. */
 export const systemNowMs = (): number => Date.now();

@@ -2,20 +2,27 @@ import { z } from 'zod';
 import type { ConfigOf } from './config';
 import { secretsForm } from './secrets';
 
-const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema => schema.meta({ description });
+const describe = <Schema extends z.ZodType>(schema: Schema, description: string): Schema =>
+  schema.meta({ description });
 /** 32 bytes or more as hex; never printed. */
 export const secretField = (description: string) =>
   z
     .string()
     .regex(/^(?:[0-9a-f]{2}){32,}$/i, 'must be at least 32 bytes of hex')
     .meta({ description, secret: true });
-/** The same for a secret that can be rotated: several with commas between, of which the first makes what is new and all are accepted. */
+/**
+ * The same for a secret that can be rotated: several separated by commas. The first makes new values, and all are
+ * accepted.
+ */
 export const secretsField = (description: string) =>
   z
     .string()
     .regex(secretsForm, 'must be at least 32 bytes of hex, or several of these with commas between')
     .meta({ description, secret: true });
-/** Where one of our own processes listens: its host and port, for the paths are ours. Others would be refused only by the HTTP client, and without a name. */
+/**
+ * The address of one of our own processes: host and port only, because the paths are ours. The HTTP client would refuse
+ * anything else, but without naming the variable.
+ */
 export const urlField = (description: string) =>
   describe(z.string().refine(isOrigin, 'must be http://host:port or https://host:port, without a path'), description);
 export const isOrigin = (text: string): boolean => {
@@ -23,7 +30,7 @@ export const isOrigin = (text: string): boolean => {
   const { protocol, origin, href } = new URL(text);
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
 };
-/** How long a process that answers requests goes on answering after SIGTERM, in seconds. `seconds`: its default. */
+/** How long a process goes on answering requests after SIGTERM, in seconds. `seconds`: its default. */
 export const drainField = (seconds: number, description: string) => ({
   DRAIN_SECONDS: describe(z.coerce.number().min(0).max(300).default(seconds), description),
 });
@@ -35,8 +42,14 @@ export const processFields = (serviceName: string) => ({
   SERVICE_NAME: describe(z.string().default(serviceName), 'Name in logs and traces'),
   HOST: describe(z.string().default('127.0.0.1'), 'Address to listen on'),
   PORT: portField('Port to listen on; 0 takes a free one'),
-  LOG_LEVEL: describe(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'), 'Least level that is logged'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: describe(z.url().optional(), 'Base of the OTLP/HTTP collector; unset turns telemetry off'),
+  LOG_LEVEL: describe(
+    z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    'Least level that is logged',
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: describe(
+    z.url().optional(),
+    'Base of the OTLP/HTTP collector; unset turns telemetry off',
+  ),
   DRYDOCK_TIMEOUT_SCALE: describe(
     z.coerce.number().min(1).default(1),
     'Multiplies every time-out within Drydock; for tests and very slow machines',
@@ -55,7 +68,9 @@ export const processFields = (serviceName: string) => ({
 
 /** A command beside a service's database needs nothing else. */
 export const databaseFields = (serviceName: string) => ({
-  DATABASE_URL: z.url('must be a URL').meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
+  DATABASE_URL: z
+    .url('must be a URL')
+    .meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
 });
 
 /** Every service and worker with a database of its own. */
@@ -78,16 +93,22 @@ export const apiFields = drainField(
 
 /** Every worker, and every service that starts workflows. */
 export const queueFields = {
-  QUEUE_URL: z
-    .url('must be a URL')
-    .meta({ description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…', secret: true }),
-  WORKFLOW_LEASE_SECONDS: describe(z.coerce.number().min(1).default(15), 'How long a worker owns a workflow without a heartbeat'),
+  QUEUE_URL: z.url('must be a URL').meta({
+    description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…',
+    secret: true,
+  }),
+  WORKFLOW_LEASE_SECONDS: describe(
+    z.coerce.number().min(1).default(15),
+    'How long a worker owns a workflow without a heartbeat',
+  ),
   WORKFLOW_SWEEP_MS: describe(z.coerce.number().int().min(50).default(1_000), 'How often due workflows are looked for'),
 };
 
 /** Every worker that has a queue. */
 export const workerFields = {
-  QUEUE_BOARD_TOKEN: secretField('Password of the board of the queues, at /queues of the worker; unset, there is none').optional(),
+  QUEUE_BOARD_TOKEN: secretField(
+    'Password of the board of the queues, at /queues of the worker; unset, there is none',
+  ).optional(),
 };
 
 export type QueueConfig = ConfigOf<typeof queueFields>;

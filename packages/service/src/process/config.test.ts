@@ -35,7 +35,8 @@ test('a full environment is read with its defaults, and nothing that is not in t
 });
 
 test('every variable that is missing or wrong is named with its purpose, and no value is shown', () => {
-  const read = () => readConfig(shape, { ...environment, KEYS_URL: undefined, SERVICE_SECRET: 'hunter2', PORT: '99999' });
+  const read = () =>
+    readConfig(shape, { ...environment, KEYS_URL: undefined, SERVICE_SECRET: 'hunter2', PORT: '99999' });
   expect(read).toThrow(/KEYS_URL is not set: Where keys listens/);
   expect(read).toThrow(/SERVICE_SECRET is not valid \(must be at least 32 bytes of hex/);
   expect(read).toThrow(/PORT is not valid/);
@@ -82,8 +83,12 @@ describe('a secret in a file, as containers are given them', () => {
 
   test('is refused beside the variable itself, and where the file cannot be read; an empty file counts as not set', () => {
     const read = (given: Record<string, string>) => () => readConfig(shape, { ...others, ...given });
-    expect(read({ SERVICE_SECRET, SERVICE_SECRET_FILE: write('both', SERVICE_SECRET) })).toThrow('SERVICE_SECRET_FILE are both set');
-    expect(read({ SERVICE_SECRET_FILE: path.join(folder, 'none') })).toThrow('SERVICE_SECRET_FILE names a file that cannot be read');
+    expect(read({ SERVICE_SECRET, SERVICE_SECRET_FILE: write('both', SERVICE_SECRET) })).toThrow(
+      'SERVICE_SECRET_FILE are both set',
+    );
+    expect(read({ SERVICE_SECRET_FILE: path.join(folder, 'none') })).toThrow(
+      'SERVICE_SECRET_FILE names a file that cannot be read',
+    );
     expect(read({ SERVICE_SECRET_FILE: write('empty', '\n') })).toThrow('SERVICE_SECRET is not set');
     expect(read({ SERVICE_SECRET, EXTRA_FILE: write('optional', '') })().EXTRA).toBeUndefined();
   });
@@ -106,7 +111,10 @@ describe('a secret in a file, as containers are given them', () => {
   test('is struck out of what leaves the process, as one of the environment is', async () => {
     const script = `console.log(require('./dist/telemetry/redact.js').redact('it is ${tokenSecret}.'))`;
     const env = { SERVICE_SECRET_FILE: write('logged', tokenSecret), OTHER_SECRET_FILE: path.join(folder, 'none') };
-    const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], { env, cwd: path.join(__dirname, '../..') });
+    const { stdout } = await promisify(execFile)(process.execPath, ['-e', script], {
+      env,
+      cwd: path.join(__dirname, '../..'),
+    });
     expect(stdout).toBe('it is [redacted].\n');
   });
 });

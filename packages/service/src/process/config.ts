@@ -1,12 +1,15 @@
 import { readVariable, SecretFileError } from '@drydock/process/secret-file';
 import { z } from 'zod';
 
-/** A process' settings: one zod schema per environment variable. `.meta({ description })` says what it is for; `.meta({ secret: true })` hides its default. */
+/**
+ * The settings of a process: one zod schema for each environment variable. `.meta({ description })` says what it is
+ * for; `.meta({ secret: true })` hides its default.
+ */
 export type ConfigShape = Record<string, z.ZodType>;
 export type ConfigOf<Shape extends ConfigShape> = z.infer<z.ZodObject<Shape>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What was noted on the schema, or on the one that `.default()` or `.optional()` wraps. */
+/** The metadata of the schema, or of the one that `.default()` or `.optional()` wraps. */
 function metaOf(schema: z.core.$ZodType | undefined): z.core.GlobalMeta {
   if (schema === undefined) return {};
   const inner = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional ? metaOf(schema.def.innerType) : {};
@@ -18,8 +21,9 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment once, at the start. A variable that is set to nothing counts as not set; `NAME_FILE` names a file that holds NAME.
- * Throws {@link ConfigError} naming every variable that is wrong, why, and what it is for; values are never repeated, for they may be secrets.
+ * Reads the environment once, at the start. An empty variable counts as not set; `NAME_FILE` names a file that holds
+ * NAME. Throws {@link ConfigError} with every wrong variable, the reason and its purpose, and never its value, which
+ * may be a secret.
  */
 export function readConfig<const Shape extends ConfigShape>(shape: Shape, environment: Environment): ConfigOf<Shape> {
   const given = Object.fromEntries(Object.keys(shape).map((name) => [name, readSetting(environment, name)]));
@@ -53,7 +57,7 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-/** What {@link readConfig} would accept, in the order of the shape: `.env.example` is tested against it. */
+/** The variables that {@link readConfig} accepts, in the order of the shape: `.env.example` is tested against it. */
 export function describeConfig(shape: ConfigShape): VariableDescription[] {
   return Object.entries(shape).map(([name, schema]) => {
     const meta = metaOf(schema);
@@ -65,8 +69,12 @@ export function describeConfig(shape: ConfigShape): VariableDescription[] {
 }
 
 /** True while a developer runs the service, whose endpoints may not all be mounted yet. */
-export const isDevelopment = (environment: Environment = process.env): boolean => environment['NODE_ENV'] === 'development';
+export const isDevelopment = (environment: Environment = process.env): boolean =>
+  environment['NODE_ENV'] === 'development';
 
-/** Answers are checked against the contract wherever people or tests look, and not where every microsecond is a customer's. */
+/**
+ * Answers are checked against the contract in tests and development, but not in production, where every microsecond
+ * counts.
+ */
 export const checksReplies = (environment: Environment = process.env): boolean =>
   environment['NODE_ENV'] === 'test' || isDevelopment(environment);

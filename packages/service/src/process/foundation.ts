@@ -4,7 +4,7 @@ import type { ApiConfig, ServiceConfig } from './config-fields';
 import type { ReadyChecks } from './health';
 import { createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
 
-/** What every process of a service stands on. */
+/** The foundation of every process of a service. */
 export interface Foundation<Database> {
   log: Log;
   lifetime: Lifetime;
@@ -13,7 +13,10 @@ export interface Foundation<Database> {
 
 const connectionsMax = 10;
 
-/** Log, lifetime and database of a process: what is opened first and closed last. `openDatabase`: the service's own, for its Prisma client is generated. */
+/**
+ * Log, lifetime and database of a process: opened first and closed last. `openDatabase`: the service's own, because its
+ * Prisma client is generated.
+ */
 export function layFoundation<Database extends { close(): Promise<void> }>(
   config: Pick<ServiceConfig, 'SERVICE_NAME' | 'LOG_LEVEL' | 'DATABASE_URL'> & Partial<ApiConfig>,
   openDatabase: (url: string, limits: { max: number; applicationName: string }) => Database,
@@ -26,4 +29,6 @@ export function layFoundation<Database extends { close(): Promise<void> }>(
 }
 
 /** Nothing of ours is of use without its database. */
-export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({ database: () => database.sql().query('SELECT 1') });
+export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
+  database: () => database.sql().query('SELECT 1'),
+});

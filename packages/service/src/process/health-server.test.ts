@@ -7,7 +7,11 @@ test('a worker tells which of its checks fails or hangs, and why only in its log
   const lines: string[] = [];
   const health = createHealthServer({
     log: createLog({ service: 'worker', destination: { write: (line) => void lines.push(line) } }),
-    ready: { good: async () => 1, bad: () => Promise.reject(new Error('because of this')), hangs: () => new Promise(() => undefined) },
+    ready: {
+      good: async () => 1,
+      bad: () => Promise.reject(new Error('because of this')),
+      hangs: () => new Promise(() => undefined),
+    },
   });
   const { url } = await health.listen(0);
   const get = async (path: string) => {
@@ -15,7 +19,10 @@ test('a worker tells which of its checks fails or hangs, and why only in its log
     return [answer.statusCode, await answer.body.json()];
   };
   expect(await get('/healthz')).toEqual([200, { status: 'ok' }]);
-  expect(await get('/readyz')).toEqual([503, { status: 'not_ready', checks: { good: 'ok', bad: 'failed', hangs: 'timed_out' } }]);
+  expect(await get('/readyz')).toEqual([
+    503,
+    { status: 'not_ready', checks: { good: 'ok', bad: 'failed', hangs: 'timed_out' } },
+  ]);
   expect(await get('/other')).toEqual([404, expect.objectContaining({ code: 'route_not_found' })]);
   expect(lines.join('')).toContain('because of this');
   await health.close();

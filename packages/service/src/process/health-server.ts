@@ -12,22 +12,28 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/** Something for operators beside the probes: it has `path` and all below it, and decides by itself who may see it. */
+/** A page for operators beside the probes, at `path` and below; it decides itself who may see it. */
 export interface Mounted {
   path: `/${string}`;
   handle: RequestListener;
 }
 
-const isBelow = (path: string, url = ''): boolean => url === path || url.startsWith(`${path}/`) || url.startsWith(`${path}?`);
+const isBelow = (path: string, url = ''): boolean =>
+  url === path || url.startsWith(`${path}/`) || url.startsWith(`${path}?`);
 
-/** `/healthz` and `/readyz` of a process that answers customers nothing: a worker. */
-export function createHealthServer(options: { log: Log; ready: ReadyChecks; mounted?: Mounted | undefined }): HealthServer {
+/** `/healthz` and `/readyz` of a process that does not answer customers: a worker. */
+export function createHealthServer(options: {
+  log: Log;
+  ready: ReadyChecks;
+  mounted?: Mounted | undefined;
+}): HealthServer {
   let closing = false;
-  // Probes come every second: only what goes wrong is worth a line.
+  // Probes come every second, so only failures are logged.
   const log = options.log.child({}, { level: 'warn' });
   const kit: ExchangeKit = { log, isClosing: () => closing };
   const server = createHttpServer((request, response) => {
-    if (options.mounted !== undefined && isBelow(options.mounted.path, request.url)) return options.mounted.handle(request, response);
+    if (options.mounted !== undefined && isBelow(options.mounted.path, request.url))
+      return options.mounted.handle(request, response);
     runExchange(kit, request, response, request.url ?? '', async (exchange) => {
       if (request.url === '/healthz') return answerHealth();
       if (request.url === '/readyz') return answerReady(options.ready, closing, log);

@@ -3,14 +3,20 @@ import { scaled } from '@drydock/process/time-out-scale';
 import { type Answer, answerOf } from '../http/answer';
 import type { Log } from '../telemetry/log';
 
-/** What must work for the process to be of use, by name; a check that rejects or takes over a second has failed. */
+/** The conditions for the process to be of use, by name. A check that rejects or takes over a second has failed. */
 export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 const checkMs = 1_000;
 
-async function outcomeOf(name: string, check: () => Promise<unknown>, log: Log): Promise<'ok' | 'failed' | 'timed_out'> {
+async function outcomeOf(
+  name: string,
+  check: () => Promise<unknown>,
+  log: Log,
+): Promise<'ok' | 'failed' | 'timed_out'> {
   const timer = new AbortController();
-  const late = wait(scaled(checkMs), 'timed_out' as const, { signal: timer.signal, ref: false }).catch(() => 'timed_out' as const);
+  const late = wait(scaled(checkMs), 'timed_out' as const, { signal: timer.signal, ref: false }).catch(
+    () => 'timed_out' as const,
+  );
   const done = Promise.resolve()
     .then(check)
     .then(
@@ -26,15 +32,23 @@ async function outcomeOf(name: string, check: () => Promise<unknown>, log: Log):
   return outcome;
 }
 
-/** Alive: the event loop turns. Says nothing about dependencies, so that a lost database restarts nobody. */
+/** Alive: the event loop runs. It does not check dependencies, so that a lost database does not restart the process. */
 export const answerHealth = (): Answer => answerOf({ status: 200, body: { status: 'ok' } });
 
 /**
- * Ready: send requests here. 503 with the outcome of each check otherwise; never why, which is the log's. `informative` checks are told as well and do not decide: those of what only a part of the requests needs.
+ * Ready: send requests here. Otherwise 503 with the outcome of each check, but never the reason, which is in the log.
+ * `informative` checks are only reported, because just a part of the requests needs them.
  */
-export async function answerReady(checks: ReadyChecks, isClosing: boolean, log: Log, informative: ReadyChecks = {}): Promise<Answer> {
+export async function answerReady(
+  checks: ReadyChecks,
+  isClosing: boolean,
+  log: Log,
+  informative: ReadyChecks = {},
+): Promise<Answer> {
   const outcomes = await Promise.all(
-    Object.entries({ ...checks, ...informative }).map(async ([name, check]) => [name, await outcomeOf(name, check, log)] as const),
+    Object.entries({ ...checks, ...informative }).map(
+      async ([name, check]) => [name, await outcomeOf(name, check, log)] as const,
+    ),
   );
   const ready = !isClosing && outcomes.every(([name, outcome]) => outcome === 'ok' || name in informative);
   const status = isClosing ? 'closing' : ready ? 'ready' : 'not_ready';

@@ -1,4 +1,7 @@
-/** A command that a person runs: it ends with the exit code that `main` resolves with; a failure is told on stderr, with exit code 1. */
+/**
+ * Runs a command for a person: it ends with the exit code that `main` resolves with; a failure is printed on stderr,
+ * with exit code 1.
+ */
 export function runCommand(main: () => Promise<number>): void {
   main().then(
     (code) => process.exit(code),

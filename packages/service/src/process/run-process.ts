@@ -9,7 +9,9 @@ export interface Process {
   start(): Promise<{ url: string; port: number }>;
 }
 
-/** From the start to the signal that ends it; who cannot start says why and exits with 1. */
+/**
+ * Runs a process from its start to the signal that ends it; if it cannot start, it logs the reason and exits with 1.
+ */
 export function runProcess({ log, lifetime, start }: Process): void {
   closeOnSignal(lifetime, log);
   start().then(

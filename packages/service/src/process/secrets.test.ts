@@ -1,10 +1,17 @@
 import { Problem } from '@drydock/contracts/platform/problem';
-import { type BoundRequest, rememberTokens, signInternalToken, tokenKey, tokenKeys, verifyInternalToken } from '../access/internal-token';
+import {
+  type BoundRequest,
+  rememberTokens,
+  signInternalToken,
+  tokenKey,
+  tokenKeys,
+  verifyInternalToken,
+} from '../access/internal-token';
 import { createPager } from '../http/paging';
 import { deriveKeys, nameOfSecret, secretBuffers, secretNamed, secretsForm, secretsIn } from './secrets';
 
 const [before, after, strange] = ['a1'.repeat(32), 'b2'.repeat(32), 'c3'.repeat(32)];
-/** What a process is given in each phase of a rotation. */
+/** The values of a variable in each phase of a rotation. */
 const phases = [before, `${before},${after}`, `${after},${before}`, after];
 
 test('a variable holds one secret or several, and no empty, short or foreign one among them', () => {
@@ -33,7 +40,13 @@ test('neighbours in the rotation of a secret understand each other’s tokens, a
   const parties = { issuer: 'gateway', audience: 'keys' };
   const isTaken = (signer: string, verifier: string): boolean => {
     const token = signInternalToken(tokenKey(signer), parties, bound);
-    const expected = { keys: tokenKeys(verifier), used: rememberTokens(), ...parties, method: 'POST', path: '/internal/verify' };
+    const expected = {
+      keys: tokenKeys(verifier),
+      used: rememberTokens(),
+      ...parties,
+      method: 'POST',
+      path: '/internal/verify',
+    };
     try {
       return verifyInternalToken(token, expected).request_id === 'request-1';
     } catch {
@@ -42,7 +55,9 @@ test('neighbours in the rotation of a secret understand each other’s tokens, a
   };
   for (const [at, phase] of phases.entries()) {
     const near = phases.slice(Math.max(0, at - 1), at + 2);
-    expect(near.map((neighbour) => [isTaken(phase, neighbour), isTaken(neighbour, phase)])).toEqual(near.map(() => [true, true]));
+    expect(near.map((neighbour) => [isTaken(phase, neighbour), isTaken(neighbour, phase)])).toEqual(
+      near.map(() => [true, true]),
+    );
     expect([isTaken(strange, phase), isTaken(phase, strange)]).toEqual([false, false]);
   }
   expect([isTaken(before, after), isTaken(after, before)]).toEqual([false, false]);
@@ -53,7 +68,8 @@ test('a list that was begun in one phase of a rotation goes on in the next', () 
   const binding = { list: 'listThings', keyId: 'key-1', filter: '' };
   const pagerOf = (text: string) => createPager(deriveKeys(text, 'cursor'));
   const begin = (text: string): string =>
-    pagerOf(text).pageOf([2, 1], { limit: 1, after: null }, binding, now, { positionOf: String, view: String }).page.next_cursor ?? '';
+    pagerOf(text).pageOf([2, 1], { limit: 1, after: null }, binding, now, { positionOf: String, view: String }).page
+      .next_cursor ?? '';
   const goOn = (cursor: string, text: string): string | null => {
     try {
       return pagerOf(text).read({ cursor }, binding, now).after;

@@ -3,10 +3,10 @@ import { hkdfSync } from 'node:crypto';
 /** One secret as hex, or several while it is rotated, with commas between. */
 export const secretsForm = /^(?:[0-9a-f]{2}){32,}(?:,(?:[0-9a-f]{2}){32,})*$/i;
 
-/** At least one of each. The first makes what is new: it signs, seals and derives. All are accepted. */
+/** At least one of each. The first makes new values: it signs, seals and derives. All are accepted. */
 export type CurrentFirst<T> = readonly [T, ...T[]];
 
-/** The secrets of a variable; docs/operating.md says how one takes the place of another. */
+/** The secrets of a variable; docs/operating.md describes their rotation. */
 export function secretsIn(text: string): CurrentFirst<string> {
   const [current = '', ...others] = text.split(',');
   return [current, ...others];
@@ -19,9 +19,8 @@ export function secretBuffers(text: string): CurrentFirst<Buffer> {
 }
 
 /**
- * A sub-key of a process' secret: HKDF-SHA-256 with `label` as its info, 32 bytes.
- * Labels keep uses apart (`cursor`, `pepper:1`), so that a key that leaks from one use opens no other.
- * Throws when `secretHex` is not at least 32 bytes of hex.
+ * A sub-key of a process's secret: HKDF-SHA-256 with `label` as its info, 32 bytes. Labels keep uses apart (`cursor`,
+ * `pepper:1`), so that a leaked key of one use opens no other. Throws if `secretHex` is not at least 32 bytes of hex.
  */
 export function deriveKey(secretHex: string, label: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secretBytes(secretHex), '', label, 32));
@@ -33,10 +32,16 @@ export function deriveKeys(text: string, label: string): CurrentFirst<Buffer> {
   return [deriveKey(current, label), ...others.map((each) => deriveKey(each, label))];
 }
 
-/** Says which secret is meant without telling anything of it: 8 hex digits. Kept beside what was derived, so that it can be derived again. */
+/**
+ * Identifies a secret without revealing it: 8 hex digits. Stored beside a derived value, so that it can be derived
+ * again.
+ */
 export const nameOfSecret = (secretHex: string): string => deriveKey(secretHex, 'name').toString('hex', 0, 4);
 
-/** The secret of that name; the first without a name, as before secrets could be rotated. Throws when it is no longer accepted. */
+/**
+ * The secret of that name; without a name the first one, as before secrets could be rotated. Throws if it is no longer
+ * accepted.
+ */
 export function secretNamed(text: string, name: string | undefined): string {
   const secrets = secretsIn(text);
   if (name === undefined) return secrets[0];
@@ -45,7 +50,10 @@ export function secretNamed(text: string, name: string | undefined): string {
   return found;
 }
 
-/** The bytes of a secret as the environment carries it. Throws when it is shorter than 32 bytes or not hex; the message never holds it. */
+/**
+ * The bytes of a secret from the environment. Throws if it is shorter than 32 bytes or not hex, with a message that
+ * never contains it.
+ */
 export function secretBytes(secretHex: string): Buffer {
   if (!/^(?:[0-9a-f]{2}){32,}$/i.test(secretHex)) throw new Error('a secret must be at least 32 bytes, written as hex');
   return Buffer.from(secretHex, 'hex');

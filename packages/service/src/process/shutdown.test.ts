@@ -17,22 +17,33 @@ beforeAll(async () => {
   env = { DATABASE_URL: db.url, NODE_ENV: 'test' };
 });
 afterAll(() => db.close());
-const rows = async (name: string) => Number((await db.pool.query('SELECT count(*) FROM things WHERE name = $1', [name])).rows[0].count);
+const rows = async (name: string) =>
+  Number((await db.pool.query('SELECT count(*) FROM things WHERE name = $1', [name])).rows[0].count);
 
 test('SIGTERM answers the request that is running, takes no other, and exits 0', async () => {
   const service = await startChildService(env);
   const holder = await db.pool.connect();
   await holder.query('SELECT pg_advisory_lock(1)');
   const running = service.post('held');
-  await until(async () => (await db.pool.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).rowCount === 1);
+  await until(
+    async () =>
+      (await db.pool.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).rowCount === 1,
+  );
   service.child.kill('SIGTERM');
   await until(() => service.lines.some(({ msg }) => msg === 'shutting down'));
   await expect(service.post('late')).rejects.toThrow(/ECONNREFUSED|closed|socket|reset/i);
   await holder.query('SELECT pg_advisory_unlock(1)');
   holder.release();
   const answer = await running;
-  expect([answer.status, answer.headers['connection'], await rows('held'), await service.gone]).toEqual([201, 'close', 1, 0]);
-  expect(service.lines.filter(({ phase }) => phase !== undefined).map(({ phase, outcome }) => [phase, outcome])).toEqual([
+  expect([answer.status, answer.headers['connection'], await rows('held'), await service.gone]).toEqual([
+    201,
+    'close',
+    1,
+    0,
+  ]);
+  expect(
+    service.lines.filter(({ phase }) => phase !== undefined).map(({ phase, outcome }) => [phase, outcome]),
+  ).toEqual([
     ['drain', 'closed'],
     ['http', 'closed'],
     ['database', 'closed'],
@@ -66,7 +77,11 @@ test('an unhandled rejection is logged and ends the process with 1', async () =>
   await service.post('crash').catch(() => undefined);
   expect(await service.gone).toBe(1);
   expect(service.lines).toContainEqual(
-    expect.objectContaining({ level: 'fatal', msg: 'crash', err: expect.objectContaining({ message: 'nobody listens' }) }),
+    expect.objectContaining({
+      level: 'fatal',
+      msg: 'crash',
+      err: expect.objectContaining({ message: 'nobody listens' }),
+    }),
   );
 });
 

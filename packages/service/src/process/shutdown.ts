@@ -10,16 +10,25 @@ interface Phase {
   timeoutMs: number;
 }
 
-/** What a process has opened. Closed in reverse, each phase within its own time, all within `limitMs`. */
+/**
+ * The things that a process has opened. They are closed in reverse, each phase within its own time, all within
+ * `limitMs`.
+ */
 export interface Lifetime {
   readonly limitMs: number;
-  /** Call right after opening something. `timeoutMs` defaults to 5 s; a phase that fails or hangs is logged and does not stop the others. */
+  /**
+   * Call it right after opening something. `timeoutMs` defaults to 5 s; a phase that fails or hangs is logged and does
+   * not stop the others.
+   */
   onClose(name: string, close: () => unknown, timeoutMs?: number): void;
   /** Closes everything once; later calls wait for the first. */
   close(): Promise<void>;
 }
 
-/** Docker and Kubernetes kill after 30 s; our own clients give up on a hand-over after 25. DRAIN_SECONDS come on top, for both. */
+/**
+ * Docker and Kubernetes kill after 30 s; our own clients give up on a hand-over after 25. DRAIN_SECONDS is added to
+ * both.
+ */
 export const shutdownLimitMs = 25_000;
 
 export function createLifetime(log: Log, limitMs = shutdownLimitMs): Lifetime {
@@ -44,9 +53,9 @@ export function createLifetime(log: Log, limitMs = shutdownLimitMs): Lifetime {
 async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<void> {
   const startedMs = performance.now();
   const timer = new AbortController();
-  const late = wait(Math.max(0, Math.min(phase.timeoutMs, endsAtMs - startedMs)), 'late' as const, { signal: timer.signal }).catch(
-    () => 'done' as const,
-  );
+  const late = wait(Math.max(0, Math.min(phase.timeoutMs, endsAtMs - startedMs)), 'late' as const, {
+    signal: timer.signal,
+  }).catch(() => 'done' as const);
   const done = Promise.resolve()
     .then(phase.close)
     .then(
@@ -62,11 +71,12 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
 }
 
 /**
- * Ends the process in order on SIGTERM or SIGINT with exit code 0, within the lifetime's limit.
- * An uncaught exception or unhandled rejection is logged and exits 1 at once: nobody knows what state the process is in, and the record is in Postgres.
+ * Ends the process in order on SIGTERM or SIGINT with exit code 0, within the lifetime's limit. An uncaught exception
+ * or unhandled rejection is logged and exits with 1 at once: the state of the process is unknown, and the record is in
+ * Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
-  // Its own limit is only the last resort behind ours; `beforeExit` is no reason to close.
+  // Its own limit is only the last resort after ours; `beforeExit` is no reason to close.
   closeWithGrace({ delay: lifetime.limitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
     if (err !== undefined) {
       log.fatal({ err }, 'crash');

@@ -3,7 +3,7 @@ import { parseRedisUrl } from './redis-address';
 
 export type RedisClient = Redis | Cluster;
 
-/** What a caller decides of its connections; the same on every shape. */
+/** The settings of a connection that its caller decides; the same on every shape. */
 export type RedisBehaviour = Pick<
   RedisOptions,
   'enableOfflineQueue' | 'enableAutoPipelining' | 'commandTimeout' | 'connectTimeout' | 'maxRetriesPerRequest'
@@ -12,13 +12,21 @@ export type RedisBehaviour = Pick<
   retryStrategy(times: number): number;
 };
 
-/** We are still connected to what was the master: its name leads elsewhere by now, and nothing else would make us ask. */
+/**
+ * We are still connected to the former master: its name leads elsewhere by now, and nothing else would make us look.
+ */
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 
-/** Milliseconds that a socket may take to end. ioredis waits for them, and keeps the process, even when the socket has ended before. */
+/**
+ * Milliseconds for a socket to end. ioredis waits that long, and keeps the process alive, even if the socket has ended
+ * before.
+ */
 const disconnectTimeoutMs = 200;
 
-/** A client of one Redis, of what Sentinel says is the master, or of a Cluster, by its URL; see parseRedisUrl. It connects by itself. */
+/**
+ * A client of one Redis, of the master that Sentinel names, or of a Cluster, by its URL; see parseRedisUrl. It connects
+ * by itself.
+ */
 export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBehaviour): RedisClient {
   const address = parseRedisUrl(url);
   const access = {
@@ -29,10 +37,24 @@ export function openRedis(url: string, { retryStrategy, ...behaviour }: RedisBeh
   };
   switch (address.kind) {
     case 'single':
-      return new Redis({ ...behaviour, ...access, ...address.node, db: address.db, retryStrategy, reconnectOnError: isDemoted });
+      return new Redis({
+        ...behaviour,
+        ...access,
+        ...address.node,
+        db: address.db,
+        retryStrategy,
+        reconnectOnError: isDemoted,
+      });
     case 'sentinel':
       return new Redis({
-        ...{ ...behaviour, ...access, db: address.db, retryStrategy, sentinelRetryStrategy: retryStrategy, reconnectOnError: isDemoted },
+        ...{
+          ...behaviour,
+          ...access,
+          db: address.db,
+          retryStrategy,
+          sentinelRetryStrategy: retryStrategy,
+          reconnectOnError: isDemoted,
+        },
         ...{ sentinels: [...address.nodes], name: address.master },
         ...(address.sentinelPassword === undefined ? {} : { sentinelPassword: address.sentinelPassword }),
         ...(address.isTls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),

@@ -4,7 +4,14 @@ it.each([
   ['redis://localhost', { kind: 'single', node: { host: 'localhost', port: 6379 }, db: 0, isTls: false }],
   [
     'rediss://me:p%40ss@redis.example.net:7000/3',
-    { kind: 'single', node: { host: 'redis.example.net', port: 7000 }, db: 3, isTls: true, username: 'me', password: 'p@ss' },
+    {
+      kind: 'single',
+      node: { host: 'redis.example.net', port: 7000 },
+      db: 3,
+      isTls: true,
+      username: 'me',
+      password: 'p@ss',
+    },
   ],
   [
     'redis+cluster://:secret@a:7000?node=b:7001&node=[::1]:7002',

@@ -1,28 +1,32 @@
 import type { Writable } from 'node:stream';
 
-/** A system call a line is a tenth of a request; a crash loses at most this much of the log. */
+/** A system call for each line would cost a tenth of a request. A crash loses at most this much of the log. */
 const flushMs = 50;
 const flushCharacters = 32_768;
-/** Characters that wait for a reader, some 20,000 lines. A reader that has stopped must not stop us, nor take our memory. */
+/**
+ * Limit for characters that wait for a reader, some 20,000 lines. A reader that has stopped must neither stop us nor
+ * fill our memory.
+ */
 const waitingMax = 8_000_000;
 
 export interface LogOutput {
   /** Takes a line that ends in a newline. Never waits and never throws. */
   write(line: string): void;
-  /** Hands over what is held; the process' end does so too. */
+  /** Writes the held lines; so does the end of the process. */
   flush(): void;
 }
 
 let standard: LogOutput | undefined;
 
-/** The process's one log output, to standard output. `service` stands in the line that tells of dropped lines. */
+/** The process's log output, to standard output. `service` is in the line that reports dropped lines. */
 export const standardLogOutput = (service: string): LogOutput => {
   standard ??= createLogOutput(service, process.stdout);
   return standard;
 };
 
 /**
- * Collects lines and writes them together, without waiting for whoever reads them. When too much waits, lines are dropped; the first line after that says how many.
+ * Collects lines and writes them together, without waiting for their reader. If too much waits, lines are dropped; the
+ * first line after that reports their number.
  */
 function createLogOutput(service: string, stream: Writable): LogOutput {
   let held = '';
@@ -41,7 +45,7 @@ function createLogOutput(service: string, stream: Writable): LogOutput {
     if (held.length >= flushCharacters) flush();
     else timer ??= setTimeout(flush, flushMs);
   };
-  // The reader has gone: that is no reason to end.
+  // The reader has gone, which is no reason to end.
   stream.on('error', () => undefined);
   process.once('exit', flush);
   return {

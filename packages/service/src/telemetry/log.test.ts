@@ -10,7 +10,11 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
   const log = createLog({ service: 'keys', destination: { write: (line) => void lines.push(line) } });
   withLogContext({ request_id: 'r-1', workflow_id: 'w-1', org_id: 'o-1' }, () =>
     log.info(
-      { token: 'hunter2', headers: { authorization: 'hunter2', 'idempotency-key': 'hunter2' }, a: { b: { password: 'hunter2' } } },
+      {
+        token: 'hunter2',
+        headers: { authorization: 'hunter2', 'idempotency-key': 'hunter2' },
+        a: { b: { password: 'hunter2' } },
+      },
       'x',
     ),
   );
@@ -29,25 +33,42 @@ test('secrets are struck out wherever they stand, and each line carries the ids 
 test('a secret in the middle of a text or of an error is struck out by its form, and the line stays JSON', () => {
   const lines: string[] = [];
   const log = createLog({ service: 'keys', destination: { write: (line) => void lines.push(line) } });
-  log.error({ err: new Error('connect to postgresql://a:hunter2@h/d with password "hunter2"') }, `alter role "a" password 'hunter2'`);
+  log.error(
+    { err: new Error('connect to postgresql://a:hunter2@h/d with password "hunter2"') },
+    `alter role "a" password 'hunter2'`,
+  );
   log.info({ url: 'postgresql://a:hunter2@h/d', body: JSON.stringify({ password: 'hunter2' }) }, 'x');
   expect(lines.join('')).not.toContain('hunter2');
   expect(lines.map((line) => JSON.parse(line).level)).toEqual(['error', 'info']);
 });
 
 test('what Postgres quotes from a row that it refuses is in no line, however deep the error stands in another one', async () => {
-  const { pool, close } = await startTestDatabase('CREATE TABLE note (id int PRIMARY KEY, text text CHECK (length(text) < 5))');
-  const refused: unknown = await pool.query("INSERT INTO note VALUES (1, 'a customer’s own words')").catch((error: unknown) => error);
+  const { pool, close } = await startTestDatabase(
+    'CREATE TABLE note (id int PRIMARY KEY, text text CHECK (length(text) < 5))',
+  );
+  const refused: unknown = await pool
+    .query("INSERT INTO note VALUES (1, 'a customer’s own words')")
+    .catch((error: unknown) => error);
   await close();
   const lines: string[] = [];
   const log = createLog({ service: 'keys', destination: { write: (line) => void lines.push(line) } });
   const adapters = Object.assign(new Error('from the adapter'), { cause: { ...Object(refused), severity: 'ERROR' } });
   log.error({ err: refused }, 'bare');
-  log.error({ err: Object.assign(new Error('of Prisma'), { code: 'P2039', meta: { driverAdapterError: adapters } }) }, 'wrapped');
-  log.error({ err: Object.assign(new Error('ours'), { details: { detail: 'what the caller was told' } }) }, 'a problem');
+  log.error(
+    { err: Object.assign(new Error('of Prisma'), { code: 'P2039', meta: { driverAdapterError: adapters } }) },
+    'wrapped',
+  );
+  log.error(
+    { err: Object.assign(new Error('ours'), { details: { detail: 'what the caller was told' } }) },
+    'a problem',
+  );
   expect(lines.join('')).not.toContain('own words');
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { code: '23514', constraint: 'note_text_check', stack: expect.any(String) } });
-  expect(JSON.parse(lines[1] ?? '')).toMatchObject({ err: { meta: { driverAdapterError: { cause: { code: '23514' } } } } });
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    err: { code: '23514', constraint: 'note_text_check', stack: expect.any(String) },
+  });
+  expect(JSON.parse(lines[1] ?? '')).toMatchObject({
+    err: { meta: { driverAdapterError: { cause: { code: '23514' } } } },
+  });
   expect(JSON.parse(lines[2] ?? '')).toMatchObject({ err: { details: { detail: 'what the caller was told' } } });
 });
 

@@ -17,17 +17,17 @@ const secretNames = [
   'database_url',
   'cookie',
 ];
-/** At the top and one and two levels down, and as header names: deep enough for what we log, which is flat by habit. */
+/** At the top, one and two levels down, and as header names: deep enough for our log lines, which are flat. */
 const redactedPaths = [
   ...secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
   ...['["idempotency-key"]', '["set-cookie"]'].flatMap((name) => [name, `*${name}`, `*.*${name}`]),
 ];
 
 /**
- * JSON lines on stdout, which never wait for their reader (`log-output.ts`). Every line has `service`, and `request_id`, `workflow_id`, `org_id` of the work it belongs to; `trace_id` and `span_id`
- * come from the telemetry preload. Secrets are struck out by the name of their member, and in every line by their form and
- * where they are this process' own (`redact`); nobody should count on that and log one. Of Postgres' errors the rows that
- * they quote are left out.
+ * JSON lines on stdout, which never wait for their reader (`log-output.ts`). Every line has `service`, and
+ * `request_id`, `workflow_id`, `org_id` of its work; `trace_id` and `span_id` come from the telemetry preload. Secrets
+ * are redacted by the name of their member, and in every line by their form and by their value if they are this
+ * process's own (`redact`); that is no reason to log one. Rows that Postgres' errors quote are left out.
  */
 export function createLog(options: { service: string; level?: string; destination?: DestinationStream }): Log {
   return pino(

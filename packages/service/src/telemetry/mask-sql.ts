@@ -1,13 +1,29 @@
-/** A statement's shape tells what it does; its literals are customers' data, and in some statements passwords. */
+/** A statement's shape tells enough; its literals are customers' data, and sometimes passwords. */
 const shownMax = 2_048;
 
 /** Comments, strings in each of their forms (also unfinished ones), quoted names, and the end of a statement. */
 const pieces =
   /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\$([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)|\be'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|;/gi;
 
-/** What reads and writes rows, or begins and ends transactions, has its secrets in parameters and is shown without literals. */
+/**
+ * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so they are
+ * shown without literals.
+ */
 const plainVerbs = new Set(
-  ['select', 'with', 'insert', 'update', 'delete', 'merge', 'values', 'table', 'begin', 'start', 'commit', 'rollback'].concat([
+  [
+    'select',
+    'with',
+    'insert',
+    'update',
+    'delete',
+    'merge',
+    'values',
+    'table',
+    'begin',
+    'start',
+    'commit',
+    'rollback',
+  ].concat([
     'savepoint',
     'release',
     'fetch',
@@ -23,11 +39,23 @@ const plainVerbs = new Set(
   ]),
 );
 /**
- * The kinds of object that are shown after a verb. Every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`) is shown as those
- * words alone.
+ * The kinds of object that are shown after a verb. Of every other statement (`CREATE ROLE`, `ALTER SUBSCRIPTION`, `DO`)
+ * only those words are shown.
  */
 const objects = new Set(
-  ['role', 'user', 'database', 'schema', 'table', 'index', 'view', 'materialized', 'sequence', 'function', 'procedure'].concat([
+  [
+    'role',
+    'user',
+    'database',
+    'schema',
+    'table',
+    'index',
+    'view',
+    'materialized',
+    'sequence',
+    'function',
+    'procedure',
+  ].concat([
     'extension',
     'publication',
     'subscription',

@@ -10,7 +10,11 @@ test.each([
   ['a URL’s password', 'postgresql://owner:p%40ss-word@127.0.0.1:5432/site', ['p%40ss']],
   ['a verifier', 'SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy', ['c2FsdA', 'c3RvcmVk', 'c2VydmVy']],
   ['a password in SQL', `create role "a" login password 'se''cret' inherit`, ['cret']],
-  ['a password in a statement in a string', `create subscription s connection 'host=h password=''secret''' publication p`, ['secret']],
+  [
+    'a password in a statement in a string',
+    `create subscription s connection 'host=h password=''secret''' publication p`,
+    ['secret'],
+  ],
   ['a password in SQL in JSON', JSON.stringify({ q: `alter role a password 'secret'` }), ['secret']],
   ['a password in JSON', '{"password":"secret words","a":1}', ['secret']],
   ['a password in JSON in JSON', JSON.stringify({ body: '{"password":"secret"}' }), ['secret']],
@@ -45,7 +49,14 @@ test('what the process was given as a secret is struck out in whatever text it s
     HOME: '/home/0123456789abcdef',
   });
   const strike = createRedaction(secrets);
-  for (const secret of [hex, 'abcdefgh12345678', 'ijklmnop12345678', 'c3VwZXItc2VjcmV0LTEyMzQ', 'p4ss%2Fword', 'p4ss/word'])
+  for (const secret of [
+    hex,
+    'abcdefgh12345678',
+    'ijklmnop12345678',
+    'c3VwZXItc2VjcmV0LTEyMzQ',
+    'p4ss%2Fword',
+    'p4ss/word',
+  ])
     expect(strike(`before ${secret} after`)).toBe('before [redacted] after');
   expect(strike('/home/0123456789abcdef')).toBe('/home/0123456789abcdef');
 });

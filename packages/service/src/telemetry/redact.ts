@@ -1,6 +1,6 @@
 import { withSecretFiles } from '@drydock/process/secret-file';
 
-/** What a secret is replaced by, wherever text leaves the process. */
+/** Replaces a secret wherever text leaves the process. */
 export const struckOut = '[redacted]';
 
 /** Names of variables whose value is a secret, whole or in parts (`name=secret,name=secret`, JSON). */
@@ -10,9 +10,8 @@ const secretPart = /[A-Za-z0-9+/_-]{16,}/g;
 const shortestPassword = 8;
 
 /**
- * Forms that are secrets whoever made them: API keys, JSON web tokens, credentials of headers and URLs, verifiers and
- * passwords of Postgres, signatures of S3, private keys. What stands in the first group is kept, so that the text can
- * still be read.
+ * Forms that are always secrets: API keys, JSON web tokens, credentials of headers and URLs, verifiers and passwords of
+ * Postgres, signatures of S3, private keys. The first group is kept, so that the text stays readable.
  */
 const secretForms: readonly RegExp[] = [
   /()dd_(?:live|test)_[0-9a-z]{12}_[0-9a-z]{49}/gi,
@@ -21,21 +20,22 @@ const secretForms: readonly RegExp[] = [
   /()\bmd5[0-9a-f]{32}\b/gi,
   /(\b(?:Bearer|Basic) +)[\w+/=.~-]{8,}/gi,
   /(:\/\/[^\s/:@'"\\]*:)[^\s/@'"\\]+(?=@)/g,
-  // Quoted, as SQL and JSON have it, also when quoted once more; then unquoted, as connection strings have it.
+  // Quoted, as in SQL and JSON, even twice; then unquoted, as in connection strings.
   /(\b(?:password|passwd|pwd)(?:\\*["'])?\s*(?:[=:]\s*|\s(?=\\*["']))(?:\\*["'])+)(?:[^"'\\]|''(?=[^\s'",);]))+/gi,
   /(\b(?:password|passwd|pwd)\s*=\s*)[^\s"'&\\,;}]+/gi,
   /(X-Amz-(?:Signature|Security-Token)=)[^&\s"\\]+/gi,
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
 
-/** One of these is in every text that has such a form; most texts have none and are passed on as they are. */
+/** Every text with such a form contains one of these; most texts have none and are passed on unchanged. */
 const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
 
-/** The secrets that this process was given, as they stand in its environment (`withSecretFiles` adds those in files). */
+/** The secrets of this process, as they are in its environment (`withSecretFiles` adds those in files). */
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
   const found = new Set<string>();
   for (const [name, value = ''] of Object.entries(environment)) {
-    if (secretVariable.test(name)) for (const [part] of value.matchAll(secretPart)) if (/\d/.test(part)) found.add(part);
+    if (secretVariable.test(name))
+      for (const [part] of value.matchAll(secretPart)) if (/\d/.test(part)) found.add(part);
     const password = URL.canParse(value) ? new URL(value).password : '';
     if (password.length >= shortestPassword) found.add(password).add(decodeURIComponent(password));
   }
@@ -44,7 +44,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
 
 const escapeForPattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Strikes secrets out of text: those known by name and everything that has the form of one. JSON stays JSON. */
+/** Redacts text: secrets known by name, and everything in the form of one. JSON stays JSON. */
 export function createRedaction(secrets: readonly string[]): (text: string) => string {
   const known = secrets.length === 0 ? undefined : new RegExp(secrets.map(escapeForPattern).join('|'), 'g');
   return (text) => {
@@ -54,5 +54,5 @@ export function createRedaction(secrets: readonly string[]): (text: string) => s
   };
 }
 
-/** With the secrets of this very process. It is what leaves by logs and by telemetry. */
+/** The redaction with this process's own secrets, for logs and telemetry. */
 export const redact = createRedaction(secretsOf(withSecretFiles(process.env)));

@@ -18,7 +18,14 @@ beforeEach(() => {
 });
 
 const ended = (about: Partial<EndedRequest> = {}): EndedRequest => ({
-  ...{ method: 'GET', route: '/v1/sites', status: 200, startedMs: performance.now() - 20, endedMs: performance.now(), isStream: false },
+  ...{
+    method: 'GET',
+    route: '/v1/sites',
+    status: 200,
+    startedMs: performance.now() - 20,
+    endedMs: performance.now(),
+    isStream: false,
+  },
   attributes: () => ({ 'drydock.request_id': 'request' }),
   ...about,
 });
@@ -29,7 +36,10 @@ test('a request that is sent has the very span that whoever was called has been 
   end(ended({ method: 'POST' }));
   const [span] = sent;
   expect(traceparent).toBe(`00-${traceId}-${span?.spanContext().spanId}-01`);
-  expect(span).toMatchObject({ name: 'POST /v1/sites', attributes: { 'http.route': '/v1/sites', 'drydock.request_id': 'request' } });
+  expect(span).toMatchObject({
+    name: 'POST /v1/sites',
+    attributes: { 'http.route': '/v1/sites', 'drydock.request_id': 'request' },
+  });
   expect(span?.parentSpanContext).toBeUndefined();
   const [seconds = 0, nanoseconds = 0] = span?.duration ?? [];
   expect(seconds * 1_000 + nanoseconds / 1e6).toBeGreaterThanOrEqual(19.9);
@@ -74,7 +84,11 @@ const asHeader = `00-${theirs.traceId}-${theirs.spanId}-00`;
 
 test.each<[string, string | undefined, object[]]>([
   ['a link of the request', asHeader, [{ context: { ...theirs, traceFlags: 0, isRemote: true } }]],
-  ['a link also in a later version', `cc-${asHeader.slice(3)}-what-comes`, [{ context: { ...theirs, traceFlags: 0, isRemote: true } }]],
+  [
+    'a link also in a later version',
+    `cc-${asHeader.slice(3)}-what-comes`,
+    [{ context: { ...theirs, traceFlags: 0, isRemote: true } }],
+  ],
   ['no link where there is none', undefined, []],
   ['no link where it names nothing', `00-${'0'.repeat(32)}-${theirs.spanId}-01`, []],
   ['no link where it is none', `${asHeader}x, y`, []],

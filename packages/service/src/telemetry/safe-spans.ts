@@ -4,8 +4,8 @@ import { maskSql } from './mask-sql';
 import { redact } from './redact';
 
 /**
- * The one way out of this process for spans: whatever an instrumentation wrote, of a statement only its shape leaves,
- * of a URL neither query nor credentials, and no text with a secret in it.
+ * The only exit of this process for spans: whatever an instrumentation recorded, a statement leaves only as its shape,
+ * a URL without query and credentials, and no text with a secret in it.
  */
 export function createSafeExporter(exporter: tracing.SpanExporter): tracing.SpanExporter {
   return {
@@ -15,13 +15,13 @@ export function createSafeExporter(exporter: tracing.SpanExporter): tracing.Span
   };
 }
 
-/** Whether a look-up was answered that there is no such thing: an answer like any other, although instrumentations call every 4xx an error. */
+/** Whether a look-up found nothing: an ordinary answer, although instrumentations call every 4xx an error. */
 const isNothingFound = ({ kind, attributes }: tracing.ReadableSpan): boolean =>
   kind === SpanKind.CLIENT &&
   attributes['http.response.status_code'] === 404 &&
   (attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD');
 
-/** Spans have getters and a class of their own: a view on one shows the changed members and everything else as it is. */
+/** Spans have getters and a class of their own, so this view shows changed members and everything else as it is. */
 function safeSpan(span: tracing.ReadableSpan): tracing.ReadableSpan {
   if (isNothingFound(span)) {
     const { 'error.type': _notOne, ...attributes } = span.attributes;
@@ -36,7 +36,11 @@ function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
   const safe = {
     name: redact(span.name),
     attributes: safeAttributes(span.attributes),
-    events: span.events.map((event) => ({ ...event, name: redact(event.name), attributes: safeAttributes(event.attributes ?? {}) })),
+    events: span.events.map((event) => ({
+      ...event,
+      name: redact(event.name),
+      attributes: safeAttributes(event.attributes ?? {}),
+    })),
     links: span.links.map((link) => ({ ...link, attributes: safeAttributes(link.attributes ?? {}) })),
     status: message === undefined ? span.status : { ...span.status, message: redact(message) },
   };
@@ -46,13 +50,14 @@ function safeTexts(span: tracing.ReadableSpan): tracing.ReadableSpan {
 
 const statementNames: ReadonlySet<string> = new Set(['db.query.text', 'db.statement']);
 const urlNames: ReadonlySet<string> = new Set(['url.full', 'http.url', 'http.target', 'url.path']);
-/** Never shown: what a client sends in them is its own. */
+/** Never shown, because clients may put anything in them. */
 const hiddenNames =
   /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:query\.parameter|operation\.parameter|postgresql\.values))/;
 
 export function safeAttributes(attributes: Attributes): Attributes {
   const safe: Attributes = {};
-  for (const [name, value] of Object.entries(attributes)) if (!hiddenNames.test(name)) safe[name] = safeValue(name, value);
+  for (const [name, value] of Object.entries(attributes))
+    if (!hiddenNames.test(name)) safe[name] = safeValue(name, value);
   return safe;
 }
 

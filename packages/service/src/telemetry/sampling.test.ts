@@ -14,13 +14,25 @@ function sample(options: { readShare?: number; slowMs?: number } = {}) {
     shutdown: async () => undefined,
   };
   const sampling = createSampling({ readShare: 0, slowMs: 60_000, ...options });
-  const provider = new tracing.BasicTracerProvider({ sampler: sampling.sampler, spanProcessors: [sampling.processor(keep)] });
+  const provider = new tracing.BasicTracerProvider({
+    sampler: sampling.sampler,
+    spanProcessors: [sampling.processor(keep)],
+  });
   const tracer = provider.getTracer('test');
   /** A request as it comes to a service: the gateway says that its trace is not sent. */
   const begin = (method: string) => {
-    const caller = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId(), traceFlags: TraceFlags.NONE, isRemote: true };
+    const caller = {
+      traceId: ids.generateTraceId(),
+      spanId: ids.generateSpanId(),
+      traceFlags: TraceFlags.NONE,
+      isRemote: true,
+    };
     const attributes = { 'http.request.method': method };
-    const root = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, trace.setSpanContext(ROOT_CONTEXT, caller));
+    const root = tracer.startSpan(
+      method,
+      { kind: SpanKind.SERVER, attributes },
+      trace.setSpanContext(ROOT_CONTEXT, caller),
+    );
     return { root, child: (name: string) => tracer.startSpan(name, {}, trace.setSpan(ROOT_CONTEXT, root)) };
   };
   return { sent, tracer, begin, names: () => sent.map(({ name }) => name) };
@@ -79,7 +91,10 @@ test('of much routine about the share is sent, each run whole or not at all', ()
 test('the routine that the clock begins is sent as reads are, wherever it begins: a share of it, and what failed', () => {
   const routine = (options: { readShare?: number }) => {
     const { sent, tracer } = sample(options);
-    return { sent, begin: () => tracer.startSpan('run reconcile', { attributes: { [routineAttribute]: true } }, ROOT_CONTEXT) };
+    return {
+      sent,
+      begin: () => tracer.startSpan('run reconcile', { attributes: { [routineAttribute]: true } }, ROOT_CONTEXT),
+    };
   };
   const none = routine({ readShare: 0 });
   none.begin().end();
@@ -100,13 +115,22 @@ test('what our own processes deliver by the clock begins no trace that is sent, 
   deliver().end();
   expect(names()).toEqual([]);
   deliver().setStatus(failed).end();
-  const request = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId(), traceFlags: TraceFlags.SAMPLED, isRemote: true };
+  const request = {
+    traceId: ids.generateTraceId(),
+    spanId: ids.generateSpanId(),
+    traceFlags: TraceFlags.SAMPLED,
+    isRemote: true,
+  };
   deliver(trace.setSpanContext(ROOT_CONTEXT, request)).end();
   expect(names()).toEqual(['delivery', 'delivery']);
 });
 
 test.each([
-  ['PUT', '/control/sites/01890000-0000-7000-8000-000000000001/releases/0189abcd?x=1', 'PUT /control/sites/{id}/releases/{id}'],
+  [
+    'PUT',
+    '/control/sites/01890000-0000-7000-8000-000000000001/releases/0189abcd?x=1',
+    'PUT /control/sites/{id}/releases/{id}',
+  ],
   ['POST', '/control/sites/app/switch', 'POST /control/sites/{id}/switch'],
   ['DELETE', '/control/sites/app/releases/initial', 'DELETE /control/sites/{id}/releases/{id}'],
   ['GET', '/v1/servers/42/actions', 'GET /v1/servers/{id}/actions'],

@@ -11,18 +11,19 @@ import {
 import { tracing } from '@opentelemetry/sdk-node';
 import { routineAttribute, streamAttribute } from './spans';
 
-// Which traces are sent. Where a trace begins it is decided for all processes, and `traceparent` tells them: every write and all work is sent, and a share of the
-// reads and of the routine that the clock begins. For customers' requests the gateway decides (`request-traces.ts`). The spans of the other reads are held, each
-// process holding its own, until the part of the trace in this process has ended: they are sent after all when something failed or it was slow, and forgotten when
-// not. From the failure on whoever is called is told to send, too. A process that was called before holds its own part and sends it only when that part failed or
-// was slow itself: the rest needs a collector that sees whole traces and decides at their end (tail sampling).
+// Decides which traces are sent. The process where a trace begins decides for all, and `traceparent` tells the others:
+// every write and all work is sent, and a share of the reads and of routine work of the clock. For customers' requests
+// the gateway decides (`request-traces.ts`). Each process holds its own spans of the other reads until its part of the
+// trace has ended: they are sent after all if something failed or was slow, and otherwise dropped. After the failure,
+// later calls are told to send, too. A process that was called before holds its own part and sends it only if that part
+// failed or was slow itself: more needs a collector that sees whole traces and decides at their end (tail sampling).
 
-/** Reads whose spans are held, at most: the oldest are forgotten. A read of ours has 4 to 8 spans of about 2 kB. */
+/** The most reads whose spans are held; the oldest are dropped. One of our reads has 4 to 8 spans of about 2 kB. */
 const heldTracesMax = 1_000;
 const heldSpansMax = 4_000;
 /** Spans of one held trace. */
 const spansMax = 100;
-/** Traces that are sent after all, remembered for what of them still ends or begins. */
+/** Traces that are sent after all, remembered for their spans that are still to end or begin. */
 const keptMax = 1_000;
 
 /** Requests by these change nothing. */
@@ -37,11 +38,11 @@ export interface SamplingOptions {
 
 export interface Sampling {
   sampler: tracing.Sampler;
-  /** Gets every span and passes on to `next` what is to be sent. */
+  /** Gets every span and passes the ones to send on to `next`. */
   processor(next: tracing.SpanProcessor): tracing.SpanProcessor;
   /**
-   * Customers' requests begin here, and whether each is sent was decided before its span is made.
-   * Elsewhere a read or a delivery that belongs to no trace is ours, and nobody's request.
+   * Customers' requests begin here, and their sampling was decided before their spans are made. Elsewhere a read or a
+   * delivery without a trace is our own, and not a request's.
    */
   beginsHere(): void;
 }
@@ -53,9 +54,11 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
 
   const isSent = (context: Context, traceId: string, kind: SpanKind, attributes: Attributes): boolean => {
     const parent = trace.getSpanContext(context);
-    if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || held.isKept(traceId);
+    if (parent !== undefined && isSpanContextValid(parent))
+      return (parent.traceFlags & TraceFlags.SAMPLED) !== 0 || held.isKept(traceId);
     const isRoutine = attributes[routineAttribute] === true;
-    const isLook = kind === SpanKind.SERVER && (readMethods.has(attributes['http.request.method']) || isDelivery(attributes));
+    const isLook =
+      kind === SpanKind.SERVER && (readMethods.has(attributes['http.request.method']) || isDelivery(attributes));
     if (isEntry || !(isRoutine || isLook)) return true;
     return isRoutine && share.shouldSample(context, traceId).decision === tracing.SamplingDecision.RECORD_AND_SAMPLED;
   };
@@ -86,8 +89,12 @@ export function createSampling({ readShare, slowMs }: SamplingOptions): Sampling
   };
 }
 
-/** Events and audit entries are delivered by the clock, many at a time: of requests that made them each has its own trace. */
-const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean => String(path ?? target).startsWith('/internal/');
+/**
+ * Events and audit entries are delivered by the clock, many at a time; the requests that made them have their own
+ * traces.
+ */
+const isDelivery = ({ 'url.path': path, 'http.target': target }: Attributes): boolean =>
+  String(path ?? target).startsWith('/internal/');
 
 interface HeldTrace {
   /** Local roots that have not ended: a trace may enter a process more than once at a time. */
@@ -95,7 +102,7 @@ interface HeldTrace {
   spans: tracing.ReadableSpan[];
 }
 
-/** The spans of traces that may yet turn out to be worth sending. */
+/** The spans of traces that may yet be worth sending. */
 class HeldTraces {
   private readonly traces = new Map<string, HeldTrace>();
   private readonly kept = new Set<string>();
@@ -114,7 +121,7 @@ class HeldTraces {
     this.makeRoom();
   }
 
-  /** A span has ended. Returns what is to be sent now. */
+  /** Ends a span. Returns the spans to send now. */
   end(span: tracing.ReadableSpan, isWorthSending: boolean): tracing.ReadableSpan[] {
     const { traceId } = span.spanContext();
     if (isWorthSending) this.keep(traceId);
@@ -165,13 +172,14 @@ class HeldTraces {
   }
 }
 
-const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean => (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+const isSampled = (span: Pick<tracing.ReadableSpan, 'spanContext'>): boolean =>
+  (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 
 /** The first of its trace in this process. */
 const isLocalRoot = ({ parentSpanContext }: Pick<tracing.ReadableSpan, 'parentSpanContext'>): boolean =>
   parentSpanContext === undefined || parentSpanContext.isRemote === true;
 
-/** An answer of 4xx is its caller's mistake, and no failure. */
+/** An answer of 4xx is its caller's mistake, not a failure. */
 function hasFailed({ status, attributes }: tracing.ReadableSpan): boolean {
   const answered = Number(attributes['http.response.status_code'] ?? 0);
   return status.code === SpanStatusCode.ERROR && !(answered >= 400 && answered < 500);
@@ -182,6 +190,6 @@ const isSlow = (span: tracing.ReadableSpan, slowMs: number): boolean =>
 
 const millisecondsOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1_000 + nanoseconds / 1_000_000;
 
-/** The span as if it had been sampled from its beginning: what batches spans passes over the others. */
+/** The span as if it had been sampled from its beginning: the batch processor skips others. */
 const sampled = (span: tracing.ReadableSpan): tracing.ReadableSpan =>
   Object.create(span, { spanContext: { value: () => ({ ...span.spanContext(), traceFlags: TraceFlags.SAMPLED }) } });

@@ -1,25 +1,34 @@
-import { type Attributes, context, type HrTime, isSpanContextValid, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  context,
+  type HrTime,
+  isSpanContextValid,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
 
-/** Everything is a span: each layer of a statement, each look at a queue. For looking at one thing closely; TRACE_DETAIL=full. */
+/** Records every span: each layer of a statement, each look at a queue. For close inspection; TRACE_DETAIL=full. */
 export const isFullDetail = process.env['TRACE_DETAIL'] === 'full';
 
-/** Set on the span of a request that is answered for as long as its client stays: its length says nothing. */
+/** Set on the span of a request that lasts as long as its client stays: its length means nothing. */
 export const streamAttribute = 'drydock.stream';
 
-/** Set to true on the first span of work that the clock begins all the time: it is sent as reads are. */
+/** Set to true on the first span of work that the clock begins all the time: it is sampled like reads. */
 export const routineAttribute = 'drydock.routine';
 
 export { suppressTracing };
 
-/** Runs `work` without spans: a look that is repeated until something has happened, which would bury what did happen. */
-export const withoutSpans = <T>(work: () => T): T => (isFullDetail ? work() : context.with(suppressTracing(context.active()), work));
+/** Runs `work` without spans: a look that is repeated until something has happened would bury the rest. */
+export const withoutSpans = <T>(work: () => T): T =>
+  isFullDetail ? work() : context.with(suppressTracing(context.active()), work);
 
 let isForWork = false;
 
 /**
- * Called once, as a worker or an agent starts. Its steps are what a reader looks for, and each of them has dozens of statements and reads: at default detail those are sent
- * that failed or were slow.
+ * Call it once, as a worker or an agent starts. Readers look for its steps, each of which has dozens of statements and
+ * reads: at default detail only those are sent that failed or were slow.
  */
 export const traceForWork = (): void => {
   isForWork = true;
@@ -28,16 +37,24 @@ export const traceForWork = (): void => {
 /** A detail that takes longer is slow. */
 const slowDetailMs = 100;
 
-/** Whether the span says no more than the one around it: a statement, or a request that reads, that went well and quickly, in a process that works. */
+/**
+ * Whether the span says no more than the one around it: a statement, or a read request, that went well and quickly, in
+ * a process that works.
+ */
 export function isQuickDetail({ kind, status, attributes, duration: [seconds, nanoseconds] }: EndedSpan): boolean {
   const isRead = attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD';
-  const isDetail = attributes['db.query.text'] !== undefined || (isRead && (kind === SpanKind.CLIENT || kind === SpanKind.SERVER));
+  const isDetail =
+    attributes['db.query.text'] !== undefined || (isRead && (kind === SpanKind.CLIENT || kind === SpanKind.SERVER));
   return (
-    isForWork && !isFullDetail && isDetail && status.code !== SpanStatusCode.ERROR && seconds * 1_000 + nanoseconds / 1e6 < slowDetailMs
+    isForWork &&
+    !isFullDetail &&
+    isDetail &&
+    status.code !== SpanStatusCode.ERROR &&
+    seconds * 1_000 + nanoseconds / 1e6 < slowDetailMs
   );
 }
 
-/** As much of a span that has ended as tells whether it is worth sending. */
+/** The part of an ended span that tells whether it is worth sending. */
 export interface EndedSpan {
   kind: SpanKind;
   status: { code: SpanStatusCode };
@@ -48,23 +65,30 @@ export interface EndedSpan {
 const isWord = (segment: string): boolean => /^[a-z][a-z_-]{0,30}$/.test(segment);
 
 /**
- * `PUT /control/sites/{id}/releases/{id}`: a call by the path of an API, its ids taken out, so that there are as many names as calls. Undefined for a path of
- * another kind, such as that of an object in a storage.
+ * `PUT /control/sites/{id}/releases/{id}`: a call by its API path without its ids, so that there are as many names as
+ * calls. Undefined for a path of another kind, such as that of an object in a storage.
  */
 export function nameOfCall(method: string, path: string): string | undefined {
   const [own = ''] = path.split('?');
   const [, root = '', things = '', ...rest] = own.split('/');
   if (!/^(?:control|internal|v\d)$/.test(root) || !isWord(things)) return undefined;
-  // In a control protocol some ids are words: that of what a call is about, and of a first release.
-  const isId = (index: number): boolean => root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
+  // In a control protocol some ids are words: that of the thing, and of a first release.
+  const isId = (index: number): boolean =>
+    root === 'control' && (index === 0 || /^(?:jobs|releases)$/.test(rest[index - 1] ?? ''));
   const parts = rest.map((segment, index) => (isWord(segment) && !isId(index) ? segment : '{id}'));
   return [method, ['', root, things, ...parts].join('/')].join(' ');
 }
 
-/** Runs `work`, whose requests grow in number with what is moved, without spans in a process that works: the span around it tells how long all of them took. */
+/**
+ * Runs `work` without spans in a process that works, because its requests grow in number with the moved bytes: the span
+ * around it shows their total time.
+ */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 
-/** The W3C `traceparent` of the span that is active here, or undefined while tracing is off. Workflows carry it to their workers. */
+/**
+ * The W3C `traceparent` of the span that is active here, or undefined while tracing is off. Workflows carry it to their
+ * workers.
+ */
 export function currentTraceparent(): string | undefined {
   const span = trace.getActiveSpan()?.spanContext();
   if (span === undefined || !isSpanContextValid(span)) return undefined;
@@ -76,7 +100,7 @@ export interface RequestSpan {
   setAttributes(attributes: Attributes): void;
 }
 
-/** The span of the request whose listener is running, to add what becomes known later. Undefined while tracing is off. */
+/** The span of the running request, to add facts that become known later. Undefined while tracing is off. */
 export function currentRequestSpan(): RequestSpan | undefined {
   const span = trace.getActiveSpan();
   if (span === undefined) return undefined;

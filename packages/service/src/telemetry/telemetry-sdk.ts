@@ -20,8 +20,9 @@ import { createSampling, type Sampling, type SamplingOptions } from './sampling'
 import { isFullDetail, isQuickDetail, nameOfCall } from './spans';
 
 /**
- * A collector that is dead or slow costs at most this: 2,048 spans in memory (the rest is dropped), two requests at a time of 3 s each, and no
- * moment of a request, since spans leave by a timer. OpenTelemetry's own variables go before these numbers.
+ * The most that a dead or slow collector costs: 2,048 spans in memory (the rest is dropped), two requests at a time of
+ * 3 s each, and no time of a request, because a timer sends spans. OpenTelemetry's own variables override these
+ * numbers.
  */
 const exportLimits = () => ({
   maxQueueSize: setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
@@ -29,31 +30,33 @@ const exportLimits = () => ({
   scheduledDelayMillis: setting('OTEL_BSP_SCHEDULE_DELAY', 1_000),
   exportTimeoutMillis: setting('OTEL_BSP_EXPORT_TIMEOUT', exportTimeoutMs),
 });
-const senderLimits = () => ({ timeoutMillis: setting('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs), concurrencyLimit: 2 });
+const senderLimits = () => ({
+  timeoutMillis: setting('OTEL_EXPORTER_OTLP_TIMEOUT', exportTimeoutMs),
+  concurrencyLimit: 2,
+});
 const exportTimeoutMs = 3_000;
-/** A value that is no number counts as not set. */
+/** A value that is not a number counts as not set. */
 const setting = (name: string, fallback: number): number => Number(process.env[name]) || fallback;
 const flushMs = 2_000;
 
 /** Probes come every second and say nothing. */
 const isProbe = (url: string | undefined): boolean => url === '/healthz' || url === '/readyz';
 
-/** A part of a transaction's frame: its time is that of the statements around it. */
+/** A part of a transaction's frame: its time belongs to the statements around it. */
 const isFrame = ({ attributes }: tracing.ReadableSpan): boolean =>
   /^(?:begin|commit|rollback|savepoint|release|set local)\b/i.test(String(attributes['db.query.text'] ?? ''));
 
-/** The name that its path gives it, where instrumentations know no more than the method. Express' routes come later and win. */
+/** Names a span by its path if the instrumentation knows only the method. Express' routes come later and win. */
 function nameCall(span: Span, method: string | undefined, path: string | undefined): void {
   const name = nameOfCall(method ?? '', path ?? '');
   if (name !== undefined) span.updateName(name);
 }
 
 /**
- * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span. What they
- * do record is stripped once more on its way out (`safe-spans`), whoever wrote it.
- *
- * A statement is one span, that of pg; Prisma's around it, those of connections and those of Redis, where a job's own span tells as much, are for full
- * detail. A call that belongs to no trace begins none.
+ * No option here records headers, statement values or bodies: tokens and idempotency keys never reach a span.
+ * Everything recorded is cleaned once more on its way out (`safe-spans`).
+ * A statement is one span, that of pg. Prisma's around it, those of connections and those of Redis are for full detail,
+ * because a job's own span tells as much. A call without a trace begins none.
  */
 const instrumentations = () => [
   new HttpInstrumentation({
@@ -62,7 +65,7 @@ const instrumentations = () => [
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
-  // It names the route; a span per layer tells nothing that the server span does not.
+  // It names the route; a span for each layer says no more than the server span.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
@@ -70,28 +73,37 @@ const instrumentations = () => [
     requireParentforSpans: !isFullDetail,
     requestHook: (span, { method, path }) => nameCall(span, method, path),
   }),
-  new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false, ignoreConnectSpans: !isFullDetail }),
+  new PgInstrumentation({
+    requireParentSpan: true,
+    enhancedDatabaseReporting: false,
+    ignoreConnectSpans: !isFullDetail,
+  }),
   ...(isFullDetail ? [new PrismaInstrumentation(), redisInstrumentation()] : []),
   new PinoInstrumentation({ disableLogSending: true }),
   new RuntimeNodeInstrumentation(),
 ];
 
-const redisInstrumentation = () => new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
+const redisInstrumentation = () =>
+  new IORedisInstrumentation({ requireParentSpan: true, dbStatementSerializer: (command) => command });
 
 /**
- * Without the names of customers' databases and storages: they are the customers' business, and each would be a series of its own for as long as the process lives.
+ * Leaves out the names of customers' databases and storages: they are the customers' business, and each would be a
+ * series of its own for as long as the process lives.
  */
 const views = Object.entries({
   'http.client.request.duration': ['http.request.method', 'http.response.status_code', 'error.type'],
   'db.client.operation.duration': ['db.operation.name', 'error.type'],
-}).map(([instrumentName, allowed]) => ({ instrumentName, attributesProcessors: [createAllowListAttributesProcessor(allowed)] }));
+}).map(([instrumentName, allowed]) => ({
+  instrumentName,
+  attributesProcessors: [createAllowListAttributesProcessor(allowed)],
+}));
 
 export interface SdkOptions {
-  /** Where an OTLP/HTTP collector takes spans. Null: none are sent, and none is recorded. */
+  /** The address of an OTLP/HTTP collector for spans. Null: none are sent or recorded. */
   tracesUrl: string | null;
   /** The same for metrics. */
   metricsUrl: string | null;
-  /** `/metrics` is served here for Prometheus, to whoever reaches the port. Null: it is not. */
+  /** Serves `/metrics` for Prometheus here, to everybody who reaches the port. Null: it does not. */
   metrics: { port: number; host: string } | null;
   serviceName: string;
   serviceVersion: string;
@@ -127,7 +139,9 @@ function metricsTo(url: string | null, metrics: SdkOptions['metrics']) {
     });
   return [
     ...(url === null ? [] : [sent(url)]),
-    ...(metrics === null ? [] : [new PrometheusExporter({ ...metrics, withoutScopeInfo: true }, tellTaken(metrics.port))]),
+    ...(metrics === null
+      ? []
+      : [new PrometheusExporter({ ...metrics, withoutScopeInfo: true }, tellTaken(metrics.port))]),
   ];
 }
 
@@ -141,7 +155,7 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   const ids = new ForetoldIds();
   const own = instrumentations();
   const sdk = new NodeSDK({
-    // Without baggage: nothing of ours carries any, so that whatever came in would be passed on and be somebody else's.
+    // Without baggage: nothing of ours uses it, so incoming baggage would be passed on unread.
     textMapPropagator: new core.W3CTraceContextPropagator(),
     idGenerator: ids,
     resource: resourceFromAttributes({
@@ -151,7 +165,8 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
       'deployment.environment.name': options.environment,
       'process.pid': process.pid,
     }),
-    // OTEL_RESOURCE_ATTRIBUTES goes before what stands above. Without the detector of the process: it sends the whole command line.
+    // OTEL_RESOURCE_ATTRIBUTES overrides these. There is no detector of the process, because it sends the whole command
+    // line.
     resourceDetectors: [envDetector, hostDetector],
     ...tracesTo(options.tracesUrl, sampling),
     metricReaders: metricsTo(options.metricsUrl, options.metrics),
@@ -164,8 +179,9 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
   return {
     beginTraces: () => {
       sampling.beginsHere();
-      // What would follow each request, and each call that is made for it.
-      for (const each of own) if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
+      // The instrumentations that would trace each request, and each call that is made for it, on their own.
+      for (const each of own)
+        if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
       return createRequestTraces(ids, options.tracesUrl === null ? null : options.sampling);
     },
     stop: async () => {

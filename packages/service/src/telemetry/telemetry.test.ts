@@ -103,7 +103,11 @@ test('OpenTelemetry’s own variables say where spans go, with what headers and 
 
 test('a process that is told to send nothing records nothing', async () => {
   const before = received.length;
-  const nothing = { OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' };
+  const nothing = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(),
+    OTEL_TRACES_EXPORTER: 'none',
+    OTEL_METRICS_EXPORTER: 'none',
+  };
   for (const how of [nothing, { OTEL_EXPORTER_OTLP_ENDPOINT: endpointOf(), OTEL_SDK_DISABLED: 'true' }]) {
     const service = await start(how);
     expect((await service.post('nothing')).headers['traceparent']).toBeUndefined();
@@ -170,7 +174,9 @@ test('without a collector nothing of the SDK is loaded and no traceparent is ans
 test('a collector that accepts and never answers holds up neither a request nor the exit', async () => {
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` });
+  const service = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+  });
   for (let count = 0; count < 20; count += 1) expect((await service.post('silent')).status).toBe(201);
   const startedMs = Date.now();
   expect(await stop(service)).toBe(0);

@@ -2,18 +2,20 @@ import type { RequestTraces } from './request-traces';
 
 /**
  * Preload: `node --require @drydock/service/telemetry/telemetry …`, before anything that is instrumented is loaded.
- * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a collector that gets spans and metrics.
- * OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1).
- * Without any of them the SDK is not even read from disk (about 300 ms and 40 MB saved per process).
+ * OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, is a
+ * collector that gets spans and metrics. OTEL_EXPORTER_PROMETHEUS_PORT serves metrics for Prometheus, at
+ * OTEL_EXPORTER_PROMETHEUS_HOST (127.0.0.1). Without any of them the SDK is not even read from disk (about 300 ms and
+ * 40 MB saved per process).
  *
- * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and NODE_ENV are on each of them, unless
- * OTEL_RESOURCE_ATTRIBUTES says otherwise.
+ * TRACE_READS, TRACE_SLOW_MS and TRACE_DETAIL (`config-fields.ts`) say which spans there are; DRYDOCK_VERSION and
+ * NODE_ENV are on each of them, unless OTEL_RESOURCE_ATTRIBUTES says otherwise.
  */
 type Sdk = ReturnType<typeof import('./telemetry-sdk').startSdk>;
 
 function start(): Sdk | undefined {
   const given = (name: string): string | null => process.env[name] || null;
-  // OpenTelemetry's own variables: an address for each kind goes before the base of both, and `none` sends nothing of a kind.
+  // OpenTelemetry's own variables: the address for one kind overrides the base for both, and `none` sends nothing of a
+  // kind.
   const addressOf = (kind: 'traces' | 'metrics'): string | null => {
     const base = given('OTEL_EXPORTER_OTLP_ENDPOINT')?.replace(/\/+$/, '') ?? null;
     if (given('OTEL_SDK_DISABLED') === 'true' || given(`OTEL_${kind.toUpperCase()}_EXPORTER`) === 'none') return null;
@@ -23,7 +25,8 @@ function start(): Sdk | undefined {
   const port = given('OTEL_EXPORTER_PROMETHEUS_PORT');
   if (tracesUrl === null && metricsUrl === null && port === null) return undefined;
   const sdk: typeof import('./telemetry-sdk') = require('./telemetry-sdk');
-  const metrics = port === null ? null : { port: Number(port), host: given('OTEL_EXPORTER_PROMETHEUS_HOST') ?? '127.0.0.1' };
+  const metrics =
+    port === null ? null : { port: Number(port), host: given('OTEL_EXPORTER_PROMETHEUS_HOST') ?? '127.0.0.1' };
   return sdk.startSdk({
     tracesUrl,
     metricsUrl,
@@ -31,7 +34,7 @@ function start(): Sdk | undefined {
     serviceName: given('SERVICE_NAME') ?? 'unknown',
     serviceVersion: given('DRYDOCK_VERSION') ?? 'unreleased',
     environment: given('NODE_ENV') ?? 'development',
-    // A value that is no number is refused by the process itself, which reads its settings after this.
+    // The process itself refuses a value that is not a number; it reads its settings after this.
     sampling: { readShare: Number(given('TRACE_READS') ?? 0.05), slowMs: Number(given('TRACE_SLOW_MS') ?? 1_000) },
   });
 }
@@ -39,12 +42,13 @@ function start(): Sdk | undefined {
 const running = start();
 
 /**
- * For the process that customers reach: traces begin here, and here it is decided which reads are sent. A customer's `traceparent` would name our traces
- * and switch their recording off; it is a link of ours and nothing else. Call it before the first request. Undefined while telemetry is off.
+ * For the process that customers reach: traces begin here, and the sampling of reads is decided here. A customer's
+ * `traceparent` could otherwise name our traces and turn off their recording; it becomes only a link. Call it before
+ * the first request. Undefined while telemetry is off.
  */
 export const beginTraces = (): RequestTraces | undefined => running?.beginTraces();
 
-/** Sends what is still held back, for at most 2 s: a dead collector must not hold up an exit. The last phase of a shutdown. */
+/** Sends held spans, for at most 2 s: a dead collector must not delay an exit. It is the last phase of a shutdown. */
 export const stopTelemetry = async (): Promise<void> => {
   await running?.stop();
 };

@@ -37,7 +37,7 @@ export const askEndpoint = (
   return api.call(endpoint.method, path, { body, caller });
 };
 
-/** What no id of ours looks like, in the forms that paths come in. */
+/** Texts that are no id of ours, in the forms that paths come in. */
 export const malformed = [
   'x',
   '%20',
@@ -49,4 +49,5 @@ export const malformed = [
   'a'.repeat(300),
 ];
 
-export const parametersOf = ({ path }: EndpointDefinition): string[] => [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);
+export const parametersOf = ({ path }: EndpointDefinition): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);

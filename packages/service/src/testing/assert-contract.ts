@@ -5,7 +5,7 @@ import { problemSchema, problems } from '@drydock/contracts/platform/problems';
 import { isAt, sortRoutes } from '../http/route-table';
 
 const routes = sortRoutes(endpoints.map((endpoint) => ({ endpoint })));
-/** What any request can be answered with before its endpoint is known. */
+/** Codes that any request can be answered with before its endpoint is known. */
 const transportCodes: readonly string[] = ['malformed_request', 'request_timeout', 'headers_too_large'];
 
 export interface AnswerToCheck {
@@ -19,7 +19,10 @@ export interface AnswerToCheck {
 export const endpointAt = (method: string, path: string): EndpointDefinition | undefined =>
   routes.find(({ endpoint }) => endpoint.method === method && isAt(endpoint.path, path.split('?')[0] ?? ''))?.endpoint;
 
-/** Throws unless the answer is one that the contract promises of the endpoint: its status, type and schema, or one of its own codes under that code's status. */
+/**
+ * Throws unless the answer is one that the contract promises of the endpoint: its status, type and schema, or one of
+ * its own codes under that code's status.
+ */
 export function assertContract(endpoint: EndpointDefinition, { status, header, body }: AnswerToCheck): void {
   const what = `${endpoint.id} answered ${status} ${JSON.stringify(body)}, which is not in its contract`;
   const { response } = endpoint;
@@ -27,8 +30,11 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
   if (status >= 400) {
     const told = problemSchema.safeParse(body).data;
     assert.ok(told !== undefined && header('content-type') === 'application/problem+json', what);
-    assert.ok([...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status, what);
-    // What a regular expression or a union of types says by itself tells nobody what to send.
+    assert.ok(
+      [...problemCodesOf(endpoint), ...transportCodes].includes(told.code) && problems[told.code].status === status,
+      what,
+    );
+    // The default message of a regular expression or a union of types does not tell anybody what to send.
     assert.ok(!told.errors?.some(({ detail }) => /^Invalid input$|must match pattern/.test(detail)), what);
     return;
   }

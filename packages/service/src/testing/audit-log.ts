@@ -1,8 +1,10 @@
 import type { ServiceApi } from './service-api';
 
-/** What the audit log says was done to `target`, the path of a thing, oldest first. */
+/** The actions on `target`, the path of a thing, in the audit log, oldest first. */
 export async function auditedOf(api: Pick<ServiceApi, 'rows'>, target: string): Promise<string[]> {
-  const rows = await api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [target]);
+  const rows = await api.rows<{ action: string }>('SELECT action FROM audit_outbox WHERE target = $1 ORDER BY seq', [
+    target,
+  ]);
   return rows.map(({ action }) => action);
 }
 

@@ -25,8 +25,8 @@ export interface ServiceAnswer {
 }
 
 /**
- * Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. Throws when the answer is none that the contract
- * promises, so that no test has to look.
+ * Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. Throws
+ * when the answer is none that the contract promises, so that no test has to look.
  */
 export async function callService(
   target: { service: Service; name: string; tokenSecret: string },
@@ -55,6 +55,7 @@ export async function callService(
   const json: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
   const endpoint = endpointAt(method, path);
   const header = (name: string): string | undefined => response.headers[name]?.toString();
-  if (endpoint !== undefined) assertContract(endpoint, { status: response.statusCode, header, body: isJson ? json : text });
+  if (endpoint !== undefined)
+    assertContract(endpoint, { status: response.statusCode, header, body: isJson ? json : text });
   return { status: response.statusCode, headers: response.headers, text, json };
 }

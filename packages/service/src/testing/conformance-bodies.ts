@@ -1,6 +1,9 @@
 import { ask, assertRefused, type Rule } from './conformance-rule';
 
-/** Endpoints 1, 3, 4, 5 and 10 of the specification. Written down here, so that no other one is closed by a slip of its contract. */
+/**
+ * Endpoints 1, 3, 4, 5 and 10 of the specification. Written down here, so that no other one is closed by a slip of its
+ * contract.
+ */
 const specifiedWithBody: ReadonlySet<string> = new Set([
   'createApiKey',
   'restoreSiteBackup',
@@ -17,7 +20,10 @@ export const bodyRules: readonly Rule[] = [
       const isClosed = specifiedWithBody.has(endpoint.id);
       const cut = await ask(world, endpoint, things, { body: Buffer.from('{"a":') });
       assertRefused(cut, isClosed ? '422 invalid_json' : '400 malformed_json', 'half an object');
-      const text = await ask(world, endpoint, things, { body: Buffer.from('{}'), headers: { 'content-type': 'text/plain' } });
+      const text = await ask(world, endpoint, things, {
+        body: Buffer.from('{}'),
+        headers: { 'content-type': 'text/plain' },
+      });
       assertRefused(text, isClosed ? '422 invalid_content_type' : '415 unsupported_media_type', 'text/plain');
     },
   },

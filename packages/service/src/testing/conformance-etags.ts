@@ -14,11 +14,15 @@ export const entityTagRules: readonly Rule[] = [
       assertSucceeded(endpoint, had);
       const etag = String(had.headers['etag']);
       assert.match(etag, /^"[A-Za-z0-9_-]{27}"$/);
-      assert.equal((await ask(world, endpoint, things, { headers: { 'if-none-match': '"other", other, ""' } })).status, 200);
+      assert.equal(
+        (await ask(world, endpoint, things, { headers: { 'if-none-match': '"other", other, ""' } })).status,
+        200,
+      );
       for (const named of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
         const again = await ask(world, endpoint, things, { headers: { 'if-none-match': named } });
         // A list's cursor and a view of the moment are made anew for each answer.
-        if (named !== '*' && again.status === 200) assert.notEqual(again.headers['etag'], etag, `${named}: ${again.text}`);
+        if (named !== '*' && again.status === 200)
+          assert.notEqual(again.headers['etag'], etag, `${named}: ${again.text}`);
         else assert.deepEqual([again.status, again.text, again.headers['content-type']], [304, '', undefined], named);
       }
     },
@@ -36,7 +40,9 @@ export const entityTagRules: readonly Rule[] = [
         assertRefused(refused, '412 precondition_failed', stale);
       }
       assert.equal((await ask(world, read, things)).text, now.text, 'a refused change changes nothing');
-      const race = await Promise.all([1, 2].map(() => ask(world, endpoint, things, { headers: { 'if-match': `"other", ${etag}` } })));
+      const race = await Promise.all(
+        [1, 2].map(() => ask(world, endpoint, things, { headers: { 'if-match': `"other", ${etag}` } })),
+      );
       const made = race.find(({ status }) => status === 200);
       assert.deepEqual(
         race.map(({ status }) => status).sort((a, b) => a - b),

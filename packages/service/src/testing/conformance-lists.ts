@@ -12,12 +12,24 @@ export const listRules: readonly Rule[] = [
     appliesTo: hasPages,
     check: async (world, endpoint, things) => {
       for (const limit of ['0', '-1', '1.5', '1e2', 'x', '', '%201', '9'.repeat(16)]) {
-        assertRefused(await ask(world, endpoint, things, { search: `?limit=${limit}` }), '422 invalid_limit', `limit ${limit}`);
+        assertRefused(
+          await ask(world, endpoint, things, { search: `?limit=${limit}` }),
+          '422 invalid_limit',
+          `limit ${limit}`,
+        );
       }
       for (const cursor of ['', 'x', 'x.y', 'a'.repeat(1_000)]) {
-        assertRefused(await ask(world, endpoint, things, { search: `?cursor=${cursor}` }), '422 invalid_cursor', `cursor ${cursor}`);
+        assertRefused(
+          await ask(world, endpoint, things, { search: `?cursor=${cursor}` }),
+          '422 invalid_cursor',
+          `cursor ${cursor}`,
+        );
       }
-      assertRefused(await ask(world, endpoint, things, { search: '?limit=1&limit=1' }), '422 invalid_request', 'limit twice');
+      assertRefused(
+        await ask(world, endpoint, things, { search: '?limit=1&limit=1' }),
+        '422 invalid_request',
+        'limit twice',
+      );
       for (const [search, limit] of [
         ['', 50],
         ['?limit=1', 1],
@@ -38,13 +50,20 @@ export const listRules: readonly Rule[] = [
       const caller = (await world.newOwner?.()) ?? callerOf();
       const { query } = endpoint;
       const things = await world.makeThings(caller, endpoint);
-      if (parametersOf(endpoint).length === 0) for (let more = 0; more < 2; more += 1) await world.makeThings(caller, endpoint);
+      if (parametersOf(endpoint).length === 0)
+        for (let more = 0; more < 2; more += 1) await world.makeThings(caller, endpoint);
       const list = async (search: string): Promise<Item[]> => {
         const answer = await ask(world, endpoint, things, { search, caller });
         assertSucceeded(endpoint, answer);
-        const { data, backups, page } = answer.json as { data?: Item[]; backups?: Item[]; page: { next_cursor: string | null } };
+        const { data, backups, page } = answer.json as {
+          data?: Item[];
+          backups?: Item[];
+          page: { next_cursor: string | null };
+        };
         const items = data ?? backups ?? [];
-        return page.next_cursor === null ? items : [...items, ...(await list(`${search.split('&cursor=')[0]}&cursor=${page.next_cursor}`))];
+        return page.next_cursor === null
+          ? items
+          : [...items, ...(await list(`${search.split('&cursor=')[0]}&cursor=${page.next_cursor}`))];
       };
       const all = await list('?limit=1');
       assert.ok(all.length > 0, 'the world of this suite makes nothing that is in this list');
@@ -55,14 +74,21 @@ export const listRules: readonly Rule[] = [
           assert.deepEqual(found, all.filter(isMeant), `${name}=${value}`);
         }
         for (const wrong of wrongFor[name] ?? wrongMoments) {
-          const refused = await ask(world, endpoint, things, { search: `?${name}=${encodeURIComponent(wrong)}`, caller });
+          const refused = await ask(world, endpoint, things, {
+            search: `?${name}=${encodeURIComponent(wrong)}`,
+            caller,
+          });
           assertRefused(refused, '422 invalid_request', `${name}=${wrong}`);
           assert.ok(refused.text.includes(`"pointer":"?${name}"`), refused.text);
         }
       }
       if (all.length === 1) return;
-      const { page } = (await ask(world, endpoint, things, { search: '?limit=1', caller })).json as { page: { next_cursor: string } };
-      const [name = ''] = Object.keys(filterCases(all)).filter((filter) => query !== undefined && filter in query.shape);
+      const { page } = (await ask(world, endpoint, things, { search: '?limit=1', caller })).json as {
+        page: { next_cursor: string };
+      };
+      const [name = ''] = Object.keys(filterCases(all)).filter(
+        (filter) => query !== undefined && filter in query.shape,
+      );
       const [[value] = ['']] = filterCases(all)[name] ?? [];
       const search = `?${name}=${encodeURIComponent(value)}&cursor=${page.next_cursor}`;
       assertRefused(

@@ -18,29 +18,34 @@ export interface ConformanceWorld {
   call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
   /** With every permission. */
   owner: Caller;
-  /** Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world. */
+  /**
+   * Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world.
+   */
   strangers: readonly Caller[];
-  /** With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard of. */
+  /**
+   * With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard
+   * of.
+   */
   newOwner?(): Promise<Caller>;
   /** Makes new things for that caller, in a state in which the operation succeeds. */
   makeThings(caller: Caller, endpoint: EndpointDefinition): Promise<Things>;
   /**
-   * What an operation answers here where it cannot succeed, for want of a worker or a provider: `503 dependency_unavailable`. Everything else has to, so that
-   * no check is left out without a word.
+   * The answer of each operation that cannot succeed here, without a worker or a provider: `503
+   * dependency_unavailable`. Every other one has to succeed, so that no check is left out silently.
    */
   cannotSucceed: Readonly<Record<string, string>>;
   /** Operations that succeed after a wait for something that is not there, beside those that cannot succeed. */
   waiting?: readonly string[];
 }
 
-/** What operations of some kind have to do. */
+/** A rule for the operations that it applies to. */
 export interface Rule {
   name: string;
   appliesTo(endpoint: EndpointDefinition): boolean;
   check(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things): Promise<void>;
 }
 
-/** What a request has otherwise than its contract’s example. */
+/** The parts of a request that differ from its contract’s example. */
 export interface Sent {
   params?: Readonly<Record<string, string>>;
   search?: string;
@@ -56,7 +61,12 @@ export const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things)
     : Object.fromEntries(Object.entries(example).map(([name, value]) => [name, name in fields ? fields[name] : value]));
 
 /** Asks the operation as its contract has it, but for what `sent` says. */
-export function ask(world: ConformanceWorld, endpoint: EndpointDefinition, things: Things, sent: Sent = {}): Promise<ServiceAnswer> {
+export function ask(
+  world: ConformanceWorld,
+  endpoint: EndpointDefinition,
+  things: Things,
+  sent: Sent = {},
+): Promise<ServiceAnswer> {
   const { params = {}, search = '', caller = world.owner, idempotencyKey, headers = {} } = sent;
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_placeholder, name: string) => {
     const value = params[name] ?? things.params[name];
@@ -75,7 +85,8 @@ export function ask(world: ConformanceWorld, endpoint: EndpointDefinition, thing
 export const assertRefused = (answer: ServiceAnswer, refusal: string, what: string): void =>
   assert.equal(refusalOf(answer), refusal, `${what}: ${answer.text}`);
 
-export const canSucceed = (world: ConformanceWorld, { id }: EndpointDefinition): boolean => world.cannotSucceed[id] === undefined;
+export const canSucceed = (world: ConformanceWorld, { id }: EndpointDefinition): boolean =>
+  world.cannotSucceed[id] === undefined;
 
 export const assertSucceeded = ({ response }: EndpointDefinition, { status, text }: ServiceAnswer): void =>
   assert.equal(status, response.status, text);
@@ -85,5 +96,12 @@ export function hasPages({ query }: EndpointDefinition): boolean {
 }
 
 /** Metadata of its own, and some whose text JSON and SQL have a meaning for. */
-export const giveMetadata = (api: ServiceApi, table: 'sites' | 'servers' | 'managed_databases', id: string): Promise<unknown> =>
-  api.rows(`UPDATE ${table} SET metadata = jsonb_build_object('contract', id, 'a.b', '{"x" = [1], '' %}') WHERE id = $1`, [id]);
+export const giveMetadata = (
+  api: ServiceApi,
+  table: 'sites' | 'servers' | 'managed_databases',
+  id: string,
+): Promise<unknown> =>
+  api.rows(
+    `UPDATE ${table} SET metadata = jsonb_build_object('contract', id, 'a.b', '{"x" = [1], '' %}') WHERE id = $1`,
+    [id],
+  );

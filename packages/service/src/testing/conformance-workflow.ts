@@ -4,14 +4,21 @@ import type { ServiceApi } from './service-api';
 
 export interface GivenWorkflow {
   kind: string;
-  /** What it is found under, such as `{ type: 'site', id }`. */
+  /** The subject under which it is found, such as `{ type: 'site', id }`. */
   subject: { type: string; id: string };
   input: object;
   status: 'succeeded' | 'needs_attention';
 }
 
-/** A workflow as a worker would have left it, with no step. Its resource is its own, so that it is in the way of nothing. Resolves with its id. */
-export async function givenWorkflow(api: Pick<ServiceApi, 'rows'>, { orgId, mode }: Caller, given: GivenWorkflow): Promise<string> {
+/**
+ * A workflow as a worker would have left it, with no step. Its resource is its own, so that it is in the way of
+ * nothing. Resolves with its id.
+ */
+export async function givenWorkflow(
+  api: Pick<ServiceApi, 'rows'>,
+  { orgId, mode }: Caller,
+  given: GivenWorkflow,
+): Promise<string> {
   const id = uuidv7();
   const error = given.status === 'needs_attention' ? { code: 'step_failed' } : null;
   await api.rows(
@@ -22,14 +29,22 @@ export async function givenWorkflow(api: Pick<ServiceApi, 'rows'>, { orgId, mode
   return id;
 }
 
-/** The state from which an operation about a workflow succeeds: staff decide over one that waits for them, all else reads one that has ended. */
-export const statusFor = ({ method }: { method: string }): GivenWorkflow['status'] => (method === 'POST' ? 'needs_attention' : 'succeeded');
+/**
+ * The state from which an operation about a workflow succeeds: staff decide over one that waits for them, all else
+ * reads one that has ended.
+ */
+export const statusFor = ({ method }: { method: string }): GivenWorkflow['status'] =>
+  method === 'POST' ? 'needs_attention' : 'succeeded';
 
 /**
- * Does at once, in the database, what requests wait for a worker to do: ends what staff abandon, and succeeds with workflows of the named kinds, each step of which
- * has that output. Conformance is about what is asked and answered; without this each such answer takes the seconds after which a request gives a worker up.
+ * Does at once, in the database, what requests wait for a worker to do: ends what staff abandon, and succeeds with
+ * workflows of the named kinds, each step of which has that output. Conformance is about what is asked and answered;
+ * without this each such answer takes the seconds after which a request gives a worker up.
  */
-export async function standInForWorkers(api: Pick<ServiceApi, 'rows'>, outputs: Readonly<Record<string, object>> = {}): Promise<void> {
+export async function standInForWorkers(
+  api: Pick<ServiceApi, 'rows'>,
+  outputs: Readonly<Record<string, object>> = {},
+): Promise<void> {
   await api.rows(standInSql);
   await api.rows('INSERT INTO stand_in SELECT key, value FROM jsonb_each($1::jsonb)', [JSON.stringify(outputs)]);
 }

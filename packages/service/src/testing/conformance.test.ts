@@ -24,7 +24,8 @@ describe('the conformance suite', () => {
         has(id, 'a permission that is missing') !== permissions.length > 0 ||
         has(id, 'a malformed id') !== path.includes('{') ||
         has(id, 'an Idempotency-Key') !== (idempotency === 'accepted') ||
-        has(id, 'a filter gives') !== (query !== undefined && ('created_after' in query.shape || 'text' in query.shape)) ||
+        has(id, 'a filter gives') !==
+          (query !== undefined && ('created_after' in query.shape || 'text' in query.shape)) ||
         has(id, 'it pages') !== (query !== undefined && 'limit' in query.shape),
     );
     expect(unchecked.map(({ id }) => id)).toEqual([]);

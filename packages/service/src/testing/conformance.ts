@@ -22,7 +22,10 @@ import { fuzzOperation } from './fuzz-operation';
 import { withoutRequestId } from './problem';
 import { callerOf } from './service-api';
 
-/** Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is not there. */
+/**
+ * Milliseconds for one check: those of `npm run chaos` send thousands of requests, and some wait for a worker that is
+ * not there.
+ */
 export const conformanceLimitMs = isChaos ? 3_600_000 : 150_000;
 
 export interface Check {
@@ -31,8 +34,8 @@ export interface Check {
 }
 
 /**
- * What every operation of a service has to do, worked out from its contract alone: an operation that is added is checked without a new test.
- * The gateway's share, the headers of every answer and 401, is checked there.
+ * The checks of every operation of a service, derived from its contract alone: a new operation is checked without a new
+ * test. The headers of every answer and 401 are the gateway's share, and are checked there.
  */
 export const conformanceChecks = (service: EndpointDefinition['service']): Check[] =>
   endpointsOf(service).flatMap((endpoint) =>
@@ -41,14 +44,17 @@ export const conformanceChecks = (service: EndpointDefinition['service']): Check
         ? [
             {
               name: `${endpoint.id}: ${name}`,
-              run: async (world: ConformanceWorld) => check(world, endpoint, await world.makeThings(world.owner, endpoint)),
+              run: async (world: ConformanceWorld) =>
+                check(world, endpoint, await world.makeThings(world.owner, endpoint)),
             },
           ]
         : [],
     ),
   );
 
-/** The first parameter of the path, its refusal, and ids that name nothing. Undefined where the path has no parameter. */
+/**
+ * The first parameter of the path, its refusal, and ids that name nothing. Undefined where the path has no parameter.
+ */
 function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: string; missing: string[] } | undefined {
   const [name] = parametersOf(endpoint);
   const parameter = name === undefined ? undefined : endpoint.params?.[name];
@@ -65,7 +71,8 @@ const specifiedTypes: ReadonlySet<unknown> = new Set([
   'ManagedDatabase',
   'CreatedDatabase',
 ]);
-const hasSpecifiedBody = ({ response: { schema } }: EndpointDefinition): boolean => specifiedTypes.has(schema?.meta()?.['id']);
+const hasSpecifiedBody = ({ response: { schema } }: EndpointDefinition): boolean =>
+  specifiedTypes.has(schema?.meta()?.['id']);
 
 const rules: readonly Rule[] = [
   ...bodyRules,
@@ -90,7 +97,8 @@ const rules: readonly Rule[] = [
     appliesTo: () => true,
     check: async (world, endpoint, things) => {
       const answer = await ask(world, endpoint, things, { search: '?undeclared=1' });
-      if (endpoint.undeclaredQuery === 'ignored') return assert.equal(answer.status, endpoint.response.status, answer.text);
+      if (endpoint.undeclaredQuery === 'ignored')
+        return assert.equal(answer.status, endpoint.response.status, answer.text);
       assertRefused(answer, '422 invalid_request', 'undeclared');
       assert.match(answer.text, /"pointer":"\?undeclared"/);
     },
@@ -102,14 +110,21 @@ const rules: readonly Rule[] = [
       for (const permission of endpoint.permissions) {
         const caller = { ...world.owner, scopes: permissions.filter((held) => held !== permission) };
         const params = Object.fromEntries(parametersOf(endpoint).map((name) => [name, 'x']));
-        for (const sent of [{}, { params, search: '?undeclared=1', body: { undeclared: 1 }, idempotencyKey: 'not a key' }]) {
+        for (const sent of [
+          {},
+          { params, search: '?undeclared=1', body: { undeclared: 1 }, idempotencyKey: 'not a key' },
+        ]) {
           const answer = await ask(world, endpoint, things, { ...sent, caller });
           assertRefused(answer, '403 permission_denied', permission);
           assert.match(answer.text, new RegExp(`"detail":"${permission}"`));
         }
       }
       const nobody = notAllowed(world.owner, endpoint);
-      assertRefused(await ask(world, endpoint, things, { caller: nobody }), '403 permission_denied', 'no permission at all');
+      assertRefused(
+        await ask(world, endpoint, things, { caller: nobody }),
+        '403 permission_denied',
+        'no permission at all',
+      );
     },
   },
   {
@@ -121,8 +136,12 @@ const rules: readonly Rule[] = [
       for (const id of outermost.missing) {
         const params = { [outermost.name]: id };
         const wrong: Array<[string, Sent]> = [
-          ...(endpoint.undeclaredQuery === 'refused' ? [['422 invalid_request', { search: '?undeclared=1' }] as [string, Sent]] : []),
-          ...(endpoint.body === undefined ? [] : [['422 invalid_request', { body: { undeclared: 1 } }] as [string, Sent]]),
+          ...(endpoint.undeclaredQuery === 'refused'
+            ? [['422 invalid_request', { search: '?undeclared=1' }] as [string, Sent]]
+            : []),
+          ...(endpoint.body === undefined
+            ? []
+            : [['422 invalid_request', { body: { undeclared: 1 } }] as [string, Sent]]),
           ...(endpoint.idempotency === 'ignored'
             ? []
             : [['422 idempotency_key_invalid', { idempotencyKey: 'not a key' }] as [string, Sent]]),
@@ -130,7 +149,11 @@ const rules: readonly Rule[] = [
           ...(hasPages(endpoint) ? [['422 invalid_cursor', { search: '?cursor=x' }] as [string, Sent]] : []),
         ];
         for (const [refusal, sent] of wrong) {
-          assertRefused(await ask(world, endpoint, things, { ...sent, params }), refusal, `${JSON.stringify(sent)} of ${id}`);
+          assertRefused(
+            await ask(world, endpoint, things, { ...sent, params }),
+            refusal,
+            `${JSON.stringify(sent)} of ${id}`,
+          );
         }
         assertRefused(await ask(world, endpoint, things, { params }), outermost.refusal, id);
       }
@@ -161,7 +184,11 @@ const rules: readonly Rule[] = [
       const [outer = '', ...inner] = parametersOf(endpoint);
       for (const id of [...malformed, uuidv7()]) {
         const params = { [outer]: uuidv7(), ...Object.fromEntries(inner.map((name) => [name, id])) };
-        assertRefused(await ask(world, endpoint, things, { params }), outermostOf(endpoint)?.refusal ?? '', `${inner.join()} ${id}`);
+        assertRefused(
+          await ask(world, endpoint, things, { params }),
+          outermostOf(endpoint)?.refusal ?? '',
+          `${inner.join()} ${id}`,
+        );
       }
     },
   },
@@ -169,7 +196,11 @@ const rules: readonly Rule[] = [
     name: 'an Idempotency-Key belongs to the record, however its id is written, and to the body as it was sent',
     appliesTo: (endpoint) => endpoint.idempotency === 'accepted',
     check: async (world, endpoint, things) => {
-      assertRefused(await ask(world, endpoint, things, { idempotencyKey: 'not a key' }), '422 idempotency_key_invalid', 'a bad key');
+      assertRefused(
+        await ask(world, endpoint, things, { idempotencyKey: 'not a key' }),
+        '422 idempotency_key_invalid',
+        'a bad key',
+      );
       if (!canSucceed(world, endpoint)) return;
       const idempotencyKey = uuidv7();
       const first = await ask(world, endpoint, things, { idempotencyKey });
@@ -203,7 +234,8 @@ const rules: readonly Rule[] = [
       const workflowId = answer.status === 202 ? location.split('/').at(-1) : undefined;
       assert.equal(answer.headers['x-workflow-id'], workflowId);
       // An answer with a workflow's own view has its id as that.
-      if (workflowId !== undefined && !hasSpecifiedBody(endpoint)) assert.ok(workflowId === told || workflowId === id, answer.text);
+      if (workflowId !== undefined && !hasSpecifiedBody(endpoint))
+        assert.ok(workflowId === told || workflowId === id, answer.text);
     },
   },
   {
@@ -211,7 +243,8 @@ const rules: readonly Rule[] = [
     appliesTo: () => true,
     check: async (world, endpoint, things) => {
       const answer = await ask(world, endpoint, things);
-      if (!canSucceed(world, endpoint)) assertRefused(answer, world.cannotSucceed[endpoint.id] ?? '', 'what cannot succeed');
+      if (!canSucceed(world, endpoint))
+        assertRefused(answer, world.cannotSucceed[endpoint.id] ?? '', 'what cannot succeed');
       else {
         assertSucceeded(endpoint, answer);
         const { schema, contentType = 'application/json' } = endpoint.response;
@@ -220,7 +253,10 @@ const rules: readonly Rule[] = [
         if (schema !== undefined && contentType === 'application/json')
           assert.deepEqual(schema.safeParse(answer.json).error?.issues, undefined, answer.text);
       }
-      for (const { headers, status, json } of [answer, await ask(world, endpoint, things, { caller: callerOf({ scopes: [] }) })]) {
+      for (const { headers, status, json } of [
+        answer,
+        await ask(world, endpoint, things, { caller: callerOf({ scopes: [] }) }),
+      ]) {
         assert.match(String(headers['x-request-id']), /^[A-Za-z0-9_-]{8,64}$/);
         assert.equal(headers['cache-control'], 'no-store');
         if (status >= 400) assert.equal(Reflect.get(json as object, 'request_id'), headers['x-request-id']);

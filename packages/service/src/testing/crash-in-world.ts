@@ -1,8 +1,13 @@
 import type { CrashDefinition } from '@drydock/testing/crash-case';
-import { type CrashFixture, type CrashOptions, type CrashReport, crashEveryStep } from '@drydock/testing/crash-every-step';
+import {
+  type CrashFixture,
+  type CrashOptions,
+  type CrashReport,
+  crashEveryStep,
+} from '@drydock/testing/crash-every-step';
 import type { ServiceWorld } from './service-world';
 
-/** What a service says of a run itself. */
+/** The parts of a run that the service itself has to supply. */
 export type WorldFixture<Run extends { workflowId: string }> = Omit<CrashFixture<Run>, 'leases' | 'spawnWorker'> &
   Partial<Pick<CrashFixture<Run>, 'spawnWorker'>>;
 
@@ -12,10 +17,14 @@ export const crashEveryStepInWorld = <Run extends { workflowId: string }>(
   definition: CrashDefinition,
   fixture: WorldFixture<Run>,
   scope: CrashOptions,
-): Promise<CrashReport> => crashEveryStep(definition, { leases: world.leases, spawnWorker: world.spawnWorker, ...fixture }, scope);
+): Promise<CrashReport> =>
+  crashEveryStep(definition, { leases: world.leases, spawnWorker: world.spawnWorker, ...fixture }, scope);
 
 /** The workflow of this kind. @throws when there is none */
-export function definitionOf<Definition extends CrashDefinition>(definitions: readonly Definition[], kind: string): Definition {
+export function definitionOf<Definition extends CrashDefinition>(
+  definitions: readonly Definition[],
+  kind: string,
+): Definition {
   const definition = definitions.find((candidate) => candidate.kind === kind);
   if (definition === undefined) throw new Error(`there is no workflow ${kind}`);
   return definition;

@@ -1,6 +1,8 @@
 import { type ConfigShape, describeConfig } from '../process/config';
 
-/** What the `.env.example` of this shape says: each variable with what it is for, those that need no value commented out. */
+/**
+ * The `.env.example` for this shape: each variable with its description; those that need no value are commented out.
+ */
 export const envExample = (shape: ConfigShape): string =>
   describeConfig(shape)
     .flatMap(({ name, description, required, default: fallback }) => [

@@ -7,7 +7,9 @@ import type { ServiceWorld } from './service-world';
 
 type Followed = Pick<ServiceWorld, 'api'>;
 
-/** A workflow whose view stays the same for so long stands still. How long it takes as a whole is the machine's affair. */
+/**
+ * A workflow whose view stays the same for so long stands still. How long it takes as a whole is the machine's affair.
+ */
 const standsStillMs = 90_000;
 
 /** As its owner reads it. */
@@ -36,7 +38,10 @@ export async function ended(world: Followed, location: unknown, options?: CallOp
   }
 }
 
-/** Calls again while something that the service needs is away for a moment, or the call before is still held, as clients do: a busy machine has such moments. */
+/**
+ * Calls again while something that the service needs is away for a moment, or the call before is still held, as clients
+ * do: a busy machine has such moments.
+ */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
   until(
     async () => {
@@ -47,8 +52,8 @@ export const persist = <Answer extends { status: number }>(call: () => Promise<A
   );
 
 /**
- * Accepts, waits, and insists on success. Resolves with the answer of the 202 and the workflow. All its calls have one Idempotency-Key, as those of a client: one that was
- * answered 503 may have begun the work all the same.
+ * Accepts, waits, and insists on success. Resolves with the answer of the 202 and the workflow. All its calls have one
+ * Idempotency-Key, as those of a client: one that was answered 503 may have begun the work all the same.
  */
 export async function carryOut<Body>(
   world: Followed,
@@ -59,14 +64,27 @@ export async function carryOut<Body>(
   const once = method === 'POST' ? { idempotencyKey: uuidv7() } : {};
   const accepted = await persist(() => world.api.call(method, target, { ...once, ...options }));
   if (accepted.status !== 202) throw new Error(`${method} ${target} answered ${accepted.text}`);
-  const view = await ended(world, accepted.headers['location'], options.caller === undefined ? {} : { caller: options.caller });
+  const view = await ended(
+    world,
+    accepted.headers['location'],
+    options.caller === undefined ? {} : { caller: options.caller },
+  );
   if (view.status !== 'succeeded') {
-    const [cause] = await world.api.rows<{ error_internal: string | null }>('SELECT error_internal FROM workflow WHERE id = $1', [view.id]);
-    throw new Error(`${view.kind} ended as ${JSON.stringify(view.error)}, ${cause?.error_internal}, ${JSON.stringify(view.steps)}`);
+    const [cause] = await world.api.rows<{ error_internal: string | null }>(
+      'SELECT error_internal FROM workflow WHERE id = $1',
+      [view.id],
+    );
+    throw new Error(
+      `${view.kind} ended as ${JSON.stringify(view.error)}, ${cause?.error_internal}, ${JSON.stringify(view.steps)}`,
+    );
   }
   return { accepted: accepted.json as Body, workflow: view };
 }
 
 /** The same for its answer alone. */
-export const succeed = async <Body>(world: Followed, method: string, target: string, options?: CallOptions): Promise<Body> =>
-  (await carryOut<Body>(world, method, target, options)).accepted;
+export const succeed = async <Body>(
+  world: Followed,
+  method: string,
+  target: string,
+  options?: CallOptions,
+): Promise<Body> => (await carryOut<Body>(world, method, target, options)).accepted;

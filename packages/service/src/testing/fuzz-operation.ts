@@ -29,14 +29,20 @@ export interface Fuzzed {
   ask(things: Things, sent: Sent): Promise<ServiceAnswer>;
 }
 
-/** Requests that one set of things is asked: few enough that what a deletion or a change has spent is there again for the next ones. A read spends nothing. */
+/**
+ * Requests that one set of things is asked: few enough that what a deletion or a change has spent is there again for
+ * the next ones. A read spends nothing.
+ */
 const perThings = ({ method }: EndpointDefinition): number => (method === 'GET' ? 200 : 40);
 /** Sets of things that are asked beside each other where requests wait for something that is not there. */
 const waitingSets = 16;
 /** Milliseconds after which CI sends no more. Chaos sends all of them. */
 const ciLimitMs = 3_000;
 
-/** Asks an operation what its schemas make likely and what nobody expects; throws at the first answer that its contract does not promise. */
+/**
+ * Asks an operation what its schemas make likely and what nobody expects; throws at the first answer that its contract
+ * does not promise.
+ */
 export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
   const { endpoint } = fuzzed;
   const { seed, count } = sampleOf(`requests of ${endpoint.id}`, { inCi: 15, inChaos: 2_000 });
@@ -55,7 +61,10 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
     for (const set of next) {
       const things = await thingsFor(set);
       const numRuns = Math.min(requestsPerThings, count - set * requestsPerThings);
-      for (const asked of fc.sample(requestsOf(endpoint, things, fuzzed.goodBody(things)), { seed: seed + set, numRuns })) {
+      for (const asked of fc.sample(requestsOf(endpoint, things, fuzzed.goodBody(things)), {
+        seed: seed + set,
+        numRuns,
+      })) {
         if (Date.now() > until) return;
         const told = await askOnce(fuzzed, things, asked);
         tally.set(told, (tally.get(told) ?? 0) + 1);
@@ -70,10 +79,17 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
   process.stderr.write(`${endpoint.id} answered ${sent} requests: ${answers.join(', ')}\n`);
 }
 
-/** Gives the answer's status and code. What the database of a busy machine has no time for is asked again, as every caller would; what it never takes is a fault. */
+/**
+ * Gives the answer's status and code. What the database of a busy machine has no time for is asked again, as every
+ * caller would; what it never takes is a fault.
+ */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
   const { query, lastEventId, ...rest } = asked;
-  const sent = { ...rest, search: searchOf(query), ...(lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } }) };
+  const sent = {
+    ...rest,
+    search: searchOf(query),
+    ...(lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } }),
+  };
   let answer = await ask(things, sent);
   for (let tries = 1; tries < mostTries && isOutOfTime(answer); tries += 1) {
     await sleep(1_000);
@@ -89,7 +105,8 @@ async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked:
     return String(answer.status);
   }
   const code = problemSchema.safeParse(answer.json).data?.code;
-  const isPromised = code !== undefined && problemCodesOf(endpoint).includes(code) && problems[code].status === answer.status;
+  const isPromised =
+    code !== undefined && problemCodesOf(endpoint).includes(code) && problems[code].status === answer.status;
   assert.ok(isPromised, what);
   const told = `${answer.status} ${code}`;
   assert.ok(answer.status < 500 || told === outage, what);

@@ -14,7 +14,10 @@ export interface Asked {
   lastEventId?: string;
 }
 
-/** Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody expects. `good`: a body that succeeds. */
+/**
+ * Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody
+ * expects. `good`: a body that succeeds.
+ */
 export function requestsOf(endpoint: EndpointDefinition, things: Things, good: object = {}): fc.Arbitrary<Asked> {
   const { query, body, idempotency, response } = endpoint;
   const params = parametersOf(endpoint).map((name): [string, fc.Arbitrary<string>] => [
@@ -51,9 +54,14 @@ const placesInStream = fc.oneof(
   fc.string({ unit: 'grapheme-ascii', maxLength: 300 }),
 );
 
-/** A query with many parameters is nearly always refused for one of them. Half of the queries have one or two, so that more of them succeed. */
+/**
+ * A query with many parameters is nearly always refused for one of them. Half of the queries have one or two, so that
+ * more of them succeed.
+ */
 function queriesOf(schema: z.ZodObject): fc.Arbitrary<object> {
-  const whole = valuesOf(schema, {}).filter((value) => typeof value === 'object' && value !== null) as fc.Arbitrary<object>;
+  const whole = valuesOf(schema, {}).filter(
+    (value) => typeof value === 'object' && value !== null,
+  ) as fc.Arbitrary<object>;
   const names = Object.keys(schema.shape);
   const few = fc
     .tuple(whole, fc.subarray(names, { maxLength: Math.min(2, names.length) }))
@@ -67,15 +75,22 @@ function bodiesOf(schema: z.ZodObject, good: object, { fields = {} }: Things): f
     { weight: 4, arbitrary: generated },
     {
       weight: 4,
-      arbitrary: fc.tuple(generated, fc.subarray(Object.keys(schema.shape))).map(([value, names]) => changedIn(good, Object(value), names)),
+      arbitrary: fc
+        .tuple(generated, fc.subarray(Object.keys(schema.shape)))
+        .map(([value, names]) => changedIn(good, Object(value), names)),
     },
-    { weight: 1, arbitrary: fc.oneof(fc.uint8Array({ maxLength: 50 }), fc.json()).map((bytes) => Buffer.from(bytes as string)) },
+    {
+      weight: 1,
+      arbitrary: fc.oneof(fc.uint8Array({ maxLength: 50 }), fc.json()).map((bytes) => Buffer.from(bytes as string)),
+    },
   );
 }
 
 const changedIn = (good: object, other: object, names: readonly string[]): object => ({
   ...good,
-  ...Object.fromEntries(names.flatMap((name) => (Object.hasOwn(other, name) ? [[name, Reflect.get(other, name)]] : []))),
+  ...Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(other, name) ? [[name, Reflect.get(other, name)]] : [])),
+  ),
 });
 
 /** The query as it is sent: of each member its text. */
@@ -89,7 +104,10 @@ export function searchOf(query: Asked['query']): string {
 
 type Json = fc.JsonValue;
 
-/** What a schema takes, as often as not at its edges, and now and then what no schema takes. `known`: values that name something here, by field. */
+/**
+ * Values that a schema takes, about half of them at its limits, and now and then one that it refuses. `known`: values
+ * that name something here, by field.
+ */
 function valuesOf(schema: z.ZodType, known: Readonly<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const components: SchemaComponents = new Map();
   const root = schemaOf(schema, 'input', components);
@@ -130,7 +148,10 @@ const oddText = fc.oneof(fc.constantFrom(...oddTexts), fc.string({ unit: 'binary
 const odd: fc.Arbitrary<unknown> = fc.oneof(
   oddText,
   fc.jsonValue({ maxDepth: 3 }),
-  fc.constantFrom<Json>(0, -1, 1e308, 2 ** 53, -0, [], {}, null, true, { ['__proto__']: 1, constructor: { prototype: 1 } }),
+  fc.constantFrom<Json>(0, -1, 1e308, 2 ** 53, -0, [], {}, null, true, {
+    ['__proto__']: 1,
+    constructor: { prototype: 1 },
+  }),
 );
 
 class Values {
@@ -143,7 +164,10 @@ class Values {
 
   of(schema: JsonSchema, name = ''): fc.Arbitrary<unknown> {
     const named = this.known[name];
-    const meant = named === undefined ? this.meant(schema) : fc.oneof({ weight: 4, arbitrary: fc.constant(named) }, this.meant(schema));
+    const meant =
+      named === undefined
+        ? this.meant(schema)
+        : fc.oneof({ weight: 4, arbitrary: fc.constant(named) }, this.meant(schema));
     return fc.oneof({ weight: 12, arbitrary: meant }, { weight: 1, arbitrary: odd });
   }
 
@@ -158,7 +182,10 @@ class Values {
       case 'string':
         return textOf(schema);
       case 'integer':
-        return fc.integer({ min: numberIn(schema, 'minimum', -(2 ** 53)), max: numberIn(schema, 'maximum', 2 ** 53 - 1) });
+        return fc.integer({
+          min: numberIn(schema, 'minimum', -(2 ** 53)),
+          max: numberIn(schema, 'maximum', 2 ** 53 - 1),
+        });
       case 'number':
         return fc.double({ noNaN: true, noDefaultInfinity: true });
       case 'boolean':
@@ -178,14 +205,17 @@ class Values {
 
   private object({ properties, additionalProperties, required }: JsonSchema): fc.Arbitrary<unknown> {
     const members = isSchema(properties)
-      ? Object.fromEntries(Object.entries(properties).map(([name, member]) => [name, this.of(isSchema(member) ? member : {}, name)]))
+      ? Object.fromEntries(
+          Object.entries(properties).map(([name, member]) => [name, this.of(isSchema(member) ? member : {}, name)]),
+        )
       : {};
     const needed = Array.isArray(required) ? required.filter((name) => name in members) : [];
     const declared = fc.oneof(
       { weight: 8, arbitrary: fc.record(members, { requiredKeys: needed }) },
       { weight: 1, arbitrary: fc.record(members, { requiredKeys: [] }) },
     );
-    if (isSchema(additionalProperties)) return fc.dictionary(oddOrShortText, this.of(additionalProperties), { maxKeys: 45 });
+    if (isSchema(additionalProperties))
+      return fc.dictionary(oddOrShortText, this.of(additionalProperties), { maxKeys: 45 });
     const more = fc.dictionary(oddText, odd, { maxKeys: 1 });
     return fc.oneof(
       { weight: 12, arbitrary: declared },
@@ -202,7 +232,11 @@ function textOf(schema: JsonSchema): fc.Arbitrary<string> {
   if (format === 'date-time') return fc.date({ noInvalidDate: true }).map((date) => date.toISOString());
   if (format === 'uri') return fc.webUrl();
   const most = Math.min(numberIn(schema, 'maxLength', 100), 3_000);
-  const plain = fc.string({ unit: 'grapheme', minLength: Math.min(numberIn(schema, 'minLength', 0), most), maxLength: most });
+  const plain = fc.string({
+    unit: 'grapheme',
+    minLength: Math.min(numberIn(schema, 'minLength', 0), most),
+    maxLength: most,
+  });
   if (typeof pattern !== 'string') return plain;
   try {
     return fc.oneof({ weight: 4, arbitrary: fc.stringMatching(new RegExp(pattern)) }, plain);

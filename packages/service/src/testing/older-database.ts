@@ -7,13 +7,15 @@ export interface Moment {
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
 }
 
-/** What a backup of this database would hold that is taken now. `adminUrl`: as superuser. */
+/** The content that a backup of this database would have if it were taken now. `adminUrl`: as superuser. */
 export async function takeMoment(adminUrl: string): Promise<Moment> {
   return withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const tables: { name: string; rows: string }[] = [];
     for (const name of await listNames(admin, 'r')) {
-      const { rows } = await admin.query<{ rows: string }>(`SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${name} t`);
+      const { rows } = await admin.query<{ rows: string }>(
+        `SELECT coalesce(json_agg(t), '[]')::text AS rows FROM ${name} t`,
+      );
       tables.push({ name, rows: rows[0]?.rows ?? '[]' });
     }
     const sequences: { name: string; last: string; isCalled: boolean }[] = [];
@@ -28,7 +30,10 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
   });
 }
 
-/** Makes the database what it was at that moment. What runs on it must have been stopped, or finds another past under its feet. */
+/**
+ * Makes the database what it was at that moment. What runs on it must have been stopped, or finds another past under
+ * its feet.
+ */
 export async function putBack(adminUrl: string, { tables, sequences }: Moment): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN');
@@ -36,9 +41,10 @@ export async function putBack(adminUrl: string, { tables, sequences }: Moment): 
     await admin.query('SET LOCAL session_replication_role = replica');
     await admin.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, rows } of tables) {
-      await admin.query(`INSERT INTO ${name} OVERRIDING SYSTEM VALUE SELECT * FROM json_populate_recordset(NULL::${name}, $1::json)`, [
-        rows,
-      ]);
+      await admin.query(
+        `INSERT INTO ${name} OVERRIDING SYSTEM VALUE SELECT * FROM json_populate_recordset(NULL::${name}, $1::json)`,
+        [rows],
+      );
     }
     for (const { name, last, isCalled } of sequences)
       await admin.query('SELECT setval($1::regclass, $2::bigint, $3)', [name, last, isCalled]);

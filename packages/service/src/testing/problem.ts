@@ -1,10 +1,15 @@
 import type { ServiceAnswer } from './call-service';
 
 /** The problem's status and code, as `404 site_not_found`; the code is empty where the answer is none. */
-export const refusalOf = ({ status, json }: ServiceAnswer): string => `${status} ${(json as { code?: string } | undefined)?.code ?? ''}`;
+export const refusalOf = ({ status, json }: ServiceAnswer): string =>
+  `${status} ${(json as { code?: string } | undefined)?.code ?? ''}`;
 
 /** An answer without what differs from request to request, to compare two that must be alike. */
-export function withoutRequestId({ status, json, headers }: ServiceAnswer): { status: number; body: object; headers: object } {
+export function withoutRequestId({ status, json, headers }: ServiceAnswer): {
+  status: number;
+  body: object;
+  headers: object;
+} {
   const { request_id: _requestId, ...body } = json as Record<string, unknown>;
   const { 'x-request-id': _id, date: _date, traceparent: _traceparent, ...stable } = headers;
   return { status, body, headers: stable };

@@ -8,13 +8,17 @@ import type { Service } from '../http/service';
 import type { Lifetime } from '../process/shutdown';
 import { callService, type ServiceAnswer } from './call-service';
 
-/** What differs from service to service. */
+/** The parts that differ from service to service. */
 export interface TestedService {
   name: string;
   /** The service's folder: its migrations are in it, and its build output. */
   dir: string;
   /** Its API process' inside, of the environment that the process would read. */
-  compose(environment: Readonly<Record<string, string>>): { service: Service; lifetime: Lifetime; start(): Promise<{ url: string }> };
+  compose(environment: Readonly<Record<string, string>>): {
+    service: Service;
+    lifetime: Lifetime;
+    start(): Promise<{ url: string }>;
+  };
 }
 
 export interface CallOptions {
@@ -30,7 +34,7 @@ export interface ServiceApi {
   postgres: TestPostgres;
   /** The caller of a request that names none. */
   caller: Caller;
-  /** What it was started with; the secrets are of its own. A worker of the same service gets it too. */
+  /** The environment it was started with; its secrets are its own. A worker of the same service gets it too. */
   environment: Readonly<Record<string, string>> & Readonly<Record<'SERVICE_SECRET' | 'INTERNAL_TOKEN_SECRET', string>>;
   /** Straight to the tables, to arrange and to look. */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
@@ -60,10 +64,14 @@ export const timeoutScale = (): Record<string, string> => {
 };
 
 /**
- * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays queued.
- * `own`: what this service needs beyond what they all do, or other than that.
+ * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays
+ * queued. `own`: what this service needs beyond what they all do, or other than that.
  */
-export async function startServiceApi(tested: TestedService, caller: Caller, own: Record<string, string> = {}): Promise<ServiceApi> {
+export async function startServiceApi(
+  tested: TestedService,
+  caller: Caller,
+  own: Record<string, string> = {},
+): Promise<ServiceApi> {
   const postgres = await testPostgres({ serviceDir: tested.dir });
   const tokenSecret = newSecret();
   const environment = {
@@ -89,7 +97,8 @@ export async function startServiceApi(tested: TestedService, caller: Caller, own
     caller,
     environment,
     rows: async (text, values = []) => (await pool.query(text, [...values])).rows,
-    call: (method, path, options) => callService({ service, name: tested.name, tokenSecret }, { caller, ...options, method, path }),
+    call: (method, path, options) =>
+      callService({ service, name: tested.name, tokenSecret }, { caller, ...options, method, path }),
     stop: () => lifetime.close(),
     close: async () => {
       await lifetime.close();

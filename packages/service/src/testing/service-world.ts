@@ -13,14 +13,17 @@ export interface ServiceWorld {
   caller: Caller;
   /** A worker process as it is deployed, from dist, with `environment` on top of what all of them get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
-  /** Does something while there is a worker for it. That worker and its leases are gone afterwards, before anything else may be claimed. */
+  /**
+   * Does something while there is a worker for it. That worker and its leases are gone afterwards, before anything else
+   * may be claimed.
+   */
   withWorker<T>(work: () => Promise<T>): Promise<T>;
   /** Kills the workers that are left and ends their leases. */
   endWorkers: () => Promise<void>;
   leases: Leases;
   /**
-   * Ends all leases, so that another worker takes over at once. Call it when a worker was frozen (SIGSTOP) or ended by itself. Not after `kill('SIGKILL')`: the leases of
-   * a spawned worker end with it.
+   * Ends all leases, so that another worker takes over at once. Call it when a worker was frozen (SIGSTOP) or ended by
+   * itself. Not after `kill('SIGKILL')`: the leases of a spawned worker end with it.
    */
   expireLeases: () => Promise<void>;
   /** That too, and closes what was opened. */

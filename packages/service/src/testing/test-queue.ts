@@ -5,7 +5,7 @@ import { runMigrations } from 'bullmq';
 import pg from 'pg';
 
 export interface TestQueue {
-  /** What a process gets as QUEUE_URL. */
+  /** The QUEUE_URL for a process. */
   url: string;
   /** Redis' own process, to freeze or kill; null on Postgres. */
   pid: number | null;

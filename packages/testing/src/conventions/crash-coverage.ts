@@ -2,7 +2,7 @@ import path from 'node:path';
 import { parseSync } from '@swc/core';
 import type { SourceFile } from './source-files';
 
-/** A node of swc's tree, as far as it is asked. */
+/** A node of swc's tree, with the fields that are used here. */
 interface Node {
   type: string;
   [member: string]: unknown;
@@ -22,7 +22,9 @@ function* nodesIn(value: unknown): Generator<Node> {
   }
 }
 
-const nodesOf = (file: SourceFile): Node[] => [...nodesIn(parseSync(file.text, { syntax: 'typescript', target: 'es2023' }).body)];
+const nodesOf = (file: SourceFile): Node[] => [
+  ...nodesIn(parseSync(file.text, { syntax: 'typescript', target: 'es2023' }).body),
+];
 
 interface Call {
   callee: string | undefined;
@@ -31,23 +33,29 @@ interface Call {
 const callsAmong = (nodes: Iterable<Node>): Call[] =>
   [...nodes].flatMap((node) =>
     node.type === 'CallExpression'
-      ? [{ callee: textOf(node['callee']), args: (node['arguments'] as { expression: unknown }[]).map(({ expression }) => expression) }]
+      ? [
+          {
+            callee: textOf(node['callee']),
+            args: (node['arguments'] as { expression: unknown }[]).map(({ expression }) => expression),
+          },
+        ]
       : [],
   );
 
-/** The files that names are imported from, as paths from the root. */
+/** The files from which names are imported, as paths from the root. */
 function importsOf(file: SourceFile, nodes: readonly Node[]): Map<string, string> {
   const imports = new Map<string, string>();
   for (const node of nodes) {
     if (node.type !== 'ImportDeclaration') continue;
     const from = textOf(node['source']) ?? '';
     const home = from.startsWith('.') ? `${path.posix.join(path.posix.dirname(file.path), from)}.ts` : from;
-    for (const specifier of node['specifiers'] as { local: unknown }[]) imports.set(textOf(specifier.local) ?? '', home);
+    for (const specifier of node['specifiers'] as { local: unknown }[])
+      imports.set(textOf(specifier.local) ?? '', home);
   }
   return imports;
 }
 
-/** The kind that a file calls `defineWorkflow` with. @throws unless it does so once, with a literal */
+/** The kind with which a file calls `defineWorkflow`. @throws unless there is one such call, with a literal */
 export function kindDefinedIn(file: SourceFile): string {
   const kinds = callsAmong(nodesOf(file)).flatMap(({ callee, args }) => {
     if (callee !== 'defineWorkflow' || !isNode(args[0])) return [];
@@ -65,27 +73,39 @@ export function filesRegisteredIn(file: SourceFile): string[] {
   const imports = importsOf(file, nodes);
   const lists = nodes.filter((node) => node.type === 'VariableDeclarator' && textOf(node['id']) === 'workflows');
   return lists.flatMap((list) =>
-    ((list['init'] as Node)['elements'] as { expression: unknown }[]).map(({ expression }) => imports.get(textOf(expression) ?? '') ?? ''),
+    ((list['init'] as Node)['elements'] as { expression: unknown }[]).map(
+      ({ expression }) => imports.get(textOf(expression) ?? '') ?? '',
+    ),
   );
 }
 
-/** Where a crash function takes its definition. */
+/** The position of the definition among the arguments of each crash function. */
 const crashFunctions: Readonly<Record<string, number>> = { crashEveryStep: 0, crashEveryStepInWorld: 1 };
 
 /**
- * The kinds whose steps a suite crashes: what reaches the definition of a call of `crashEveryStep`, directly or by a function of the suite that takes the kind.
- * A kind that a title, a comment or another call names does not count.
+ * The kinds whose steps a suite crashes: every kind that gets into a call of `crashEveryStep` as its definition,
+ * directly or through a function of the suite that takes the kind. A kind that a title, a comment or another call names
+ * does not count.
  */
 export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => string | undefined): string[] {
   const nodes = nodesOf(file);
   const imports = importsOf(file, nodes);
   const functions = nodes.flatMap((node) => {
-    if (node.type !== 'VariableDeclarator' || !isNode(node['init']) || node['init'].type !== 'ArrowFunctionExpression') return [];
-    return [{ name: textOf(node['id']) ?? '', params: (node['init']['params'] as unknown[]).map(textOf), body: node['init']['body'] }];
+    if (node.type !== 'VariableDeclarator' || !isNode(node['init']) || node['init'].type !== 'ArrowFunctionExpression')
+      return [];
+    return [
+      {
+        name: textOf(node['id']) ?? '',
+        params: (node['init']['params'] as unknown[]).map(textOf),
+        body: node['init']['body'],
+      },
+    ];
   });
   const valuesOf = (scope: Iterable<Node>, name: string): unknown[] =>
-    [...scope].flatMap((node) => (node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : []));
-  /** Kinds, and names of parameters that a kind comes by. */
+    [...scope].flatMap((node) =>
+      node.type === 'VariableDeclarator' && textOf(node['id']) === name ? [node['init']] : [],
+    );
+  /** Kinds, and names of parameters through which a kind is passed. */
   const read = (expression: unknown, scope: readonly Node[]): { kind?: string; parameter?: string }[] => {
     if (!isNode(expression)) return [];
     if (expression.type === 'Identifier') {

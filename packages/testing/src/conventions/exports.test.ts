@@ -13,10 +13,25 @@ const surfaces = listFiles('packages/*/package.json').map((file) => {
   return { name, exported: Object.keys(exports).sort(), imported: [...new Set(imported)].sort() };
 });
 
-/** Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a README. */
-const namedToNode = ['@drydock/client .', '@drydock/service ./telemetry/telemetry', '@drydock/postgres ./server/postgres'];
+/**
+ * Modules that are named to Node: by a preload, by the package itself where jest resolves nothing, by the examples of a
+ * README.
+ */
+const namedToNode = [
+  '@drydock/client .',
+  '@drydock/service ./telemetry/telemetry',
+  '@drydock/postgres ./server/postgres',
+];
 
-it.each(surfaces)('$name exports the modules that others import, by name, and no other', ({ name, exported, imported }) => {
-  const unused = exported.filter((module) => !imported.includes(module) && !namedToNode.includes(`${name} ${module}`));
-  expect({ unused, missing: imported.filter((module) => !exported.includes(module)) }).toEqual({ unused: [], missing: [] });
-});
+it.each(surfaces)(
+  '$name exports the modules that others import, by name, and no other',
+  ({ name, exported, imported }) => {
+    const unused = exported.filter(
+      (module) => !imported.includes(module) && !namedToNode.includes(`${name} ${module}`),
+    );
+    expect({ unused, missing: imported.filter((module) => !exported.includes(module)) }).toEqual({
+      unused: [],
+      missing: [],
+    });
+  },
+);

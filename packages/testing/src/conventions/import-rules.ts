@@ -2,7 +2,7 @@ import path from 'node:path';
 import { isTest, type SourceFile } from './source-files';
 
 interface ImportRule {
-  /** Shown with each offender: what is forbidden and why. */
+  /** Shown with each violation: what is forbidden, and why. */
   reason: string;
   forbids(file: SourceFile, imported: string): boolean;
 }
@@ -12,11 +12,12 @@ const named = (file: SourceFile, pattern: RegExp): boolean => pattern.test(path.
 const isOurs = (imported: string): boolean => imported.startsWith('@drydock/');
 const isFrom = (imported: string, name: string): boolean => imported.startsWith(`@drydock/${name}/`);
 
-/** architecture.md "Who may import whom", beyond what `turbo boundaries` sees. */
+/** "Who may import whom" in architecture.md, beyond what `turbo boundaries` checks. */
 export const importRules: ImportRule[] = [
   {
     reason: 'contracts import only zod: every process reads them',
-    forbids: (file, imported) => inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
+    forbids: (file, imported) =>
+      inPackage(file, 'contracts') && !isTest(file) && imported !== 'zod' && !imported.startsWith('.'),
   },
   {
     reason:
@@ -34,7 +35,8 @@ export const importRules: ImportRule[] = [
   },
   {
     reason: 'cli calls Drydock as customers do: of ours it imports the client alone',
-    forbids: (file, imported) => inPackage(file, 'cli') && !isTest(file) && isOurs(imported) && imported !== '@drydock/client',
+    forbids: (file, imported) =>
+      inPackage(file, 'cli') && !isTest(file) && isOurs(imported) && imported !== '@drydock/client',
   },
   {
     reason: 'archive knows no site and no bucket, hence nothing of ours',

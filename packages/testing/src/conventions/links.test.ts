@@ -4,7 +4,9 @@ import { isTest, listFiles, readText, root, sourceFiles } from './source-files';
 
 /** Targets of Markdown links and pictures that are files of ours. */
 const relativeTargets = (text: string): string[] =>
-  [...text.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '').filter((target) => !/^(https?:|mailto:|#)/.test(target));
+  [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map((match) => match[1] ?? '')
+    .filter((target) => !/^(https?:|mailto:|#)/.test(target));
 
 describe('documentation', () => {
   it('has no dead relative link', () => {

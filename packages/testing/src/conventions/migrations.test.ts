@@ -1,6 +1,6 @@
 import { listFiles, readText } from './source-files';
 
-/** What a process of the release before would miss, or be refused for. */
+/** Statements that remove something which a process of the release before needs, or make it be refused. */
 const takesAway =
   /^\s*(?:DROP\s+(?:TABLE|TYPE|INDEX|VIEW|FUNCTION)|ALTER\s+TABLE[\s\S]*?\b(?:DROP\s+(?:COLUMN|CONSTRAINT)|RENAME|SET\s+NOT\s+NULL|(?:SET\s+DATA\s+)?TYPE\s)|ALTER\s+TYPE[\s\S]*?\bRENAME)/i;
 /** docs/guides/upgrading.md names them. */
@@ -10,7 +10,9 @@ const beforeTheFirstRelease = ['20261122224500_standard_workflow_names', '202611
 const statementsOf = (sql: string): string[] => sql.split(/;\s*$/m).map((statement) => statement.trim());
 const bodyOf = (statement: string): string => statement.replace(/^(?:\s*--[^\n]*\n)+/, '');
 const refusedIn = (sql: string): string[] =>
-  statementsOf(sql).filter((statement) => takesAway.test(bodyOf(statement)) && !/^--\s*removed: not used since /m.test(statement));
+  statementsOf(sql).filter(
+    (statement) => takesAway.test(bodyOf(statement)) && !/^--\s*removed: not used since /m.test(statement),
+  );
 
 describe('migrations', () => {
   it('take nothing away that the release before may use', () => {

@@ -18,6 +18,8 @@ describe('turbo', () => {
     expect(scripts['lint']).toBe('biome ci . && oxlint --type-aware --deny-warnings -c ../../.oxlintrc.json .');
     expect(scripts['typecheck']).toMatch(/tsc -p tsconfig\.test\.json$/);
     expect(scripts['test']).toMatch(new RegExp(` ${folder}/$`));
-    expect(JSON.parse(readText(`${folder}/tsconfig.test.json`))).toEqual({ extends: '../../tsconfig.package-test.json' });
+    expect(JSON.parse(readText(`${folder}/tsconfig.test.json`))).toEqual({
+      extends: '../../tsconfig.package-test.json',
+    });
   });
 });

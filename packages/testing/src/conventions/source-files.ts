@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { isTestPath } from './measure-house';
 
 export const root = path.resolve(__dirname, '../../../..');
 
@@ -9,13 +10,16 @@ export interface SourceFile {
   path: string;
   text: string;
   lines: number;
-  /** What it imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
+  /** Its imports, as written: `./x`, `@drydock/contracts/problem`, `node:fs`. */
   imports: string[];
 }
 
-/** Files of the work tree that are in git or could be: tracked, or new and not ignored. */
+/** Files of the work tree that are in git or could be added: tracked, or new and not ignored. */
 export const listFiles = (...patterns: string[]): string[] =>
-  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], { cwd: root, encoding: 'utf8' })
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...patterns], {
+    cwd: root,
+    encoding: 'utf8',
+  })
     .split('\n')
     .filter((file) => file !== '' && fs.existsSync(path.join(root, file)));
 
@@ -34,6 +38,4 @@ export function readSource(file: string): SourceFile {
 }
 
 export const sourceFiles: SourceFile[] = listFiles('packages/*.ts', 'services/*.ts', 'infra/*.ts').map(readSource);
-/** Tests and what only tests use: files ending in .test.ts, a `testing`, `test` or `e2e` folder, packages/testing itself. */
-export const isTest = ({ path: file }: SourceFile): boolean =>
-  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
+export const isTest = ({ path: file }: SourceFile): boolean => isTestPath(file);

@@ -9,11 +9,14 @@ interface TextRule {
 
 const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) || isTest(file);
 
-/** A statement that inserts or deletes a workflow or a step, or sets one of their columns other than those of the dispatch; by SQL or by Prisma. */
+/**
+ * A statement, in SQL or with Prisma, that inserts or deletes a workflow or a step, or sets one of their columns other
+ * than those of the dispatch.
+ */
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
 
-/** House habit 9: one home each, and the message says which. */
+/** House habit 9: each thing has one home, and the message says which. */
 export const textRules: TextRule[] = [
   {
     reason:

@@ -13,13 +13,27 @@ describe('the tree keeps the rules of the house', () => {
   it('reads every source file there is, so that a rule cannot pass by reading nothing', () => {
     const found = execFileSync(
       'find',
-      ['packages', 'services', 'infra', '-name', '*.ts', '-not', '-path', '*/node_modules/*', '-not', '-path', '*/dist/*'],
+      [
+        'packages',
+        'services',
+        'infra',
+        '-name',
+        '*.ts',
+        '-not',
+        '-path',
+        '*/node_modules/*',
+        '-not',
+        '-path',
+        '*/dist/*',
+      ],
       {
         cwd: root,
         encoding: 'utf8',
       },
     );
-    const expected = found.split('\n').filter((file) => file !== '' && !file.includes('/generated/') && !file.includes('/.data'));
+    const expected = found
+      .split('\n')
+      .filter((file) => file !== '' && !file.includes('/generated/') && !file.includes('/.data'));
     expect(sourceFiles.map((file) => file.path).sort()).toEqual(expected.sort());
     expect(sourceFiles.filter((file) => file.imports.length > 0).length).toBeGreaterThan(sourceFiles.length / 2);
   });
@@ -32,13 +46,17 @@ describe('the tree keeps the rules of the house', () => {
   });
 
   it.each(textRules)('$reason', ({ pattern, allowedIn }) => {
-    const offenders = sourceFiles.filter((file) => !allowedIn(file) && pattern.test(file.text)).map((file) => file.path);
+    const offenders = sourceFiles
+      .filter((file) => !allowedIn(file) && pattern.test(file.text))
+      .map((file) => file.path);
     expect(offenders).toEqual([]);
   });
 
   it('keeps rooms small', () => {
     const limit = (file: (typeof sourceFiles)[number]) => (isTest(file) ? linesMax.test : linesMax.source);
-    expect(sourceFiles.filter((file) => file.lines > limit(file)).map((file) => `${file.path}: ${file.lines} lines`)).toEqual([]);
+    expect(
+      sourceFiles.filter((file) => file.lines > limit(file)).map((file) => `${file.path}: ${file.lines} lines`),
+    ).toEqual([]);
   });
 
   it('says its tier where the runner reads it: in a docblock at the top, in words that it knows', () => {
@@ -66,7 +84,9 @@ describe('the tree keeps the rules of the house', () => {
   });
 
   it('knows no machine: no path of one and no registry host in a tracked file', () => {
-    const named = listFiles('.', ':!pnpm-lock.yaml', ':!packages/testing/src/conventions').filter((file) => machine.test(readText(file)));
+    const named = listFiles('.', ':!pnpm-lock.yaml', ':!packages/testing/src/conventions').filter((file) =>
+      machine.test(readText(file)),
+    );
     expect(named).toEqual([]);
   });
 
@@ -74,15 +94,21 @@ describe('the tree keeps the rules of the house', () => {
     const services = listFiles('services/*/src/config.ts').map((file) => path.dirname(path.dirname(file)));
     const isCompared = (service: string): boolean => {
       const test = sourceFiles.find((file) => file.path === `${service}/src/config.test.ts`);
-      return listFiles(`${service}/.env.example`).length === 1 && /\.env\.example.*envExample\(/s.test(test?.text ?? '');
+      return (
+        listFiles(`${service}/.env.example`).length === 1 && /\.env\.example.*envExample\(/s.test(test?.text ?? '')
+      );
     };
     expect(services.length).toBeGreaterThan(0);
     expect(services.filter((service) => !isCompared(service))).toEqual([]);
   });
 
   it('has a README in every package and service', () => {
-    const homes = new Set(listFiles('packages/*/package.json', 'services/*/package.json').map((file) => path.dirname(file)));
-    const readmes = new Set(listFiles('packages/*/README.md', 'services/*/README.md').map((file) => path.dirname(file)));
+    const homes = new Set(
+      listFiles('packages/*/package.json', 'services/*/package.json').map((file) => path.dirname(file)),
+    );
+    const readmes = new Set(
+      listFiles('packages/*/README.md', 'services/*/README.md').map((file) => path.dirname(file)),
+    );
     expect([...homes].filter((home) => !readmes.has(home))).toEqual([]);
   });
 });

@@ -1,7 +1,8 @@
 import { filesRegisteredIn, kindDefinedIn, kindsCrashedIn } from './crash-coverage';
 import { type SourceFile, sourceFiles } from './source-files';
 
-const inServices = (ending: string) => sourceFiles.filter((file) => file.path.startsWith('services/') && file.path.endsWith(ending));
+const inServices = (ending: string) =>
+  sourceFiles.filter((file) => file.path.startsWith('services/') && file.path.endsWith(ending));
 const definitions = inServices('.workflow.ts');
 const kinds = new Map(definitions.map((file) => [file.path, kindDefinedIn(file)]));
 const crashSuites = inServices('crash.test.ts').filter((file) => file.text.includes('crashEveryStep'));

@@ -5,20 +5,34 @@ import { pack } from '@drydock/archive/pack/pack';
 import { streamRoot } from '@drydock/archive/pack/pack-roots';
 import { verifyArchive } from '@drydock/archive/read/verify-archive';
 import { problems } from '@drydock/contracts/platform/problems';
-import { type ArchiveKind, archiveErrorIn, archiveErrorOfJob, archiveFailure, archiveFailures } from './archive-failures';
+import {
+  type ArchiveKind,
+  archiveErrorIn,
+  archiveErrorOfJob,
+  archiveFailure,
+  archiveFailures,
+} from './archive-failures';
 
 const key = Buffer.alloc(32, 7);
 const expected = { archiveId: randomUUID(), siteId: randomUUID(), orgId: randomUUID() };
 
 /** A small archive that is good, in memory, and how it is read once it was changed. */
-async function archiveOf(): Promise<(change: (objects: Map<string, Buffer>) => unknown, entriesMax?: number) => Promise<unknown>> {
+async function archiveOf(): Promise<
+  (change: (objects: Map<string, Buffer>) => unknown, entriesMax?: number) => Promise<unknown>
+> {
   const packed = new Map<string, Buffer>();
   const entries = async function* () {
     for (const path of ['a', 'b']) yield { path, content: Readable.from([Buffer.from(path)]) };
   };
   const sink = { write: async (name: string, bytes: Buffer) => void packed.set(name, Buffer.from(bytes)) };
   const identity = { ...expected, sequence: 1 };
-  const { manifestMac } = await pack({ roots: [streamRoot('rows', entries())], sink, key, identity, createdAt: new Date() });
+  const { manifestMac } = await pack({
+    roots: [streamRoot('rows', entries())],
+    sink,
+    key,
+    identity,
+    createdAt: new Date(),
+  });
   return (change, entriesMax) => {
     const objects = new Map([...packed].map(([name, bytes]) => [name, Buffer.from(bytes)]));
     change(objects);
@@ -48,7 +62,11 @@ describe('an archive that is refused says what is wrong with it', () => {
     entriesMax?: number;
   }
   const cases: Case[] = [
-    { what: 'has another byte', change: (objects) => objects.get('segment-00000000')?.fill(0, 80, 81), code: 'tampered' },
+    {
+      what: 'has another byte',
+      change: (objects) => objects.get('segment-00000000')?.fill(0, 80, 81),
+      code: 'tampered',
+    },
     { what: 'is cut short', change: (objects) => objects.set('segment-00000000', Buffer.alloc(0)), code: 'tampered' },
     { what: 'has lost an object', change: (objects) => objects.delete('segment-00000000'), code: 'missing' },
     { what: 'has lost all', change: (objects) => objects.clear(), code: 'missing' },
@@ -58,13 +76,23 @@ describe('an archive that is refused says what is wrong with it', () => {
       code: 'format_newer',
       detail: 'drydock-archive/2',
     },
-    { what: 'holds more than the reader takes', change: () => null, code: 'too_large', detail: '2 entries declared', entriesMax: 1 },
+    {
+      what: 'holds more than the reader takes',
+      change: () => null,
+      code: 'too_large',
+      detail: '2 entries declared',
+      entriesMax: 1,
+    },
   ];
   it.each(cases)('when it $what', async ({ change, code, detail, entriesMax }) => {
     const error = await (await archiveOf())(change, entriesMax);
     const told = detail === undefined ? undefined : expect.stringContaining(detail);
     expect(failureOf(error, 'site_backup')).toEqual({ code: `backup_${code}`, detail: told, alarm: 'archive_refused' });
-    expect(failureOf(error, 'database_backup')).toEqual({ code: `backup_${code}`, detail: told, alarm: 'archive_refused' });
+    expect(failureOf(error, 'database_backup')).toEqual({
+      code: `backup_${code}`,
+      detail: told,
+      alarm: 'archive_refused',
+    });
     expect(failureOf(error, 'site_copy')).toEqual({ code: `copy_${code}`, detail: told, alarm: undefined });
   });
 

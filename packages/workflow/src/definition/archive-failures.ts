@@ -2,7 +2,7 @@ import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archi
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fail, type StepFailure } from './step-error';
 
-/** Whose archive it is: a site's backup or a database's, in our storage, or a site's copy in the customer's. */
+/** The owner of an archive: a site's backup or a database's, in our storage, or a site's copy in the customer's. */
 export type ArchiveKind = 'site_backup' | 'site_copy' | 'database_backup';
 
 /** How the storage of a copy refuses. */
@@ -13,9 +13,9 @@ export type FailureReason = ArchiveReason | StorageReason | ContentReason;
 
 interface FinalFailure {
   codes: Record<ArchiveKind, ProblemCode>;
-  /** Staff are told, for these kinds of archive: what is ours and should not happen. */
+  /** Kinds of archive for which staff are told: the fault is ours and should not happen. */
   alarms: readonly ArchiveKind[];
-  /** The archive's own words are for the customer: they name a limit or a format, and nothing else. */
+  /** The archive's own message is for the customer: it names only a limit or a format. */
   tellsDetail?: true;
 }
 
@@ -26,13 +26,16 @@ const ofArchive = (backup: ProblemCode, copy: ProblemCode): FinalFailure => ({
   codes: { site_backup: backup, site_copy: copy, database_backup: backup },
   alarms: ours,
 });
-const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure => ({ ...ofArchive(code, code), alarms });
+const ofAll = (code: ProblemCode, alarms: readonly ArchiveKind[]): FinalFailure => ({
+  ...ofArchive(code, code),
+  alarms,
+});
 
 const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
- * Every way in which an archive, its storage or its content is refused: the code, and whether staff are told. All of them are final. What may pass is tried again, and is
- * the failure of its step in the end.
+ * Every reason for which an archive, its storage or its content is refused, with its code, and whether staff are told.
+ * All of them are final. A passing failure is tried again, and fails the step in the end.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
   // Not what was written.
@@ -46,7 +49,7 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   mismatch: tampered,
   hostile_entry: tampered,
   unknown_root: tampered,
-  // What was written, and cannot be used.
+  // The archive is as it was written, but cannot be used.
   missing: ofArchive('backup_missing', 'copy_missing'),
   limit_exceeded: { ...ofArchive('backup_too_large', 'copy_too_large'), tellsDetail: true },
   unsupported_format: { ...ofArchive('backup_format_newer', 'copy_format_newer'), tellsDetail: true },
@@ -56,7 +59,11 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
   bucket_unusable: ofAll('offsite_bucket_unusable', nobody),
   // The customer's content.
   content_not_packed: {
-    codes: { site_backup: 'site_content_refused', site_copy: 'site_content_refused', database_backup: 'database_content_refused' },
+    codes: {
+      site_backup: 'site_content_refused',
+      site_copy: 'site_content_refused',
+      database_backup: 'database_content_refused',
+    },
     alarms: nobody,
   },
   content_not_loaded: ofAll('backup_content_refused', nobody),
@@ -69,7 +76,9 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
 
 export const isFinal = (reason: FailureReason): boolean => archiveFailures[reason] !== 'may_pass';
 
-/** The failure of a step for this reason; undefined for one that may pass. `detail` and `extra` are for the customer. */
+/**
+ * The failure of a step for this reason; undefined for one that may pass. `detail` and `extra` are for the customer.
+ */
 export function archiveFailure(
   reason: FailureReason,
   kind: ArchiveKind,
@@ -84,7 +93,7 @@ export function archiveFailure(
   return fail(failure.codes[kind], { ...detail, ...told, ...alarm, internal: String(error), cause: error });
 }
 
-/** The archive's refusal that an error is, or was caused by; null when there is none. */
+/** The archive's refusal in an error or its causes; null if there is none. */
 export function archiveErrorIn(error: unknown): ArchiveError | null {
   let cause = error;
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
@@ -97,7 +106,9 @@ export function archiveErrorIn(error: unknown): ArchiveError | null {
 /** The archive's refusal that a job's program named `archive.<reason>`; null for another name. */
 export function archiveErrorOfJob(problem: Error & { code: string }): ArchiveError | null {
   const reason = problem.code.startsWith('archive.') ? problem.code.slice('archive.'.length) : '';
-  return isReason(reason) ? new ArchiveError(reason, problem.message.replace(`${reason}: `, ''), { cause: problem }) : null;
+  return isReason(reason)
+    ? new ArchiveError(reason, problem.message.replace(`${reason}: `, ''), { cause: problem })
+    : null;
 }
 
 const isReason = (text: string): text is ArchiveReason => Object.hasOwn(archiveReasons, text);

@@ -2,7 +2,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { z } from 'zod';
 import type { WorkflowProblem } from './step-error';
 
-/** Which operation this is; the same for all of its steps. */
+/** Identifies the operation; the same for all of its steps. */
 export interface WorkflowRun<Input> {
   workflowId: string;
   orgId: string;
@@ -13,81 +13,93 @@ export interface WorkflowRun<Input> {
   requestId: string;
 }
 
-/** What a step is given. */
+/** The input of a step. */
 export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
   /** The outputs of the steps before, as they were checkpointed (JSON). */
   outputs: Outputs;
-  /** A bigint in decimal. Give it to every target that can refuse an older one. */
+  /** A bigint in decimal. Pass it to every target that can refuse an older one. */
   fence: string;
-  /** From 1. Counts every start, those that died too. */
+  /** From 1. Counts every start, including those whose worker died. */
   attempt: number;
   /** Aborted when the lease is lost, the time is up or the process ends: stop at the next safe place and reject. */
   signal: AbortSignal;
-  /** How far this step is, 0 to 1. Cheap: written at most twice a second. */
+  /** Reports the progress of this step, 0 to 1. Cheap: written at most twice a second. */
   progress(fraction: number): void;
   log: Log;
 }
 
 export interface StepLimits {
-  /** Seconds for one attempt; past that its signal is aborted and the attempt has failed. Default 300. */
+  /** Seconds for one attempt; then its signal is aborted and the attempt has failed. Default 300. */
   timeoutSeconds?: number;
-  /** Failures that may pass, until the step has failed for good. Dying with its process is none. Default 5. */
+  /** Passing failures until the step has failed for good. The death of its process does not count. Default 5. */
   attemptsMax?: number;
   /** Share of the progress bar, relative to the other steps. Default 1. */
   weight?: number;
 }
 
-/** A step with the types of its neighbours forgotten, as the runner sees it. `context` is what the worker was composed with. */
+/**
+ * A step without its neighbours' types, as the runner sees it. `context` is the one that the worker was composed with.
+ */
 export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
   name: string;
-  /** The step is newer than the workflow: a run that has passed this place without it goes on without it. */
+  /** The step is newer than the workflow: a run that has passed its place continues without it. */
   skipIfPassed: boolean;
   run: (step: StepContext<unknown, unknown>, context: Context) => Promise<unknown>;
   undo?: ((step: StepContext<unknown, unknown>, context: Context) => Promise<void>) | undefined;
-  commit?: ((tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context) => Promise<void>) | undefined;
+  commit?:
+    | ((tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context) => Promise<void>)
+    | undefined;
 }
 
-/** What a service does in the very transaction that ends a workflow, or that has it wait for staff. */
+/** A service's writes in the very transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
-  /** It may be tried again or abandoned after this, and wait for staff once more. Its input may be one that cannot be read. */
+  /** It may be tried again or abandoned after this, and be parked once more. Its input may be unreadable. */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
   failed?(tx: Tx, run: WorkflowRun<Input>, problem: WorkflowProblem, context: Context): Promise<void>;
 }
 
-/** As much of a workflow as a request needs to start one. */
+/** The part of a workflow that a request needs to start one. */
 export interface StartableWorkflow<Input> {
   kind: string;
   input: z.ZodType<Input>;
   steps: readonly { name: string }[];
 }
 
-/** A workflow as a value that closes over nothing: requests start it, a worker runs it with its own context. Made by {@link workflowsFor}. */
+/**
+ * A workflow as a value without a closure: requests start it, and a worker runs it with its own context. {@link
+ * workflowsFor} makes it.
+ */
 export interface WorkflowDefinition<Context, Tx, Input = unknown> extends StartableWorkflow<Input> {
   steps: readonly StepDefinition<Context, Tx>[];
-  /** The clock begins it every minute or so, and mostly it finds nothing to do: its traces are sent as those of reads are. */
+  /** The clock begins it every minute or so, and it mostly finds nothing to do: its traces are sampled like reads. */
   isRoutine?: boolean;
-  /** How many steps may be undone; from the step with this index on the runner only goes forward. */
+  /** The number of steps that may be undone; from the step with this index on the runner only goes forward. */
   pointOfNoReturn: number;
   onEnd: EndHooks<Context, Tx, unknown>;
 }
 
 interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> extends StepLimits {
-  /** The effect. Runs again after a crash, so it must come to the same end when it has already happened, wholly or in part. */
+  /**
+   * The effect. It runs again after a crash, so it must have the same result if it has already happened, wholly or in
+   * part.
+   */
   run(step: StepContext<Input, Outputs>, context: Context): Promise<Output>;
-  /** Takes the effect back. Runs for the step that failed too, whose effect may have happened wholly, in part or not at all; may run twice. */
+  /**
+   * Undoes the effect. It runs for the failed step too, whose effect may have happened wholly, in part or not at all;
+   * it may run twice.
+   */
   undo?(step: StepContext<Input, Outputs & { readonly [N in Name]?: Output }>, context: Context): Promise<void>;
-  /** Rows of the service that must change together with the checkpoint. Short, in one transaction with it. */
+  /** Writes rows of the service that must change together with the checkpoint. Short, in one transaction with it. */
   commit?(tx: Tx, step: StepContext<Input, Outputs>, output: Output, context: Context): Promise<void>;
 }
 
 export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
-   * Appends a step. `name` is human, stable and unique within the workflow: it is what the record knows it by.
-   *
-   * `skipIfPassed` is for a step that is put between existing ones: a run that was begun without it, and is already past its place, goes on
-   * without it. Say so only where the steps behind it are right without its effect; otherwise such a run waits for staff. What comes behind
-   * has its output as optional.
+   * Appends a step. `name` is for people, stable and unique within the workflow: the record knows the step by it.
+   * `skipIfPassed` is for a step that is inserted between existing ones: a run that was begun without it, and has
+   * passed its place, continues without it. Use it only if the later steps are right without its effect; otherwise such
+   * a run waits for staff. Later steps have its output as optional.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,
@@ -98,32 +110,43 @@ export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
     Input,
     Outputs & (Skip extends true ? { readonly [N in Name]?: Output } : { readonly [N in Name]: Output })
   >;
-  /** Once every step before has succeeded nothing is undone any more: later trouble is retried, then waits for staff. */
+  /**
+   * Once every step before has succeeded nothing is undone any more: later failures are retried, and then wait for
+   * staff.
+   */
   pointOfNoReturn(): WorkflowBuilder<Context, Tx, Input, Outputs>;
   onEnd(hooks: EndHooks<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs>;
-  /** Throws when it has no step, two of one name, or a name that cannot be part of a fault point. */
+  /** Throws if it has no step, two steps of one name, or a name that cannot be part of a fault point. */
   build(): WorkflowDefinition<Context, Tx, Input>;
 }
 
 /**
- * How a service defines its workflows: `const defineWorkflow = workflowsFor<WorkContext, Tx>()`. `Context` is what its worker gives to every step,
- * `Tx` what its stores call their transaction.
+ * Makes the function by which a service defines its workflows: `const defineWorkflow = workflowsFor<WorkContext,
+ * Tx>()`. `Context` is the type that its worker gives to every step, `Tx` its stores' transaction.
  */
 export function workflowsFor<Context, Tx>() {
   return <Input>(
     named: Pick<WorkflowDefinition<Context, Tx, Input>, 'kind' | 'input' | 'isRoutine'>,
   ): WorkflowBuilder<Context, Tx, Input, Record<never, never>> => {
     checkName(named.kind);
-    return builder<Context, Tx, Input, Record<never, never>>({ ...named, steps: [], pointOfNoReturn: Number.POSITIVE_INFINITY, onEnd: {} });
+    return builder<Context, Tx, Input, Record<never, never>>({
+      ...named,
+      steps: [],
+      pointOfNoReturn: Number.POSITIVE_INFINITY,
+      onEnd: {},
+    });
   };
 }
 
-function builder<Context, Tx, Input, Outputs>(soFar: WorkflowDefinition<Context, Tx, Input>): WorkflowBuilder<Context, Tx, Input, Outputs> {
+function builder<Context, Tx, Input, Outputs>(
+  soFar: WorkflowDefinition<Context, Tx, Input>,
+): WorkflowBuilder<Context, Tx, Input, Outputs> {
   return {
     step: (name, spec) => {
       checkName(name);
       if (soFar.steps.some((step) => step.name === name)) throw new Error(`${soFar.kind} has two steps named ${name}`);
-      // Here the types of the neighbours are forgotten: what a step reads is what the steps before it wrote, by construction.
+      // The neighbours' types are dropped here: the outputs that a step reads were written by the steps before it, by
+      // construction.
       const forgetful: ForgetfulStep<Context, Tx> = spec;
       return builder({ ...soFar, steps: [...soFar.steps, { ...stepDefaults, ...forgetful, name }] });
     },
@@ -136,7 +159,7 @@ function builder<Context, Tx, Input, Outputs>(soFar: WorkflowDefinition<Context,
   };
 }
 
-/** Methods, so that what takes the outputs of certain steps may stand where any step is expected. */
+/** Methods rather than properties, so that a step that takes certain outputs fits where any step is expected. */
 interface ForgetfulStep<Context, Tx> extends StepLimits {
   skipIfPassed?: boolean;
   run(step: StepContext<unknown, unknown>, context: Context): Promise<unknown>;
@@ -144,7 +167,10 @@ interface ForgetfulStep<Context, Tx> extends StepLimits {
   commit?(tx: Tx, step: StepContext<unknown, unknown>, output: unknown, context: Context): Promise<void>;
 }
 
-/** Five failures with doubling pauses span about a minute: longer than a provider's restart, shorter than a customer's patience. */
+/**
+ * Five failures with doubling pauses take about a minute: longer than a provider's restart, and short enough for a
+ * customer.
+ */
 const stepDefaults = { timeoutSeconds: 300, attemptsMax: 5, weight: 1, skipIfPassed: false };
 
 /** Names are parts of fault points, span names and file names. */
@@ -152,7 +178,10 @@ function checkName(name: string): void {
   if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`${name} must be lower case letters, digits and underscores`);
 }
 
-/** On whose behalf a step changes the world outside. A target of ours refuses a fence that is lower than one it has seen for the thing. */
+/**
+ * Identifies the workflow on whose behalf a step changes the outside world. Our targets refuse a fence that is lower
+ * than one they have seen for the thing.
+ */
 export interface FencedCall {
   fence: string;
   workflowId: string;
@@ -165,7 +194,11 @@ export interface FencedCallWithProgress extends FencedCall {
   progress(fraction: number): void;
 }
 
-export const fencedCall = ({ workflowId, fence, signal }: Pick<StepContext<unknown, unknown>, keyof FencedCall>): FencedCall => ({
+export const fencedCall = ({
+  workflowId,
+  fence,
+  signal,
+}: Pick<StepContext<unknown, unknown>, keyof FencedCall>): FencedCall => ({
   workflowId,
   fence,
   signal,
@@ -190,12 +223,18 @@ export function logWith(log: Log, fields: object): Log {
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }
 
-/** Where a step can be made to fail: before its effect, after it, after its checkpoint. */
+/** Points where a step can be made to fail: before its effect, after it, after its checkpoint. */
 export const stepPoint = (
   kind: string,
   step: string,
   where: 'before' | 'after_effect' | 'after_checkpoint' | 'undo_before' | 'undo_after_effect',
 ): string => `${kind}.${step}.${where}`;
 
-/** Points that every workflow passes outside its steps. `dispatch` ones are passed by the accepting process and by the sweep. */
-export const enginePoints = { finishBefore: 'finish.before', dispatchBefore: 'dispatch.before', dispatchAfter: 'dispatch.after' } as const;
+/**
+ * Points that every workflow passes outside its steps. The accepting process and the sweep pass those named `dispatch`.
+ */
+export const enginePoints = {
+  finishBefore: 'finish.before',
+  dispatchBefore: 'dispatch.before',
+  dispatchAfter: 'dispatch.after',
+} as const;

@@ -7,18 +7,21 @@ export interface UnfinishedWorkflow {
   status: 'queued' | 'running' | 'needs_attention';
 }
 
-/** Why something may not be done now. Asked by the handler for a good answer and by the first step because the world may have moved. */
+/**
+ * The reason why something may not be done now. The handler asks for a good answer, and the first step again, because
+ * the state may have changed.
+ */
 export interface Refusal {
   code: ProblemCode;
   extra?: Record<string, unknown>;
   retryAfterSeconds?: number;
 }
 
-/** What a surface says of the work on its thing: true exactly while the guard answers `operation_in_progress`. */
+/** The `in_progress` of a surface: true exactly while the guard answers `operation_in_progress`. */
 export const isInProgress = (unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): boolean =>
   refusalByWorkflow(unfinished)?.code === 'operation_in_progress';
 
-/** What comes before every other state of a thing: somebody is at work on it, or staff have to look. */
+/** The refusal that comes before every other state of a thing: somebody is working on it, or staff have to look. */
 export function refusalByWorkflow(unfinished: Pick<UnfinishedWorkflow, 'id' | 'status'> | null): Refusal | null {
   if (unfinished === null) return null;
   const code = unfinished.status === 'needs_attention' ? 'needs_attention' : 'operation_in_progress';

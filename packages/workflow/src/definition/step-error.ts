@@ -1,6 +1,6 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 
-/** What went wrong for good: `code`, `detail` and `extra` are for the customer, `internal` for staff and the log. */
+/** A permanent failure: `code`, `detail` and `extra` are for the customer, `internal` for staff and the log. */
 export interface WorkflowProblem {
   code: ProblemCode;
   detail?: string;
@@ -11,7 +11,7 @@ export interface WorkflowProblem {
 /** A definite failure: never retried. */
 export class StepFailure extends Error {
   readonly problem: WorkflowProblem;
-  /** The target itself has told how it ended: see {@link conclude}. */
+  /** The target itself has reported the end: see {@link conclude}. */
   readonly isConcluded: boolean;
   /** Staff are told, under this name in the log. */
   readonly alarm: string | undefined;
@@ -24,7 +24,7 @@ export class StepFailure extends Error {
   }
 }
 
-/** Not a failure at all: the world is not ready yet. */
+/** Not a failure: the target is not ready yet. */
 export class StepWait extends Error {
   readonly seconds: number;
   constructor(seconds: number) {
@@ -34,18 +34,31 @@ export class StepWait extends Error {
   }
 }
 
-/** `throw fail('backup_tampered', { internal })` in a step: no retry; steps are undone, or past the point of no return staff is called. */
+/**
+ * `throw fail('backup_tampered', { internal })` in a step: no retry; steps are undone, or after the point of no return
+ * staff are called.
+ */
 export function fail(
   code: ProblemCode,
-  options: { internal?: string; detail?: string; extra?: Record<string, unknown>; cause?: unknown; alarm?: string } = {},
+  options: {
+    internal?: string;
+    detail?: string;
+    extra?: Record<string, unknown>;
+    cause?: unknown;
+    alarm?: string;
+  } = {},
 ): StepFailure {
   const { cause, alarm, ...rest } = options;
-  return new StepFailure({ code, ...rest }, { ...(cause !== undefined && { cause }), ...(alarm !== undefined && { alarm }) });
+  return new StepFailure(
+    { code, ...rest },
+    { ...(cause !== undefined && { cause }), ...(alarm !== undefined && { alarm }) },
+  );
 }
 
 /**
- * Like {@link fail}, but behind the point of no return too: the target has refused, or says that its part has failed, so that nobody has to find out.
- * What can be undone is, and the workflow ends as failed instead of waiting for staff.
+ * Like {@link fail}, but after the point of no return too: the target has refused, or has reported that its part
+ * failed, so nobody has to find out. Steps that can be undone are undone, and the workflow ends as failed instead of
+ * waiting for staff.
  */
 export const conclude = (
   code: ProblemCode,
@@ -53,12 +66,12 @@ export const conclude = (
 ): StepFailure => new StepFailure({ code, ...options }, { isConcluded: true });
 
 /**
- * `throw retryLater({ seconds })` in a step: run it again then, under a new fence, without using up its attempts.
- * A step may wait in this way for 24 hours since its first start; after that it counts as a failed attempt.
+ * `throw retryLater({ seconds })` in a step: runs it again then, under a new fence, without using up its attempts. A
+ * step may wait in this way for 24 hours since its first start; after that it counts as a failed attempt.
  */
 export const retryLater = ({ seconds }: { seconds: number }): StepWait => new StepWait(seconds);
 
-/** The claim is somebody else's, or its lease could not be renewed in time: whoever gets this stops at once. */
+/** The claim belongs to another worker, or its lease could not be renewed in time: stop at once. */
 export class LeaseLost extends Error {
   constructor(workflowId: string) {
     super(`the lease of workflow ${workflowId} is lost`);
@@ -66,7 +79,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/** The process is going to end; the step is handed to another one. */
+/** The process is stopping; another one will run the step. */
 export class WorkerStopping extends Error {
   constructor() {
     super('the worker is stopping');
@@ -82,7 +95,12 @@ export class StepTimeout extends Error {
   }
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+export const messageOf = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
-/** A target has seen a newer claim of this thing: ours is a zombie's, or our database is older than the target. Drivers throw it under this name. */
-export const isFenceRefused = (error: unknown): boolean => error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';
+/**
+ * A target has seen a newer claim of this thing: ours is a zombie's, or our database is older than the target. Drivers
+ * throw an error with this name.
+ */
+export const isFenceRefused = (error: unknown): boolean =>
+  error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

@@ -7,9 +7,9 @@ import { announceDue } from '../store/listener';
 import { activeTraceparent } from '../store/telemetry';
 import { type JobQueue, openQueue, type QueueAddress, type QueueKind, queueNameOf, type WorkflowJob } from './queue';
 
-/** The accepting process's way to have its workflow begun at once. */
+/** Lets the accepting process have its workflow begun at once. */
 export interface Dispatcher {
-  /** Call after the commit. Returns at once and never throws; a job that gets lost is made up for by the sweep. */
+  /** Call it after the commit. Returns at once and never throws; the sweep makes up for a lost job. */
   enqueue(workflow: JobTarget, kind?: QueueKind): void;
   close(): Promise<void>;
 }
@@ -17,19 +17,27 @@ export interface Dispatcher {
 /** The workflow that a job is for. */
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'>;
 
-/** More jobs than this waiting, and the sweep decides the order: fairly between organisations, which a queue is not. */
+/**
+ * With more waiting jobs than this the sweep decides the order: it is fair between organisations, and a queue is not.
+ */
 const waitingMax = 50;
-/** How long a look at the queue's length is believed. */
+/** How long a reading of the queue's length is trusted. */
 const lookMs = 250;
 
 export interface DispatcherOptions<Tx> extends QueueAddress {
   database: Database<Tx>;
 }
 
-/** Postgres does not learn of the job: until a worker claims the row it looks as if nothing was enqueued, and the sweep enqueues it after 300 ms. */
+/**
+ * Postgres does not know of the job: until a worker claims the row it looks as if nothing was enqueued, and the sweep
+ * enqueues it after 300 ms.
+ */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;
-  const queues = { default: openAcceptingQueue(options, 'default'), interactive: openAcceptingQueue(options, 'interactive') };
+  const queues = {
+    default: openAcceptingQueue(options, 'default'),
+    interactive: openAcceptingQueue(options, 'interactive'),
+  };
   const inFlight = new Set<Promise<void>>();
   const dispatch = async ({ workflowId, orgId }: JobTarget, kind: QueueKind): Promise<void> => {
     const { queue, depth } = queues[kind];
@@ -60,7 +68,7 @@ function openAcceptingQueue({ queueUrl, queueName, log }: QueueAddress, kind: Qu
   return { queue, depth: estimateDepth(queue) };
 }
 
-/** The queue's length as last seen, and what was added since. */
+/** The queue's last known length, plus the jobs added since. */
 function estimateDepth(queue: JobQueue): { afterOneMore(): number } {
   let waiting = 0;
   let added = 0;

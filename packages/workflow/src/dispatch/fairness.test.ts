@@ -44,7 +44,8 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed slots wake the sweep.
+    // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed
+    // slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });
     await until(async () => {
@@ -53,7 +54,9 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
     });
     await listener.close();
     const ended = async () =>
-      (await Promise.all(all.map(({ workflowId }) => world.status(workflowId)))).every((status) => status === 'succeeded');
+      (await Promise.all(all.map(({ workflowId }) => world.status(workflowId)))).every(
+        (status) => status === 'succeeded',
+      );
     await until(ended);
     expect(await running(world.orgId)).toBe(0);
   });
@@ -110,7 +113,8 @@ describe('a look at what is due', () => {
     await insert('md5(n::text)::uuid', 1);
     await world.pool.query("UPDATE workflow SET due_at = now() + interval '1 hour'");
     let looks = 1;
-    for (let { nextOrg } = await look(firstOrg, 30); nextOrg !== null; { nextOrg } = await look(nextOrg, 30)) looks += 1;
+    for (let { nextOrg } = await look(firstOrg, 30); nextOrg !== null; { nextOrg } = await look(nextOrg, 30))
+      looks += 1;
     expect(looks).toBe(3);
   });
 

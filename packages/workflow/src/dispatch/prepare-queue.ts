@@ -4,13 +4,13 @@ import { Client } from 'pg';
 import { messageOf } from '../definition/step-error';
 import { isPostgresQueue, reconnectMs } from './queue';
 
-/** A Redis of somebody else's may be starting too. */
+/** A Redis that the operator runs may be starting too. */
 const answerMs = 5_000;
 
 /**
- * Makes or upgrades BullMQ's tables when the queue is a Postgres database; a Redis only has to be there. Idempotent; run it before any process uses the queue: they
- * accept work without one, and none of it would be begun.
- * @throws saying why when there is no queue
+ * Creates or upgrades BullMQ's tables if the queue is a Postgres database; a Redis only has to answer. May be repeated.
+ * Run it before any process uses the queue: processes accept work without one, but none of it would begin. @throws with
+ * the reason if there is no queue
  */
 export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): Promise<void> {
   if (!isPostgresQueue(queueUrl)) return assertAnswers(queueUrl, redisAnswerMs);
@@ -24,7 +24,11 @@ export async function prepareQueue(queueUrl: string, redisAnswerMs = answerMs): 
 }
 
 async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> {
-  const client = openRedis(queueUrl, { commandTimeout: withinMs, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  const client = openRedis(queueUrl, {
+    commandTimeout: withinMs,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+  });
   let trouble: unknown;
   client.on('error', (error) => {
     trouble = error;
@@ -32,7 +36,7 @@ async function assertAnswers(queueUrl: string, withinMs: number): Promise<void> 
   try {
     await client.ping();
   } catch (error) {
-    throw new Error(`The Redis of the queue does not handle: ${messageOf(trouble ?? error)}`, { cause: error });
+    throw new Error(`Redis at QUEUE_URL does not answer: ${messageOf(trouble ?? error)}`, { cause: error });
   } finally {
     client.disconnect();
   }

@@ -17,7 +17,10 @@ import { openWorld, type World } from '../testing/world';
 import { isPostgresQueue, openQueue, queuePrefix } from './queue';
 
 /** The test's own hand on the queue: adds what our code would never add. */
-function rawQueue(url: string): { queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount'>; close(): Promise<void> } {
+function rawQueue(url: string): {
+  queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount'>;
+  close(): Promise<void>;
+} {
   const common = { prefix: queuePrefix('boxes') };
   if (isPostgresQueue(url)) {
     const queue = new Queue('boxes', { ...common, connection: { connectionString: url } }, createPostgresBackend);
@@ -47,7 +50,11 @@ describe.each(queueBackends())('jobs only say where to look over %s', (backend: 
     const queue = openQueue({ queueUrl: world.queue.url, queueName: 'boxes', log: world.log });
     world.engine([dawdle]);
     const ringTen = (from: number) =>
-      Promise.all(Array.from({ length: 10 }, (_, number) => queue.enqueue({ workflowId, orgId: world.orgId }, `again${from + number}`)));
+      Promise.all(
+        Array.from({ length: 10 }, (_, number) =>
+          queue.enqueue({ workflowId, orgId: world.orgId }, `again${from + number}`),
+        ),
+      );
     await until(() => ringTen(0).then(() => true));
     await succeeded(workflowId);
     await ringTen(10);
@@ -94,12 +101,17 @@ const lacking = missingTools('redis');
   });
   afterEach(() => world.close());
   const allSucceeded = async (ids: readonly string[]) =>
-    until(async () => (await Promise.all(ids.map((id) => world.status(id)))).every((status) => status === 'succeeded'), {
-      timeoutMs: 60_000,
-    });
+    until(
+      async () => (await Promise.all(ids.map((id) => world.status(id)))).every((status) => status === 'succeeded'),
+      {
+        timeoutMs: 60_000,
+      },
+    );
   const startMany = (count: number) =>
     Promise.all(
-      Array.from({ length: count }, () => world.start({ kind: 'dawdle', input: { ms: 100 } }).then(({ workflowId }) => workflowId)),
+      Array.from({ length: count }, () =>
+        world.start({ kind: 'dawdle', input: { ms: 100 } }).then(({ workflowId }) => workflowId),
+      ),
     );
 
   it('loses time only, by FLUSHALL again and again while work is under way', async () => {
@@ -110,7 +122,9 @@ const lacking = missingTools('redis');
       .build();
     world.engine([gated], { concurrency: 2 });
     const redis = new Redis(world.queue.url);
-    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await world.start({ kind: 'gated' })).workflowId));
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, async () => (await world.start({ kind: 'gated' })).workflowId),
+    );
     for (let round = 0; round < 5; round += 1) {
       await until(() => held.length > 0, { timeoutMs: 60_000 });
       await redis.flushall();
@@ -132,7 +146,9 @@ const lacking = missingTools('redis');
     process.kill(world.queue.pid, 'SIGKILL');
     const during = await startMany(6);
     // There is nothing to wait for.
-    expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId }))).toEqual(during.map(() => undefined));
+    expect(during.map((id) => dispatcher.enqueue({ workflowId: id, orgId: world.orgId }))).toEqual(
+      during.map(() => undefined),
+    );
     const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-again-'));
     // The same address and password, and nothing in it.
     writeFileSync(path.join(folder, 'password'), new URL(world.queue.url).password, { mode: 0o600 });

@@ -2,14 +2,21 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { scaled } from '@drydock/process/time-out-scale';
 import { openRedis } from '@drydock/service/redis/open-redis';
 import { isFullDetail, suppressTracing } from '@drydock/service/telemetry/spans';
-import { type Context, context, INVALID_SPAN_CONTEXT, isSpanContextValid, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  context,
+  INVALID_SPAN_CONTEXT,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  trace,
+} from '@opentelemetry/api';
 import { createPostgresBackend, Queue, type QueueOptions, type Span, type Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 import { z } from 'zod';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** The enqueueing side of a queue. Both calls are bounded in time and reject when the queue is away. */
+/** The enqueueing side of a queue. Both calls have a time limit and reject while the queue is away. */
 export interface JobQueue {
   enqueue(job: WorkflowJob, dispatchNumber: number | string): Promise<void>;
   /** Jobs that no worker has taken. */
@@ -23,7 +30,10 @@ export interface QueueAddress {
   log: Log;
 }
 
-/** Longer than a healthy queue ever takes, shorter than a request should wait for it. An add that times out may still land, which harms probeJob. */
+/**
+ * Longer than a healthy queue ever takes, shorter than a request should wait for it. A call that timed out may still
+ * add the job. That is harmless: a job only says where to look.
+ */
 const callTimeoutMs = 1_500;
 
 export const isPostgresQueue = (queueUrl: string): boolean => /^postgres(ql)?:/.test(queueUrl);
@@ -63,7 +73,7 @@ export interface OpenedQueue {
   close(): Promise<void>;
 }
 
-/** BullMQ's own queue, which is opened here alone. */
+/** BullMQ's own queue; it is opened only here. */
 export const openBullQueue = (address: QueueAddress): OpenedQueue =>
   isPostgresQueue(address.queueUrl) ? postgresQueue(address) : redisQueue(address);
 
@@ -82,7 +92,7 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
       fresh.on('error', (error) => log.warn({ internal: messageOf(error) }, 'queue'));
       try {
         await fresh.waitUntilReady();
-        // BullMQ's type of a queue names its backend; all that is called here both have.
+        // BullMQ's type of a queue names its backend; both backends have all methods that are called here.
         queue = fresh as unknown as Queue;
         return;
       } catch {
@@ -105,9 +115,16 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
   };
 }
 
-/** The client is ready before BullMQ sees it and refuses at once while it is not connected: an offline queue would hold requests' jobs and send them late. */
+/**
+ * The client is connected before BullMQ sees it, and refuses calls while it is not: an offline queue would keep
+ * requests' jobs and send them late.
+ */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
-  const client = openRedis(queueUrl, { enableOfflineQueue: false, maxRetriesPerRequest: null, retryStrategy: reconnectMs });
+  const client = openRedis(queueUrl, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+  });
   let queue: Queue | undefined;
   client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
   client.once('ready', () => {
@@ -145,23 +162,31 @@ async function bounded<T>(call: Promise<T>, withinMs = scaled(callTimeoutMs)): P
   }
 }
 
-/** All that a job says. Everything else is in Postgres; a claim that finds another organisation there takes nothing. */
-export const workflowJobSchema = z.strictObject({ workflowId: z.uuid(), orgId: z.uuid(), traceparent: z.string().max(100).optional() });
+/**
+ * The whole content of a job. Everything else is in Postgres; a claim that finds another organisation there takes
+ * nothing.
+ */
+export const workflowJobSchema = z.strictObject({
+  workflowId: z.uuid(),
+  orgId: z.uuid(),
+  traceparent: z.string().max(100).optional(),
+});
 export type WorkflowJob = z.infer<typeof workflowJobSchema>;
 
 const noId = '00000000-0000-7000-8000-000000000000';
-/** Enqueued now and then to see that the queue still delivers; no workflow has its id. */
+/** Enqueued now and then to check that the queue still delivers; no workflow has its id. */
 export const probeJob: WorkflowJob = { workflowId: noId, orgId: noId };
 
 /**
- * BullMQ ignores an id that it still knows, so each dispatch has its own: number 0 is the accepting process's, the sweep counts from 1.
- * An id must have no colon and not be all digits.
+ * BullMQ ignores an id that it still knows, so each dispatch has its own: number 0 is the accepting process's, and the
+ * sweep counts from 1. An id may have no colon and not be all digits.
  */
 export const jobId = (workflowId: string, dispatchNumber: number | string): string => `${workflowId}-${dispatchNumber}`;
 
 /**
- * Two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of its own, so that four restores of an hour
- * each do not make the restart of an application come too late. Everything else, begun work too, goes by `default`.
+ * Two queues. `interactive` is for work that a request waits for (`start_by`) until it has begun. It has slots of its
+ * own, so that four restores of an hour each do not delay the restart of an application. Everything else, including
+ * work that has begun, uses `default`.
  */
 export type QueueKind = 'default' | 'interactive';
 
@@ -170,10 +195,13 @@ export const queueKinds: readonly QueueKind[] = ['interactive', 'default'];
 export const queueNameOf = (queueName: string, kind: QueueKind): string =>
   kind === 'interactive' ? `${queueName}-interactive` : queueName;
 
-/** The operations of BullMQ that are somebody's job. The rest is how a queue is looked at: for the next job, for stalled ones, for its length. */
+/**
+ * BullMQ's operations on a single job. All others are looks at the queue: for the next job, for stalled ones, for its
+ * length.
+ */
 const jobOperations = /^(?:add|process) /;
 
-/** What stands for a span of the rest: it is none, and what is done in it has none either. */
+/** Replaces the span of every other operation: it records nothing, and suppresses spans within it. */
 const noSpan: Span<Context> = {
   setSpanOnContext: (within) => suppressTracing(within),
   setAttribute: () => undefined,
@@ -183,10 +211,17 @@ const noSpan: Span<Context> = {
   end: () => undefined,
 };
 
-/** Whether what begins within belongs to a trace. A job that belongs to none has no span: a probe, and work that the clock began, whose run begins its trace. */
-const isInTrace = (within: Context): boolean => isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
+/**
+ * Whether a new span would belong to a trace. A job without one has no span: a probe, and work that the clock began,
+ * whose run begins its own trace.
+ */
+const isInTrace = (within: Context): boolean =>
+  isSpanContextValid(trace.getSpanContext(within) ?? INVALID_SPAN_CONTEXT);
 
-/** BullMQ's spans. Metadata of a foreign job that is no JSON would leave that job active for ever; it is a job without a trace instead. */
+/**
+ * BullMQ's spans. A foreign job whose metadata is not JSON would stay active for ever; it is treated as a job without a
+ * trace.
+ */
 export function queueTelemetry(tracerName: string): Telemetry<Context> {
   const { contextManager, tracer } = new BullMQOtel({ tracerName });
   return {

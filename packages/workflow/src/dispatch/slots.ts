@@ -3,23 +3,30 @@ import type { WorkflowJob } from './queue';
 /** Slots of one worker, shared between organisations. */
 export interface Slots {
   /**
-   * `taken`: the job has a slot. `waits`: its organisation has its share, and the job is kept until one of its slots is free. `declined`: too many
-   * of them are kept already.
+   * `taken`: the job has a slot. `waits`: its organisation uses its share, and the job is kept until one of its slots
+   * is free. `declined`: too many of its jobs are kept already.
    */
   take(job: WorkflowJob): 'taken' | 'waits' | 'declined';
-  /** Ends a run of the organisation. Its next job that waits, which has the slot now; undefined when the slot is free. */
+  /**
+   * Ends a run of the organisation. Returns its next waiting job, which has the slot now; undefined if the slot is
+   * free.
+   */
   next(orgId: string): WorkflowJob | undefined;
   /** Organisations that have their share. */
   full(): string[];
 }
 
-/** Jobs that are kept for one organisation: some, so that its next run begins at once, and few, so that the order stays the sweep's. */
+/**
+ * Jobs that are kept for one organisation: enough that its next run begins at once, and few enough that the sweep still
+ * decides the order.
+ */
 const waitingMax = 64;
 
 /**
- * A dynamic threshold, as switches share their buffers: an organisation may take a slot while it holds fewer than are free. One alone gets half of
- * them, two get a third each, and each newcomer still finds one. So one organisation whose work never ends makes nobody else wait, and no slot has to
- * be taken away from anybody: a running step cannot be interrupted for a neighbour.
+ * A dynamic threshold, as switches share their buffers: an organisation may take a slot while it has fewer than are
+ * free. A single one gets half of them, two get a third each, and each newcomer still finds one. So an organisation
+ * with endless work does not make others wait, and no slot has to be taken away: a running step cannot be interrupted
+ * for another organisation.
  */
 export function createSlots(total: number): Slots {
   const held = new Map<string, number>();
@@ -59,5 +66,5 @@ export function createSlots(total: number): Slots {
   };
 }
 
-/** Slots of which one organisation alone gets `count`. */
+/** The number of slots of which a single organisation gets `count`. */
 export const slotsFor = (count: number): number => 2 * count;

@@ -16,56 +16,68 @@ export interface DueQuery {
   limit: number;
   /** How long a job may take to be claimed before another is enqueued. */
   enqueueAgainSeconds: number;
-  /** The queue is empty: an enqueued workflow that was not claimed has lost its job. */
+  /** The queue is empty, so an enqueued workflow that was not claimed has lost its job. */
   queueEmpty: boolean;
   /** Organisations that may take no more slots of this worker: a job for them would be declined. */
   fullOrgs: readonly string[];
   /** The organisation to begin with, in the order of their ids. */
   fromOrg: string;
-  /** Each organisation has had its turn: what room is left is for further work of theirs. A look that passes all of them at once knows by itself. */
+  /**
+   * Each organisation has had its turn, so the remaining room is for more of their work. A look that passes all of them
+   * at once knows this by itself.
+   */
   hadTurns: boolean;
 }
 
 export interface DuePage {
   due: DueWorkflow[];
-  /** Where the next look goes on; null: this one came to the last organisation. */
+  /** Where the next look continues; null: this one came to the last organisation. */
   nextOrg: string | null;
 }
 
 /** Before all others. */
 export const firstOrg = '00000000-0000-0000-0000-000000000000';
 
-/** Organisations that one look passes at most: its cost is theirs, however many others wait. */
+/** Organisations that one look passes at most, which limits its cost however many others wait. */
 export const orgsMax = 100;
 /** Rows that one look reads at most, shared among the organisations that have something due. */
 const rowsMax = 1_000;
 
 /**
- * Marks the next due workflows as dispatched and returns them, in the order to enqueue: one of each organisation, then a second of each, so that the 5,000 of one
- * do not starve another. Where there are more organisations than room or than one look passes, each look goes on behind the one before: all have their turn.
- * Rows that another sweep holds are passed over. A row is due when nobody has a live lease on it.
- *
- * Asynchronous commit: a mark that a crash of Postgres takes back means one job too many.
+ * Marks the next due workflows as dispatched and returns them in the order to enqueue: one of each organisation, then a
+ * second of each, so that one organisation's 5,000 do not starve another. If there are more organisations than room, or
+ * than one look passes, each look continues after the one before, so that all have their turn. Rows that another sweep
+ * has locked are skipped. A row is due if nobody has a live lease on it.
+ * Asynchronous commit: if a crash of Postgres loses a mark, there is just one job too many.
  */
 export async function takeDueWorkflows(sql: Sql, query: DueQuery): Promise<DuePage> {
   const { kind, limit, enqueueAgainSeconds, queueEmpty, fullOrgs, fromOrg, hadTurns } = query;
-  const values = [limit, enqueueAgainSeconds, queueEmpty, kind === 'interactive', fullOrgs, fromOrg, hadTurns, fromOrg === firstOrg];
+  const values = [
+    limit,
+    enqueueAgainSeconds,
+    queueEmpty,
+    kind === 'interactive',
+    fullOrgs,
+    fromOrg,
+    hadTurns,
+    fromOrg === firstOrg,
+  ];
   const [page] = await sql.query<{ due: DueWorkflow[]; next_org: string | null }>(takeDueSql, values);
   return { due: page?.due ?? [], nextOrg: page?.next_org ?? null };
 }
 
-/** A job that has just gone out may not be in the queue yet. */
+/** A job that was just sent may not be in the queue yet. */
 const enqueueLandsMs = 500;
 
 const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
 
-// Not clock_timestamp(): no index is searched by what changes while it is searched.
+// Not clock_timestamp(): an index is not searched by a value that changes meanwhile.
 const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp() AND (lease_until IS NULL OR lease_until < statement_timestamp())
   AND (dispatch_after <= statement_timestamp() OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
 
-// The organisations with unfinished work are found by hopping through the index, one probe each, however many rows one of them has. The one behind the last is
-// where the next look begins.
+// Finds the organisations with unfinished work by hopping through the index, one probe each, however many rows one of
+// them has. The next look begins after the last one.
 const takeDueSql = `
   WITH RECURSIVE orgs (org_id, place) AS (
     (SELECT org_id, 1 FROM workflow WHERE status IN ('queued', 'running') AND org_id >= $6::uuid ORDER BY org_id LIMIT 1)
@@ -99,7 +111,7 @@ const takeDueSql = `
   SELECT (SELECT org_id::text FROM orgs, counted WHERE place = last_place + 1) AS next_org, coalesce(json_agg(json_build_object(
     'id', id, 'org_id', org_id, 'dispatch_number', dispatch_number, 'traceparent', traceparent) ORDER BY turn, due_at, id), '[]'::json) AS due FROM marked`;
 
-/** Whether a schedule is due, and whether any workflow is unfinished: without either nothing else needs to be asked. */
+/** Whether a schedule is due, and whether any workflow is unfinished: without either nothing else needs to be read. */
 export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workflows: boolean }> {
   const [found] = await sql.query<{ schedules: boolean; workflows: boolean }>(lookSql);
   return found ?? { schedules: false, workflows: false };
@@ -109,18 +121,23 @@ const lookSql = `
   SELECT EXISTS (SELECT FROM workflow WHERE status IN ('queued', 'running')) AS workflows,
     EXISTS (SELECT FROM workflow_schedule WHERE next_run_at <= statement_timestamp()) OR EXISTS (SELECT FROM workflow_schedule WHERE ${ranInFuture}) AS schedules`;
 
-/** The job did not get through: due again after a pause, so that a queue that is away is not hammered. */
+/** The job could not be added: it is due again after a pause, so that a queue that is away is not hammered. */
 export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
-  sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [workflowId]);
+  sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [
+    workflowId,
+  ]);
 
-/** A job that came while its organisation had its share of this worker: due at once, for a worker that has a slot for it. */
+/**
+ * A job came while its organisation used its whole share of this worker: it is due at once, for a worker with a slot
+ * for it.
+ */
 export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(
     `UPDATE workflow SET dispatch_after = clock_timestamp() WHERE id = $1::uuid AND status IN ('queued', 'running') AND dispatch_after > clock_timestamp()`,
     [workflowId],
   );
 
-/** What nobody took up in time, oldest first. */
+/** Workflows that no worker has started in time, oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   const rows = await sql.query<{ id: string }>(
     `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp() ORDER BY start_by LIMIT 100`,

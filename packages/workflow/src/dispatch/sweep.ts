@@ -8,7 +8,15 @@ import { cancelUnclaimed, type OnFailed } from '../store/start-workflow';
 import { inTraceOf, reportUnfinished } from '../store/telemetry';
 import { type JobQueue, probeJob, type QueueKind } from './queue';
 import type { Slots } from './slots';
-import { countUnfinished, type DueWorkflow, enqueueFailed, firstOrg, lookForWork, overdueStarts, takeDueWorkflows } from './sweep.store';
+import {
+  countUnfinished,
+  type DueWorkflow,
+  enqueueFailed,
+  firstOrg,
+  lookForWork,
+  overdueStarts,
+  takeDueWorkflows,
+} from './sweep.store';
 
 export interface RelayOptions<Tx> {
   database: Database<Tx>;
@@ -16,7 +24,7 @@ export interface RelayOptions<Tx> {
   log: Log;
   leaseSeconds: number;
   onFailed: OnFailed<Tx>;
-  /** Tells the meters what is unfinished, if it is time to. */
+  /** Reports unfinished workflows to the meters, if it is time to. */
   report(): Promise<void>;
   changed(workflowId: string): void;
 }
@@ -26,22 +34,25 @@ export interface SweptQueue {
   kind: QueueKind;
   queue: JobQueue;
   slots: Slots;
-  /** Waiting jobs that the sweep keeps in the queue, so that the order stays its own to decide. */
+  /** The most waiting jobs that the sweep keeps in the queue, so that it still decides the order. */
   waitingMax: number;
   /** Seconds since a job was last delivered here. */
   silentSeconds(): number;
   /** The last sweep had more than fitted into the queue. */
   hasBacklog: boolean;
-  /** The organisation that the next look begins with. Of this process alone: two workers need not agree, and none of it is lost with one. */
+  /**
+   * The organisation that the next look begins with. It is this process's own: two workers need not agree, and its loss
+   * does no harm.
+   */
   fromOrg: string;
 }
 
-/** Seconds without a job after which the queue is tried with a probe. */
+/** Seconds without a job after which a probe tests the queue. */
 const silenceMaxSeconds = 10;
 
 /**
- * One look at everything that is due: schedules, starts that came too late, workflows to enqueue. Each part fails by itself. Where nothing is under way, which is most
- * of the time of a small installation, it is one statement.
+ * Handles everything that is due once: schedules, starts that came too late, workflows to enqueue. Each part fails
+ * separately. If nothing is under way, which is most of the time of a small installation, it takes one statement.
  */
 export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   const { database, log, changed } = options;
@@ -80,7 +91,7 @@ export interface ReportOptions {
   isReporter(): Promise<boolean>;
 }
 
-/** What {@link sweep} calls to tell the meters what is unfinished. */
+/** The part of {@link sweep} that reports the numbers of unfinished workflows to the meters. */
 export function createReport({ database, kinds, isReporter }: ReportOptions): () => Promise<void> {
   let reportedAtMs = -reportEveryMs;
   return async () => {
@@ -90,16 +101,22 @@ export function createReport({ database, kinds, isReporter }: ReportOptions): ()
   };
 }
 
-/** Looks of one sweep at most. What they have not come to is for the sweeps after. */
+/** The most looks of one sweep. Later sweeps do the rest. */
 const looksMax = 10;
 
-async function enqueueDue<Tx>({ database, log, leaseSeconds }: RelayOptions<Tx>, own: SweptQueue, hasWork: boolean): Promise<boolean> {
+async function enqueueDue<Tx>(
+  { database, log, leaseSeconds }: RelayOptions<Tx>,
+  own: SweptQueue,
+  hasWork: boolean,
+): Promise<boolean> {
   const { kind, queue, slots, waitingMax, silentSeconds } = own;
   if (!hasWork && silentSeconds() <= silenceMaxSeconds) return false;
   const waiting = await queue.waiting();
-  if (silentSeconds() > silenceMaxSeconds && waiting === 0) await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
+  if (silentSeconds() > silenceMaxSeconds && waiting === 0)
+    await queue.enqueue(probeJob, `${process.pid}-${Date.now()}`);
   let room = waitingMax - waiting;
-  // Rounds through all organisations that were completed: in the second one those that have had their turn share the room that is left.
+  // Completed rounds through all organisations: in the second one those that have had their turn share the remaining
+  // room.
   let rounds = own.fromOrg === firstOrg ? 0 : -1;
   for (let looks = 0; hasWork && room > 0 && looks < looksMax; looks += 1) {
     const { due, nextOrg } = await takeDueWorkflows(database.sql(), {
@@ -126,7 +143,11 @@ async function enqueueOne<Tx>(
 ): Promise<void> {
   try {
     faultpoint(enginePoints.dispatchBefore);
-    const job = { workflowId: row.id, orgId: row.org_id, ...(row.traceparent === null ? {} : { traceparent: row.traceparent }) };
+    const job = {
+      workflowId: row.id,
+      orgId: row.org_id,
+      ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
+    };
     await inTraceOf(row.traceparent, () => queue.enqueue(job, row.dispatch_number));
     faultpoint(enginePoints.dispatchAfter);
   } catch (error) {
@@ -144,13 +165,13 @@ async function isolated(log: Log, part: string, work: () => Promise<void>): Prom
 }
 
 export interface SweepLoop {
-  /** Sweeps as soon as the one under way is over. */
+  /** Sweeps as soon as the running sweep is over. */
   wake(): void;
   wakeIn(ms: number): void;
   stop(): Promise<void>;
 }
 
-/** Runs `work` every `everyMs` and when woken. Never two at a time. `work` must not reject. */
+/** Runs `work` every `everyMs` and when woken, never two at a time. `work` must not reject. */
 export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoop {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
@@ -164,7 +185,7 @@ export function loopSweeps(everyMs: number, work: () => Promise<void>): SweepLoo
   };
   const turn = (): void => {
     clearTimeout(timer);
-    // A sweep belongs to no trace: who woke it may be at work for a request, and what is due is not that request's.
+    // A sweep belongs to no trace: it may be woken from a request's work, but the due work is not that request's.
     running ??= context.with(ROOT_CONTEXT, once);
   };
   const wake = (): void => {

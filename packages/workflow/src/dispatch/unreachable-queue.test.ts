@@ -18,7 +18,12 @@ let proxy: TcpFaultProxy;
 const closing: (() => Promise<void>)[] = [];
 const warnings: string[] = [];
 const ignore = (): void => undefined;
-const log: Log = { debug: ignore, info: ignore, warn: (_fields, message) => void warnings.push(message), error: ignore };
+const log: Log = {
+  debug: ignore,
+  info: ignore,
+  warn: (_fields, message) => void warnings.push(message),
+  error: ignore,
+};
 
 beforeAll(async () => {
   behind = await testQueue('postgres');
@@ -82,7 +87,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
 
 it('a Redis that is not there is told as such at the start, and why, without its password', async () => {
   const telling = prepareQueue('redis://:letmein@127.0.0.1:1', 1_000).catch(String);
-  await expect(telling).resolves.toMatch(/The Redis of the queue does not handle: .*ECONNREFUSED 127\.0\.0\.1:1$/);
+  await expect(telling).resolves.toMatch(/Redis at QUEUE_URL does not answer: .*ECONNREFUSED 127\.0\.0\.1:1$/);
   await expect(prepareQueue('http://127.0.0.1:1')).rejects.toThrow('redis://');
 });
 

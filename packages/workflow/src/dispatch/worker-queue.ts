@@ -7,9 +7,12 @@ import { firstOrg } from './sweep.store';
 import { type JobWorker, openWorker } from './worker';
 
 export interface WorkerQueue extends SweptQueue {
-  /** Takes jobs from now on. `refill` is called once a delivery has made room for what the last sweep could not enqueue. */
+  /**
+   * Takes jobs from now on. `refill` is called once a delivery has made room for work that the last sweep could not
+   * enqueue.
+   */
   startWorker(handle: (job: WorkflowJob, slots: Slots) => Promise<RunEnd>, refill: () => void): void;
-  /** Takes no more jobs and waits for those in hand. */
+  /** Takes no more jobs and waits for the running ones. */
   close(): Promise<void>;
 }
 
@@ -18,13 +21,17 @@ interface WorkerQueueOptions extends QueueAddress {
   interactiveConcurrency?: number;
 }
 
-/** Somebody waits for these, and they are short until they have begun. */
+/** Requests wait for these, and they are short until they have begun. */
 const interactiveConcurrencyDefault = 2;
 
-/** A worker's side of one queue: the jobs that its sweep enqueues, and the worker that handles them. */
-export function openWorkerQueue({ queueUrl, queueName, log, ...slots }: WorkerQueueOptions, kind: QueueKind): WorkerQueue {
+/** A worker's side of one queue: its sweep's jobs, and the worker that handles them. */
+export function openWorkerQueue(
+  { queueUrl, queueName, log, ...slots }: WorkerQueueOptions,
+  kind: QueueKind,
+): WorkerQueue {
   const address = { queueUrl, queueName: queueNameOf(queueName, kind), log };
-  const concurrency = kind === 'default' ? slots.concurrency : (slots.interactiveConcurrency ?? interactiveConcurrencyDefault);
+  const concurrency =
+    kind === 'default' ? slots.concurrency : (slots.interactiveConcurrency ?? interactiveConcurrencyDefault);
   const total = slotsFor(concurrency);
   const shared = createSlots(total);
   const queue = openQueue(address);

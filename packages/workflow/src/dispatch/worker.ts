@@ -27,11 +27,14 @@ export interface JobWorkerOptions extends QueueAddress {
 }
 
 export interface JobWorker {
-  /** Takes no more jobs and waits for those in hand. */
+  /** Takes no more jobs and waits for the running ones. */
   close(): Promise<void>;
 }
 
-/** A job only says where to look: however often one comes, Postgres decides whether there is anything to do. No job ever fails, so BullMQ never retries. */
+/**
+ * A job only says where to look: however often it comes, Postgres decides whether there is anything to do. No job ever
+ * fails, so BullMQ never retries.
+ */
 export function openWorker(options: JobWorkerOptions): JobWorker {
   const { queueUrl, queueName, log } = options;
   const common = {
@@ -40,13 +43,15 @@ export function openWorker(options: JobWorkerOptions): JobWorker {
     concurrency: options.concurrency,
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
-    // How long an idle worker blocks; a Redis that came back empty is noticed after it at the latest.
+    // How long an idle worker blocks, and so the longest time to notice a Redis that came back empty.
     drainDelay: 2,
-    // After a refused connection; BullMQ's own is 15 s.
+    // The pause after a refused connection; BullMQ's own is 15 s.
     runRetryDelay: 1_000,
   };
   const processor = (job: Job): Promise<void> => handleJob(options, job);
-  const { worker, close } = isPostgresQueue(queueUrl) ? onPostgres(options, common, processor) : onRedis(options, common, processor);
+  const { worker, close } = isPostgresQueue(queueUrl)
+    ? onPostgres(options, common, processor)
+    : onRedis(options, common, processor);
   worker.on('error', (error) => log.warn({ internal: messageOf(error) }, 'worker'));
   return { close };
 }
@@ -72,7 +77,7 @@ function onPostgres({ queueUrl, queueName }: QueueAddress, common: Common, proce
   };
 }
 
-/** BullMQ makes a second client of ours, which blocks; both wait and reconnect for as long as it takes. */
+/** BullMQ duplicates our client for blocking calls; both wait and reconnect for as long as it takes. */
 function onRedis({ queueUrl, queueName, log }: QueueAddress, common: Common, processor: Processor): Running {
   const client = openRedis(queueUrl, { maxRetriesPerRequest: null, retryStrategy: reconnectMs });
   client.on('error', (error) => log.debug({ internal: messageOf(error) }, 'redis'));
@@ -119,23 +124,24 @@ type ConnectCallback = Parameters<Pool['connect']>[0];
 const pauseMs = 500;
 
 /**
- * A pool that waits for its database instead of giving up. BullMQ keeps the failure of a first connection for ever, and after a later one asks again at once: a
- * worker that starts while Postgres does not answer would spin until somebody restarted it. Each failure is an `error` event.
+ * A pool that waits for its database instead of giving up. BullMQ keeps the failure of a first connection for ever, and
+ * after a later one asks again at once: a worker that starts while Postgres is away would spin until a restart. Each
+ * failure is an `error` event.
  */
 export class PatientPool extends Pool {
   private isPatient = true;
 
   constructor(config: PoolConfig) {
-    // What BullMQ gives pools of its own.
+    // The same option that BullMQ gives to its own pools.
     super({ ...config, options: '-c search_path=bullmq' });
   }
 
-  /** BullMQ's own type of a pool, whose `on` pg's declarations do not fit by their overloads alone. */
+  /** BullMQ's own type of a pool; only the overloads of `on` in pg's declarations do not fit it. */
   forBullmq(): PgPool {
     return this as unknown as PgPool;
   }
 
-  /** From now on a failed connection is an error: the pool is to be closed. */
+  /** From now on a failed connection is an error, because the pool is about to be closed. */
   stopRetrying(): void {
     this.isPatient = false;
   }

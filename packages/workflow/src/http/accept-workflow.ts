@@ -14,26 +14,30 @@ export interface Asking {
   afterCommit(work: () => unknown): void;
 }
 
-/** What the work is done to. */
+/** The thing that the work is done to. */
 export interface WorkTarget extends Pick<WorkflowStart, 'resourceKey' | 'subject'> {
-  /** What the audit log names: `/v1/sites/…`. */
+  /** The path in the audit log: `/v1/sites/…`. */
   path: string;
 }
 
 export interface Acceptance<Input> extends WorkTarget {
   definition: StartableWorkflow<Input>;
   input: Input;
-  /** `backup.restore`: resource and verb. Null: a step notes it, in the transaction that records the platform's acceptance. */
+  /**
+   * `backup.restore`: resource and verb. Null: a step writes the entry, in the transaction that records the platform's
+   * acceptance.
+   */
   action: string | null;
-  /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a fresh one. */
+  /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a new one. */
   id?: string;
-  /** Unclaimed by then it is cancelled; see {@link readStartBy}. */
+  /** If it is unclaimed by then, it is cancelled; see {@link readStartBy}. */
   startBy?: Date;
 }
 
 /**
- * Accepts work within `tx`: workflow and audit entry, and the job once they are committed. Resolves with the workflow's id.
- * Throws `operation_in_progress` or `needs_attention` when another one holds the resource, whatever was read before.
+ * Accepts work within `tx`: workflow and audit entry, and the job once they are committed. Resolves with the workflow's
+ * id. Throws `operation_in_progress` or `needs_attention` if another one has locked the resource, whatever was read
+ * before.
  */
 export async function acceptWorkflow<Tx, Input>(
   context: Pick<WorkflowContext<Tx>, 'database' | 'enqueue'>,
@@ -60,39 +64,47 @@ export async function acceptWorkflow<Tx, Input>(
   return workflowId;
 }
 
-/** Where the caller follows what was accepted, and how soon to look again. `path`: of what it is done to. */
+/** Headers that tell the caller where to follow the work, and how soon to look again. `path`: the changed thing's. */
 export const followHeaders = (path: string, workflowId: string): Record<string, string> => ({
   location: `${path}/workflows/${workflowId}`,
   'retry-after': '1',
   'x-workflow-id': workflowId,
 });
 
-/** How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was started. */
+/**
+ * How long a request waits for a worker, in seconds (decisions.md 1): then the work is cancelled, and nothing was
+ * started.
+ */
 export const startWithinSeconds = 10;
 
-/** How long a request waits to know: past the time by which the work must have been taken up, so that it is decided either way. */
+/** How long a request waits to know: longer than the work's time to start, so that it is decided by then. */
 export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 
-/** Until when work that a request waits for must have been taken up, by Postgres' clock: nobody else's decides. */
+/** The time by which work that a request waits for must have been started, by Postgres' clock, which alone decides. */
 export async function readStartBy(sql: Sql): Promise<Date> {
-  const [row] = await sql.query<{ start_by: Date }>('SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by', [
-    startWithinSeconds,
-  ]);
+  const [row] = await sql.query<{ start_by: Date }>(
+    'SELECT clock_timestamp() + make_interval(secs => $1::float8) AS start_by',
+    [startWithinSeconds],
+  );
   if (row === undefined) throw new Error('Postgres did not tell the time');
   return row.start_by;
 }
 
 /** A rule's refusal as the answer to a caller. */
 export const problemOf = ({ code, extra, retryAfterSeconds }: Refusal): Problem =>
-  problem(code, { ...(extra === undefined ? {} : { extra }), ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) });
+  problem(code, {
+    ...(extra === undefined ? {} : { extra }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  });
 
 export function assertAllowed(refusal: Refusal | null): void {
   if (refusal !== null) throw problemOf(refusal);
 }
 
 /**
- * Throws what `refuse` says. It is asked first with nobody at work, as it mostly is: then {@link acceptWorkflow} itself refuses what would be in the way.
- * Only for another refusal, which somebody at work may come before, does this read who is.
+ * Throws the refusal of `refuse`. It is asked first as if nobody was at work, which is mostly true: then {@link
+ * acceptWorkflow} itself refuses work in progress. Only for another refusal, before which work in progress counts, is
+ * the real state read.
  */
 export async function assertAllowedOn(
   sql: Sql,
@@ -102,7 +114,7 @@ export async function assertAllowedOn(
   if (refuse(null) !== null) assertAllowed(refuse(await findUnfinished(sql, resourceKey)));
 }
 
-/** Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while one holds the resource. */
+/** Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while one has locked the resource. */
 export async function assertFree(sql: Sql, resourceKey: string): Promise<void> {
   assertAllowed(refusalByWorkflow(await findUnfinished(sql, resourceKey)));
 }

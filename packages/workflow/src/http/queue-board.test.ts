@@ -58,7 +58,9 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
   }
   const waiting = async (): Promise<number> => {
-    const queues: { name: string; counts: { waiting: number } }[] = JSON.parse((await ask('/queues/api/queues')).text).queues;
+    const queues: { name: string; counts: { waiting: number } }[] = JSON.parse(
+      (await ask('/queues/api/queues')).text,
+    ).queues;
     return queues.find(({ name }) => name === 'boxes')?.counts.waiting ?? -1;
   };
 
@@ -86,8 +88,12 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'");
     const script = /src="(static\/js\/main\.[^"]+)"/.exec(page.text)?.[1];
     expect((await ask(`/queues/${script}`)).status).toBe(200);
-    const { queues } = JSON.parse((await ask('/queues/api/queues?activeQueue=boxes&status=waiting&page=1&jobsPerPage=10')).text);
-    expect(queues.map(({ name, readOnlyMode }: { name: string; readOnlyMode: boolean }) => [name, readOnlyMode])).toEqual([
+    const { queues } = JSON.parse(
+      (await ask('/queues/api/queues?activeQueue=boxes&status=waiting&page=1&jobsPerPage=10')).text,
+    );
+    expect(
+      queues.map(({ name, readOnlyMode }: { name: string; readOnlyMode: boolean }) => [name, readOnlyMode]),
+    ).toEqual([
       ['boxes-interactive', true],
       ['boxes', true],
     ]);
@@ -96,9 +102,15 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
   });
 
   it('shows ids and nothing else of a job, and no address or password of the queue', async () => {
-    const paths = ['api/queues?activeQueue=boxes&status=waiting&page=1&jobsPerPage=10', 'api/queues/boxes/workers', 'api/redis/stats', ''];
+    const paths = [
+      'api/queues?activeQueue=boxes&status=waiting&page=1&jobsPerPage=10',
+      'api/queues/boxes/workers',
+      'api/redis/stats',
+      '',
+    ];
     const [listed = '', ...others] = await Promise.all(paths.map(async (path) => (await ask(`/queues/${path}`)).text));
-    for (const job of JSON.parse(listed).queues[1].jobs) expect(Object.keys(job.data).sort()).toEqual(['orgId', 'workflowId']);
+    for (const job of JSON.parse(listed).queues[1].jobs)
+      expect(Object.keys(job.data).sort()).toEqual(['orgId', 'workflowId']);
     const { password, host } = new URL(world.queue.url);
     for (const text of [listed, ...others]) {
       expect(text).not.toContain(token);
@@ -132,7 +144,12 @@ describe.each(queueBackends())('the board of the queues over %s', (backend: Queu
 
 test('a queue that was never reached is 503, and its address is not told', async () => {
   const log = createLog({ service: 'boxes-worker', destination: { write: () => undefined } });
-  const board = createQueueBoard({ token: 'a'.repeat(64), queueUrl: 'redis://:hidden@127.0.0.1:1', queueName: 'boxes', log });
+  const board = createQueueBoard({
+    token: 'a'.repeat(64),
+    queueUrl: 'redis://:hidden@127.0.0.1:1',
+    queueName: 'boxes',
+    log,
+  });
   const health = createHealthServer({ log, ready: {}, mounted: board });
   const { url } = await health.listen(0);
   const answer = await fetch(`${url}/queues/`, { headers: { authorization: `Bearer ${'a'.repeat(64)}` } });
@@ -148,8 +165,20 @@ test('a worker has the board when it is given the token, and otherwise none', as
   const statusWith = async (given: { QUEUE_BOARD_TOKEN?: string }): Promise<number> => {
     const lifetime = createLifetime(log);
     const config = {
-      ...{ HOST: '127.0.0.1', PORT: 0, DATABASE_URL: world.databaseUrl, QUEUE_URL: world.queue.url, KEYS_URL: 'http://127.0.0.1:1' },
-      ...{ AUDIT_TOKEN_SECRET: token, WORKFLOW_CONCURRENCY: 1, WORKFLOW_LEASE_SECONDS: 15, WORKFLOW_SWEEP_MS: 1_000, ...given },
+      ...{
+        HOST: '127.0.0.1',
+        PORT: 0,
+        DATABASE_URL: world.databaseUrl,
+        QUEUE_URL: world.queue.url,
+        KEYS_URL: 'http://127.0.0.1:1',
+      },
+      ...{
+        AUDIT_TOKEN_SECRET: token,
+        WORKFLOW_CONCURRENCY: 1,
+        WORKFLOW_LEASE_SECONDS: 15,
+        WORKFLOW_SWEEP_MS: 1_000,
+        ...given,
+      },
     };
     const options = { name: 'boxes', workflows: [dawdle], context: { database: world.database, boxes: world.boxes } };
     const worker = composeWorkerProcess({ log, lifetime, database: world.database }, config, options);

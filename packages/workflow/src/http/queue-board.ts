@@ -12,13 +12,13 @@ export interface QueueBoard extends Mounted {
 }
 
 interface QueueBoardOptions extends QueueAddress {
-  /** The password of its readers, as hex. Any name goes with it. */
+  /** Its readers' password, as hex. Any user name is accepted. */
   token: string;
 }
 
 const boardPath = '/queues';
 
-/** The board brings its own scripts. It also asks Google for a font, and nobody else is to learn who looks at it. */
+/** The board has its own scripts. It also asks Google for a font, which would learn who looks at it. */
 const pageHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -28,11 +28,14 @@ const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Bull Board over a service's two queues, at {@link boardPath} of a worker's port. It is only to look at: the record of all work is in Postgres, and a job that
- * is removed or repeated by hand would do nothing but confuse. A job holds the ids of its workflow and organisation, and a trace's.
+ * Bull Board for a service's two queues, at {@link boardPath} of a worker's port. It is read-only: the record of all
+ * work is in Postgres, so removing or repeating a job by hand would only confuse. A job contains the ids of its
+ * workflow and organisation, and a trace's.
  */
 export function createQueueBoard({ token, ...address }: QueueBoardOptions): QueueBoard {
-  const queues = queueKinds.map((kind) => openBullQueue({ ...address, queueName: queueNameOf(address.queueName, kind) }));
+  const queues = queueKinds.map((kind) =>
+    openBullQueue({ ...address, queueName: queueNameOf(address.queueName, kind) }),
+  );
   const expected = digestOf(token);
   let board: RequestListener | undefined;
   return {
@@ -41,7 +44,7 @@ export function createQueueBoard({ token, ...address }: QueueBoardOptions): Queu
       for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value);
       if (!timingSafeEqual(digestOf(passwordOf(request)), expected))
         return refuse(response, 401, 'the token of the board is missing or wrong');
-      // Bull Board refuses changes too, queue by queue. This does not depend on what it thinks of as one.
+      // Bull Board refuses changes too, queue by queue; this check does not depend on its idea of a change.
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(response, 405, 'the board is read-only');
       try {
         board ??= mountBoard(queues, address.log);
@@ -67,7 +70,7 @@ function mountBoard(queues: readonly OpenedQueue[], log: QueueAddress['log']): R
     serverAdapter: adapter,
     options: { uiConfig: { boardTitle: 'Drydock: queues', hideRedisDetails: true } },
   });
-  // Its own tells the reader what the driver said, which may name a host and a user.
+  // Its own handler shows the driver's message, which may contain a host and a user.
   adapter.setErrorHandler((error) => {
     log.warn({ internal: messageOf(error) }, 'queue board');
     return { status: 500, body: { error: 'the queue could not be read' } };
@@ -89,8 +92,10 @@ function passwordOf({ headers }: IncomingMessage): string {
 }
 
 function refuse(response: ServerResponse, status: 401 | 405 | 503, error: string): void {
-  const more = { 401: { 'www-authenticate': 'Basic realm="Drydock queues", charset="UTF-8"' }, 405: { allow: 'GET, HEAD' }, 503: {} }[
-    status
-  ];
+  const more = {
+    401: { 'www-authenticate': 'Basic realm="Drydock queues", charset="UTF-8"' },
+    405: { allow: 'GET, HEAD' },
+    503: {},
+  }[status];
   response.writeHead(status, { ...more, 'content-type': 'application/json' }).end(JSON.stringify({ error }));
 }

@@ -41,8 +41,12 @@ const staff = (...words: string[]) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
   });
-const reaches = (workflowId: string, status: string) => until(async () => (await world.status(workflowId)) === status, { what: status });
-async function park(orgId: string, subject = { type: 'database', id: uuidv7() }): Promise<{ workflowId: string; target: string }> {
+const reaches = (workflowId: string, status: string) =>
+  until(async () => (await world.status(workflowId)) === status, { what: status });
+async function park(
+  orgId: string,
+  subject = { type: 'database', id: uuidv7() },
+): Promise<{ workflowId: string; target: string }> {
   isBroken = true;
   const { workflowId } = await world.start({ kind: 'one_way', orgId, subject, resourceKey: subject.id });
   await reaches(workflowId, 'needs_attention');
@@ -70,7 +74,9 @@ test('staff see what waits in every organisation, with its cause, and decide by 
   await reaches(second.workflowId, 'failed');
   expect(await staff('parked')).toEqual({ code: 0, stdout: 'nothing waits for staff\n', stderr: '' });
 
-  const { rows } = await world.pool.query('SELECT org_id, mode, actor_key_id, action, target, workflow_id FROM audit_outbox ORDER BY seq');
+  const { rows } = await world.pool.query(
+    'SELECT org_id, mode, actor_key_id, action, target, workflow_id FROM audit_outbox ORDER BY seq',
+  );
   const decided = { mode: 'live', actor_key_id: null };
   expect(rows).toEqual([
     { ...decided, org_id: orgs[0], action: 'workflow.retry', target: first.target, workflow_id: first.workflowId },
@@ -91,11 +97,23 @@ test('work of the platform itself is listed and retried too, which no key can', 
 test('what is unknown, is over, or is no id is refused, and nothing is decided', async () => {
   const { workflowId } = await park(uuidv7());
   const unknown = uuidv7();
-  expect(await staff('retry', unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining(`no workflow ${unknown}`) });
-  for (const words of [['retry'], ['retry', 'everything'], ['abandon', workflowId, workflowId], ['parked', workflowId], ['list']])
+  expect(await staff('retry', unknown)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`no workflow ${unknown}`),
+  });
+  for (const words of [
+    ['retry'],
+    ['retry', 'everything'],
+    ['abandon', workflowId, workflowId],
+    ['parked', workflowId],
+    ['list'],
+  ])
     expect(await staff(...words)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage') });
   isBroken = false;
   await staff('retry', workflowId);
   await reaches(workflowId, 'succeeded');
-  expect(await staff('abandon', workflowId)).toMatchObject({ code: 1, stderr: 'The workflow does not wait for staff\n' });
+  expect(await staff('abandon', workflowId)).toMatchObject({
+    code: 1,
+    stderr: 'The workflow does not wait for staff\n',
+  });
 });

@@ -14,7 +14,7 @@ const usage = `usage: command.js parked       lists the workflows that wait for 
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
-/** How many `parked` lists, oldest first. When more wait, they most likely share one cause. */
+/** The most that `parked` lists, oldest first. If more wait, they most likely have one cause. */
 const listedMax = 200;
 
 interface Parked extends WorkflowRow {
@@ -25,8 +25,9 @@ interface Parked extends WorkflowRow {
 }
 
 /**
- * What staff do with work that waits for them, from beside a service's database. The API shows each key its own organisation's work and nothing else, so
- * a list over all organisations is for whoever may read the database. `leaves`: as for `abandonWorkflow`.
+ * The command for staff to handle work that waits for them, run beside a service's database. The API shows each key
+ * only its own organisation's work, so a list over all organisations is for those who may read the database. `leaves`:
+ * as for `abandonWorkflow`.
  */
 export function runStaffCommand(
   service: string,
@@ -34,7 +35,10 @@ export function runStaffCommand(
   leaves: Readonly<Record<string, string>> = {},
 ): void {
   runCommand(async () => {
-    const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    const { positionals, values } = parseArgs({
+      options: { help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
     if (values.help) {
       console.log(usage);
       return 0;
@@ -42,7 +46,8 @@ export function runStaffCommand(
     const [verb, id, ...more] = positionals;
     const parsed = idSchema.safeParse(id);
     const decision = verb === 'retry' || verb === 'abandon' ? verb : undefined;
-    const isUnderstood = decision === undefined ? verb === 'parked' && id === undefined : parsed.success && more.length === 0;
+    const isUnderstood =
+      decision === undefined ? verb === 'parked' && id === undefined : parsed.success && more.length === 0;
     if (!isUnderstood) {
       console.error(usage);
       return 2;
@@ -65,9 +70,11 @@ export function runStaffCommand(
 const parkedColumns = `${viewColumns}, org_id, mode, error_internal`;
 
 const listParked = (sql: Sql): Promise<Parked[]> =>
-  sql.query(`SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id LIMIT ${listedMax}`);
+  sql.query(
+    `SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id LIMIT ${listedMax}`,
+  );
 
-/** A retry or an end is done by a worker, which finds it within its sweep: the command needs no queue. */
+/** A worker does a retry or an end, and finds it in its next sweep, so the command needs no queue. */
 async function decide<Tx>(
   database: Database<Tx>,
   decision: 'retry' | 'abandon',
@@ -76,22 +83,30 @@ async function decide<Tx>(
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
     const [found] = await sql.query<Parked>(`SELECT ${parkedColumns} FROM workflow WHERE id = $1::uuid`, [id]);
-    if (found === undefined) throw new Error(`This database has no workflow ${id}. Ask each service's: command.js parked`);
+    if (found === undefined)
+      throw new Error(`This service has no workflow ${id}. List each service's with: command.js parked`);
     if (decision === 'retry') await retryWorkflow(sql, id);
     else await abandonWorkflow(sql, id, leaves[found.kind]);
     const { org_id: orgId, mode } = found;
-    await audit(sql, { orgId, mode, actorKeyId: null, action: `workflow.${decision}`, target: subjectOf(found), workflowId: id });
+    await audit(sql, {
+      orgId,
+      mode,
+      actorKeyId: null,
+      action: `workflow.${decision}`,
+      target: subjectOf(found),
+      workflowId: id,
+    });
     return `${decision}: a worker takes it up now`;
   });
 }
 
 const isSubject = (type: string): type is keyof typeof subjectPaths => Object.hasOwn(subjectPaths, type);
 
-/** The path of what it is done to. The platform's own work has none. */
+/** The path of the changed thing. The platform's own work has none. */
 const subjectOf = ({ subject_type: type, subject_id: id }: WorkflowRow): string =>
   isSubject(type) ? subjectPaths[type] + id : `${type} ${id}`;
 
-/** Lines of plain text, of which the first alone has no indent. A provider's words may hold anything. */
+/** Lines of plain text, of which only the first has no indent. A provider's message may contain anything. */
 function describe(row: Parked): string {
   const { steps, error, findings } = viewWorkflow(row);
   const stopped = steps.find(({ status }) => status === 'failed') ?? steps.find(({ status }) => status === 'running');

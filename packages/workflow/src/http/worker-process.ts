@@ -20,10 +20,10 @@ type WorkerConfig = QueueConfig &
   >;
 
 export interface WorkerOptions<Context, Tx> {
-  /** The service's: of its queue, and its issuer's towards keys. */
+  /** The service's name: of its queue, and as issuer towards keys. */
   name: string;
   workflows: EngineOptions<Context, Tx>['definitions'];
-  /** What every step of them is given: here are the drivers. */
+  /** The drivers, stores and clock that every step is given. */
   context: Context;
   /** Writes down what the clock starts, before the engine looks for it. */
   schedule?(): unknown;
@@ -32,7 +32,10 @@ export interface WorkerOptions<Context, Tx> {
 /** Long enough for running steps to stop at a safe place and to be handed back. */
 const engineCloseMs = 15_000;
 
-/** The process that works, delivers the audit entries and events of its whole service and forgets its old workflows. What the steps use has been opened before, and is closed after it. */
+/**
+ * The process that works, delivers the audit entries and events of its whole service and removes its old workflows.
+ * Everything that the steps use was opened before, and is closed after it.
+ */
 export function composeWorkerProcess<Context, Tx>(
   foundation: Foundation<Database<Tx>>,
   config: WorkerConfig,
@@ -67,7 +70,7 @@ export function composeWorkerProcess<Context, Tx>(
   };
 }
 
-/** The code of the board is read by who asks for it alone: it brings a web framework along. */
+/** The board's code, with its web framework, is loaded only if it is asked for. */
 function openBoard(
   { log, lifetime }: Pick<Foundation<unknown>, 'log' | 'lifetime'>,
   config: WorkerConfig,

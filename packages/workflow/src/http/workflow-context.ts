@@ -5,17 +5,20 @@ import type { Foundation } from '@drydock/service/process/foundation';
 import { createDispatcher, type Dispatcher } from '../dispatch/dispatcher';
 import { createListener, type WorkflowListener } from '../store/listener';
 
-/** What the handlers of a service with workflows have, beside what is its own. */
+/** The parts that handlers of a service with workflows have, besides its own. */
 export interface WorkflowContext<Tx> {
   database: Database<Tx>;
   pager: Pager;
-  /** What Postgres says about workflows, for those who watch one. */
+  /** Postgres' notifications about workflows, for requests that watch one. */
   listener: WorkflowListener;
   /** Tells the worker of a new workflow; called after the commit. */
   enqueue: Dispatcher['enqueue'];
 }
 
-/** What an API needs for its workflows: it hears of their changes, and enqueues a job for a worker. `queueName`: the worker's too. */
+/**
+ * Connects an API to its workflows: it hears of their changes, and enqueues a job for a worker. `queueName`: the
+ * worker's too.
+ */
 export function connectWorkflows<Tx>(
   { log, lifetime, database }: Foundation<Database<Tx>>,
   config: Pick<ServiceConfig, 'DATABASE_URL'> & Pick<QueueConfig, 'QUEUE_URL'>,

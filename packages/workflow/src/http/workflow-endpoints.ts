@@ -6,7 +6,12 @@ import type { Sql } from '@drydock/service/database/sql';
 import { audit } from '@drydock/service/effects/audit';
 import { listFilter } from '@drydock/service/http/paging';
 import type { StreamEvent } from '@drydock/service/http/route';
-import { listWorkflows as listRows, readWorkflow, type VersionedWorkflow, type WorkflowScope } from '../store/read-workflow';
+import {
+  listWorkflows as listRows,
+  readWorkflow,
+  type VersionedWorkflow,
+  type WorkflowScope,
+} from '../store/read-workflow';
 import { watchWorkflow as watchVersions } from '../store/watch-workflow';
 import * as states from '../store/workflow-states';
 import { followHeaders } from './accept-workflow';
@@ -19,14 +24,14 @@ interface Subject {
 
 const pathOf = ({ type, id }: Subject): string => subjectPaths[type] + id;
 
-/** What workflows are done to: each kind of it has its own paths, and the same handlers. */
+/** The thing that workflows are done to: each type has its own paths, and the same handlers. */
 export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that names it. */
   param: Name;
-  /** Its type has a path, so that its workflows' events name what they were done to. */
+  /** Its type has a path, so that its workflows' events can name it. */
   subjectOf(id: string): Subject;
-  /** Throws the 404 of this kind when the caller has no such thing. */
+  /** Throws the 404 of this type if the caller has no such thing. */
   assertThere(caller: Caller, id: string): Promise<unknown>;
 }
 
@@ -47,8 +52,8 @@ export const scopeOf = <Tx, Name extends string>(
 });
 
 /**
- * The workflow, if it was done to this thing of the caller's. It outlives it, so that who follows a deletion sees how it ended.
- * Throws the thing's 404, or `workflow_not_found` of one that is there.
+ * The workflow, if it was done to this thing of the caller's. It outlives the thing, so that a client can follow a
+ * deletion to its end. Throws the thing's 404, or `workflow_not_found` if the thing exists.
  */
 export async function readWorkflowOf<Tx, Name extends string>(
   parent: WorkflowParent<Tx, Name>,
@@ -63,7 +68,10 @@ export async function readWorkflowOf<Tx, Name extends string>(
 }
 
 export const getWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
-  read: async (request: AboutWorkflow<Name>) => ({ status: 200 as const, body: (await readWorkflowOf(parent, request)).view }),
+  read: async (request: AboutWorkflow<Name>) => ({
+    status: 200 as const,
+    body: (await readWorkflowOf(parent, request)).view,
+  }),
 });
 
 interface ListRequest<Name extends string> extends AboutParent<Name> {
@@ -71,8 +79,11 @@ interface ListRequest<Name extends string> extends AboutParent<Name> {
   now: Date;
 }
 
-/** `list`: the endpoint, whose cursors no other one takes. */
-export const listWorkflows = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, list: Pick<EndpointDefinition, 'id'>) => ({
+/** `list`: the endpoint, whose cursors no other one accepts. */
+export const listWorkflows = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  list: Pick<EndpointDefinition, 'id'>,
+) => ({
   read: async (request: ListRequest<Name>) => {
     const { pager, database } = parent.context;
     const { caller, params, query, now } = request;
@@ -80,18 +91,29 @@ export const listWorkflows = <Tx, Name extends string>(parent: WorkflowParent<Tx
     const binding = { list: list.id, keyId: caller.keyId, filter: listFilter(caller, query, id) };
     const page = pager.read(query, binding, now);
     const before = page.after === null ? {} : { beforeId: page.after };
-    // One more than asked for: its presence is what the pager calls has_more.
-    const { items } = await listRows(database.sql(), scopeOf(parent, request), { limit: page.limit + 1, ...before }, query);
-    // Workflows outlive their thing in a list as they do one by one: only where none is shown is it asked whether there is a thing.
+    // One more than requested: if it is there, the pager sets has_more.
+    const { items } = await listRows(
+      database.sql(),
+      scopeOf(parent, request),
+      { limit: page.limit + 1, ...before },
+      query,
+    );
+    // Workflows outlive their thing here too: only if none is listed, the thing itself is checked.
     if (items.length === 0 && page.after === null) await parent.assertThere(caller, id);
-    const body = pager.pageOf(items, page, binding, now, { positionOf: (workflow) => workflow.id, view: (workflow) => workflow });
+    const body = pager.pageOf(items, page, binding, now, {
+      positionOf: (workflow) => workflow.id,
+      view: (workflow) => workflow,
+    });
     return { status: 200 as const, body };
   },
 });
 
 type WatchRequest<Name extends string> = AboutWorkflow<Name> & { lastEventId: string | undefined; signal: AbortSignal };
 
-/** Each change of a workflow as an event; its id is the version, so that a client which comes back gets what it has missed, and stays away after the last. */
+/**
+ * Each change of a workflow as an event. Its id is the version, so that a client that comes back gets the missed ones,
+ * and does not come back after the last.
+ */
 export const watchWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) => ({
   stream: async (request: WatchRequest<Name>) => {
     const { lastEventId, signal, params } = request;
@@ -113,15 +135,21 @@ type DecideRequest<Name extends string> = AboutWorkflow<Name> & { afterCommit(wo
 interface Decision {
   action: string;
   apply(sql: Sql, workflow: WorkflowView): Promise<void>;
-  /** How long a worker is waited for that does what was decided. */
+  /** How long to wait for a worker that carries the decision out. */
   waitMs: number;
 }
 
-/** A worker ends an abandoned workflow within milliseconds. Without one the answer is given all the same, and says that it is queued. */
+/**
+ * A worker ends an abandoned workflow within milliseconds. Without one the answer is given all the same, and shows it
+ * as queued.
+ */
 const abandonWaitMs = 5_000;
 
-/** Staff's decision over a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
-const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, { action, apply, waitMs }: Decision) => ({
+/** Writes staff's decision on a workflow that waits for it, with its audit entry. Throws `workflow_not_waiting`. */
+const decideWorkflow = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  { action, apply, waitMs }: Decision,
+) => ({
   execute: async (tx: Tx, request: DecideRequest<Name>): Promise<object> => {
     const { caller, params, afterCommit } = request;
     const { workflowId } = params;
@@ -135,24 +163,43 @@ const decideWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name
     afterCommit(() => enqueue({ workflowId, orgId }, 'interactive'));
     return {};
   },
-  awaitOutcome: async (request: DecideRequest<Name>): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
+  awaitOutcome: async (
+    request: DecideRequest<Name>,
+  ): Promise<{ status: 202; headers: Record<string, string>; body: WorkflowView }> => {
     const { params } = request;
     const { database, listener } = parent.context;
     if (waitMs > 0) {
-      const changes = watchVersions(database.sql(), params.workflowId, { listener, signal: AbortSignal.timeout(waitMs) });
+      const changes = watchVersions(database.sql(), params.workflowId, {
+        listener,
+        signal: AbortSignal.timeout(waitMs),
+      });
       for await (const { view } of changes) if (view.status === 'failed') break;
     }
     const { view } = await readWorkflowOf(parent, request);
-    return { status: 202, headers: followHeaders(pathOf(parent.subjectOf(params[parent.param])), params.workflowId), body: view };
+    return {
+      status: 202,
+      headers: followHeaders(pathOf(parent.subjectOf(params[parent.param])), params.workflowId),
+      body: view,
+    };
   },
 });
 
 /** Goes on where it stopped. */
 export const retryWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>) =>
-  decideWorkflow(parent, { action: 'workflow.retry', apply: (sql, { id }) => states.retryWorkflow(sql, id), waitMs: 0 });
+  decideWorkflow(parent, {
+    action: 'workflow.retry',
+    apply: (sql, { id }) => states.retryWorkflow(sql, id),
+    waitMs: 0,
+  });
 
-/** Ends as failed; what it holds is unlocked as it is, and says so once this is answered. `leaves`: by kind, what staff are told to become of it, where its code knows more than they do. */
-export const abandonWorkflow = <Tx, Name extends string>(parent: WorkflowParent<Tx, Name>, leaves: Readonly<Record<string, string>> = {}) =>
+/**
+ * Ends the workflow as failed, and unlocks its resource in its present state, which the answer shows. `leaves`: for
+ * each kind, the text about the resource for staff.
+ */
+export const abandonWorkflow = <Tx, Name extends string>(
+  parent: WorkflowParent<Tx, Name>,
+  leaves: Readonly<Record<string, string>> = {},
+) =>
   decideWorkflow(parent, {
     action: 'workflow.abandon',
     apply: (sql, { id, kind }) => states.abandonWorkflow(sql, id, leaves[kind]),

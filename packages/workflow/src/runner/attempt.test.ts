@@ -10,22 +10,26 @@ it('keeps nothing of the attempts that are over, however many a worker has made'
   const never = new AbortController().signal;
   const limits = { name: 'step', timeoutSeconds: 60, lease: never, stopping: never };
   const given: WeakRef<AbortSignal>[] = [];
-  for (let made = 0; made < 200; made += 1) await attempt(limits, async (signal) => void given.push(new WeakRef(signal)));
+  for (let made = 0; made < 200; made += 1)
+    await attempt(limits, async (signal) => void given.push(new WeakRef(signal)));
   await turn();
   collectGarbage();
   expect(given.filter((signal) => signal.deref() !== undefined).length).toBeLessThan(10);
 });
 
-it.each(['lease', 'stopping'] as const)('aborts the signal of work under way for its %s, with its reason', async (source) => {
-  const ends = { lease: new AbortController(), stopping: new AbortController() };
-  const limits = { name: 'step', timeoutSeconds: 60, lease: ends.lease.signal, stopping: ends.stopping.signal };
-  const reason = new Error(source);
-  let given: AbortSignal | undefined;
-  const over = attempt(limits, async (signal) => {
-    given = signal;
-    ends[source].abort(reason);
-    signal.throwIfAborted();
-  });
-  expect((await over).end).toBe(source === 'lease' ? 'left' : 'interrupted');
-  expect(given?.reason).toBe(reason);
-});
+it.each(['lease', 'stopping'] as const)(
+  'aborts the signal of work under way for its %s, with its reason',
+  async (source) => {
+    const ends = { lease: new AbortController(), stopping: new AbortController() };
+    const limits = { name: 'step', timeoutSeconds: 60, lease: ends.lease.signal, stopping: ends.stopping.signal };
+    const reason = new Error(source);
+    let given: AbortSignal | undefined;
+    const over = attempt(limits, async (signal) => {
+      given = signal;
+      ends[source].abort(reason);
+      signal.throwIfAborted();
+    });
+    expect((await over).end).toBe(source === 'lease' ? 'left' : 'interrupted');
+    expect(given?.reason).toBe(reason);
+  },
+);

@@ -1,16 +1,23 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InjectedFault } from '@drydock/process/injected-fault';
-import { LeaseLost, messageOf, StepFailure, StepTimeout, StepWait, type WorkflowProblem } from '../definition/step-error';
+import {
+  LeaseLost,
+  messageOf,
+  StepFailure,
+  StepTimeout,
+  StepWait,
+  type WorkflowProblem,
+} from '../definition/step-error';
 
-/** How one attempt at a step, at taking it back or at its checkpoint ended. */
+/** The end of one attempt at a step, at its undo or at its checkpoint. */
 export type AttemptEnd<T> =
   | { end: 'done'; value: T }
   | { end: 'failed'; problem: WorkflowProblem; error: unknown }
   | { end: 'again'; error: unknown }
   | { end: 'wait'; seconds: number }
-  /** The process ends; the step has stopped at a safe place. */
+  /** The process is stopping; the step has stopped at a safe place. */
   | { end: 'interrupted' }
-  /** The lease is lost, or the process ends and the step goes on regardless of its signal: nothing may be written any more. */
+  /** The lease is lost, or the process is stopping and the step ignores its signal: nothing may be written any more. */
   | { end: 'left' };
 
 export interface AttemptLimits {
@@ -23,12 +30,21 @@ export interface AttemptLimits {
 /** How long a step whose signal was aborted may take to reach a safe place. */
 export const stopGraceMs = 8_000;
 
-/** Runs `work` under a signal that is aborted by the loss of the lease, the end of the process or the step's own time, and says how it ended. Never rejects. */
-export async function attempt<T>(limits: AttemptLimits, work: (signal: AbortSignal) => Promise<T>): Promise<AttemptEnd<T>> {
+/**
+ * Runs `work` with a signal that is aborted by the loss of the lease, the end of the process or the step's own time,
+ * and returns how it ended. Never rejects.
+ */
+export async function attempt<T>(
+  limits: AttemptLimits,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<AttemptEnd<T>> {
   if (limits.lease.aborted) return { end: 'left' };
   if (limits.stopping.aborted) return { end: 'interrupted' };
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)), limits.timeoutSeconds * 1_000);
+  const timer = setTimeout(
+    () => late.abort(new StepTimeout(limits.name, limits.timeoutSeconds)),
+    limits.timeoutSeconds * 1_000,
+  );
   const { signal, part } = joinSignals([limits.lease, limits.stopping, late.signal]);
   try {
     const running = caught(() => work(signal));
@@ -59,7 +75,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 
 function endOf<T>(result: Caught<T> | undefined, limits: AttemptLimits, late: AbortSignal): AttemptEnd<T> {
   if (limits.lease.aborted) return { end: 'left' };
-  // An effect that came to its end counts, however late.
+  // An effect that was completed counts, however late.
   if (result?.ok) return { end: 'done', value: result.value };
   const error = result?.error;
   if (error instanceof LeaseLost) return { end: 'left' };
@@ -76,15 +92,15 @@ function definite(error: unknown): WorkflowProblem | undefined {
 }
 
 export interface JoinedSignal {
-  /** Aborted by whichever source is first, with its reason. */
+  /** Aborted by the first of the sources, with its reason. */
   signal: AbortSignal;
-  /** The sources are forgotten. Call it at the end, or they keep this one for as long as they live. */
+  /** Removes its listeners from the sources. Call it at the end, or they keep this one for as long as they live. */
   part(): void;
 }
 
 /**
- * One signal for several. Not `AbortSignal.any`: Node 20 keeps what that makes for ever once somebody has listened to it, 2 kB for each step that a worker has ever run,
- * unless one of its sources is aborted at last.
+ * Joins several signals into one. Not `AbortSignal.any`: Node 20 keeps its result for ever once somebody has listened
+ * to it, unless a source is aborted in the end. That is 2 kB for each step that a worker has ever run.
  */
 export function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
   const joined = new AbortController();

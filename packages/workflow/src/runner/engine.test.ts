@@ -109,7 +109,9 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
       return world.lines.filter((line) => line['workflow_id'] === workflowId && / (started|ended)$/.test(line.message));
     };
     const lines = await linesOf('told');
-    expect(lines.map(({ level, message, step, attempt, end }) => [level, message, step, attempt, end].join(' ').trim())).toEqual([
+    expect(
+      lines.map(({ level, message, step, attempt, end }) => [level, message, step, attempt, end].join(' ').trim()),
+    ).toEqual([
       'info step started ask 1',
       'debug step ended ask 1 wait',
       'debug step started ask 2',
@@ -125,10 +127,12 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
       'info undo started ask 1',
       'info undo ended ask 1 done',
     ]);
-    for (const { message, duration_ms: ms, total_ms: total } of lines.filter(({ message: text }) => text.endsWith('ended')))
+    for (const { message, duration_ms: ms, total_ms: total } of lines.filter(({ message: text }) =>
+      text.endsWith('ended'),
+    ))
       expect([message, Number.isInteger(ms), Number(total) >= Number(ms)]).toEqual([message, true, true]);
     expect(JSON.stringify(lines)).not.toContain(secret);
-    // What the clock begins every minute is no news.
+    // A workflow that the clock starts every minute is logged at debug only.
     expect(new Set((await linesOf('told_quietly')).map(({ level }) => level))).toEqual(new Set(['debug']));
   });
 
@@ -156,7 +160,11 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
     const engine = createEngine({ ...common, ...timing, definitions: [named], context: { name: 'ours' } });
     // Does not compile where a worker could be given steps that need more than it has.
     type RunsIn<Context> = typeof named extends WorkflowDefinition<Context, unknown> ? true : false;
-    const runsIn: [RunsIn<{ name: string; more: Date }>, RunsIn<{ name: number }>, RunsIn<unknown>] = [true, false, false];
+    const runsIn: [RunsIn<{ name: string; more: Date }>, RunsIn<{ name: number }>, RunsIn<unknown>] = [
+      true,
+      false,
+      false,
+    ];
     expect(runsIn).toEqual([true, false, false]);
     engine.start();
     for (const fails of [false, true]) {
@@ -164,7 +172,15 @@ describe.each(serviceBackends())('the engine over %s', (backend: QueueBackend) =
       await until(async () => (await world.status(workflowId)) === (fails ? 'failed' : 'succeeded'));
     }
     await engine.stop();
-    expect(seen).toEqual(['run ours', 'commit ours', 'succeeded ours', 'run ours', 'commit ours', 'undo ours', 'failed ours']);
+    expect(seen).toEqual([
+      'run ours',
+      'commit ours',
+      'succeeded ours',
+      'run ours',
+      'commit ours',
+      'undo ours',
+      'failed ours',
+    ]);
   });
 
   it('fails at once and for good when a step says so, with its own code', async () => {

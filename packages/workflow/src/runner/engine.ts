@@ -17,25 +17,30 @@ import { runWorkflow } from './run-workflow';
 export interface EngineOptions<Context, Tx> {
   database: Database<Tx>;
   definitions: readonly WorkflowDefinition<Context, Tx>[];
-  /** What every step is given beside its run: drivers, stores, the clock. */
+  /** The drivers, stores and clock that every step is given besides its run. */
   context: Context;
   /** redis://, rediss:// or postgresql:// (prepared by {@link prepareQueue}). */
   queueUrl: string;
   queueName: string;
-  /** How long a worker that is not heard of keeps its workflows. Renewed every third of it. */
+  /** How long a worker that does not renew its leases keeps its workflows. They are renewed every third of it. */
   leaseSeconds: number;
-  /** How often the clock looks, when nothing else wakes the sweep. */
+  /** The pause between two sweeps that nothing else wakes. */
   sweepMs: number;
-  /** Workflows of one organisation that this process carries at once while no other has work; it carries twice as many for several. */
+  /**
+   * Workflows of one organisation that this process runs at once while no other has work; it runs twice as many for
+   * several.
+   */
   concurrency: number;
-  /** And beside them such that somebody waits for; default 2. */
+  /** And besides them workflows that a request waits for; default 2. */
   interactiveConcurrency?: number;
   log: Log;
-  /** Makes sweeps begin at once. Left out, the clock does. */
+  /** Wakes sweeps at once. Without it only the clock does. */
   listener?: WorkflowListener;
-  /** Workers in a row that may die over one workflow. Default 5. */
+  /** Workers in a row that may die during one workflow. Default 5. */
   crashesMax?: number;
-  /** Seconds for which what a step needs may be out of reach before that counts as its failure. Default 900. */
+  /**
+   * Seconds for which a dependency of a step may be out of reach before that counts as the step's failure. Default 900.
+   */
   outageSecondsMax?: number;
 }
 
@@ -43,7 +48,10 @@ export interface Engine {
   start(): void;
   /** Takes nothing new, aborts the signals of running steps, gives their leases back and resolves within seconds. */
   stop(): Promise<void>;
-  /** Rejects when the queue does not answer, or has delivered nothing, not even a probe, for half a minute though nothing is being worked on. */
+  /**
+   * Rejects if the queue does not answer, or has delivered nothing, not even a probe, for half a minute while nothing
+   * is running.
+   */
   checkQueue(): Promise<void>;
 }
 
@@ -73,7 +81,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   };
   const following = new Set<Promise<void>>();
   let raising: Promise<unknown> | undefined;
-  /** Before the first claim: the database may have been put back from a backup while no worker ran. */
+  /** This comes before the first claim: the database may have been put back from a backup while no worker ran. */
   const raiseOnce = async (): Promise<void> => {
     raising ??= raiseFences(database);
     await raising.catch((error: unknown) => {
@@ -91,7 +99,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       follow(job.orgId, slots);
     }
   };
-  /** A free slot is for the next job of the same organisation that waits here, or for what the sweep finds. */
+  /** A free slot goes to the same organisation's next job that waits here, or to work that the sweep finds. */
   const follow = (orgId: string, slots: Slots): void => {
     const someWereFull = slots.full().length > 0;
     const next = slots.next(orgId);
@@ -142,12 +150,12 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
       await parts?.loop.stop();
       await Promise.all(parts?.opened.map((own) => own.close()) ?? []);
       await Promise.all(following);
-      // Another worker that listens takes over the released ones.
+      // Another listening worker takes over the released ones.
       await announceDue(database.sql()).catch(() => undefined);
     },
     checkQueue: async () => {
       const opened = parts?.opened ?? [];
-      // A queue that is frozen answers nothing here, long before it is noticed by its silence.
+      // A frozen queue fails to answer here long before its silence is noticed.
       await Promise.all(opened.map((own) => own.queue.waiting()));
       if (inHand === 0 && opened.some((own) => own.silentSeconds() >= silenceMaxSeconds))
         throw new Error('the queue has delivered nothing for a while');
@@ -164,7 +172,9 @@ interface Parts {
 const silenceMaxSeconds = 30;
 const refillPauseMs = 15;
 
-function byKind<Context, Tx>(definitions: EngineOptions<Context, Tx>['definitions']): ReadonlyMap<string, WorkflowDefinition<Context, Tx>> {
+function byKind<Context, Tx>(
+  definitions: EngineOptions<Context, Tx>['definitions'],
+): ReadonlyMap<string, WorkflowDefinition<Context, Tx>> {
   const byName = new Map<string, WorkflowDefinition<Context, Tx>>();
   for (const definition of definitions) {
     if (byName.has(definition.kind)) throw new Error(`two workflows of kind ${definition.kind}`);
@@ -173,8 +183,15 @@ function byKind<Context, Tx>(definitions: EngineOptions<Context, Tx>['definition
   return byName;
 }
 
-/** A workflow that the sweep cancels ends as its definition says; with an input that cannot be read nothing but the workflow ends. */
-function failBy<Context, Tx>(definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>, context: Context, log: Log): OnFailed<Tx> {
+/**
+ * A workflow that the sweep cancels ends with its definition's hook; if its input cannot be read, only the workflow
+ * itself ends.
+ */
+function failBy<Context, Tx>(
+  definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>,
+  context: Context,
+  log: Log,
+): OnFailed<Tx> {
   return async (tx, run, problem, kind) => {
     const definition = definitions.get(kind);
     const input = definition?.input.safeParse(run.input);

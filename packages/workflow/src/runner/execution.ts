@@ -13,20 +13,20 @@ import { reportProgress } from '../store/workflow-states';
 import type { HeldLease } from './lease';
 import type { Outages } from './leave-claim';
 
-/** What a worker process has, the same for all of its workflows. */
+/** The parts of a worker process that all of its workflows share. */
 export interface Runner<Context, Tx> {
   database: Database<Tx>;
-  /** What every step is given beside its run. */
+  /** The drivers, stores and clock that every step is given besides its run. */
   context: Context;
   definitions: ReadonlyMap<string, WorkflowDefinition<Context, Tx>>;
   leaseSeconds: number;
-  /** Workers in a row that may die over one workflow before it is taken for poison. */
+  /** Workers in a row that may die during one workflow before it counts as poison. */
   crashesMax: number;
   outages: Outages;
   log: Log;
   /** Aborted when the process is going to end. */
   stopping: AbortSignal;
-  /** Tells watchers that a workflow has changed; after the commit, never in the way. */
+  /** Tells watchers that a workflow has changed; after the commit, and without delaying it. */
   changed(workflowId: string): void;
   /** Something will be due in so many seconds. */
   dueIn(seconds: number): void;
@@ -43,11 +43,11 @@ export interface Execution<Context, Tx> {
   lease: HeldLease;
   log: Log;
   outputs: Record<string, unknown>;
-  /** Names of the steps that have ever been begun and not been undone, in order. */
+  /** The names of the steps that were begun and not undone, in order. */
   begun: string[];
 }
 
-/** How a claim ended: what the log, the span and the tests see. */
+/** The end of a claim, for the log, the span and the tests. */
 export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';
 
 export const runOf = (claim: Claim, input: unknown): WorkflowRun<unknown> => ({
@@ -85,10 +85,20 @@ export function stepContext<Context, Tx>(
       () => log.debug({ step: step.name }, 'progress was not written'),
     );
   };
-  return { ...run, outputs: { ...outputs }, fence: claim.fence, ...now, progress, log: logWith(log, { step: step.name }) };
+  return {
+    ...run,
+    outputs: { ...outputs },
+    fence: claim.fence,
+    ...now,
+    progress,
+    log: logWith(log, { step: step.name }),
+  };
 }
 
-/** The bar of a whole workflow, 0 to 99 (100 is for the finish): completed steps and a part of the current one, by weight. */
+/**
+ * The progress of a whole workflow, 0 to 99 (100 is for the finish): completed steps and a part of the current one, by
+ * weight.
+ */
 export function percentDone(steps: readonly { weight: number }[], completed: number, fraction = 0): number {
   const total = steps.reduce((sum, step) => sum + step.weight, 0);
   const before = steps.slice(0, completed).reduce((sum, step) => sum + step.weight, 0);

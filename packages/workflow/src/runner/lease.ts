@@ -7,17 +7,22 @@ import type { ClaimKey } from '../store/claim.types';
 import { renewLease } from '../store/workflow-states';
 
 export interface HeldLease {
-  /** Aborted with {@link LeaseLost} once the workflow may be somebody else's. */
+  /** Aborted with {@link LeaseLost} once the workflow may belong to another worker. */
   signal: AbortSignal;
-  /** No more renewals; waits for one that is under way. */
+  /** Stops the renewals; waits for a running one. */
   release(): Promise<void>;
 }
 
 /**
- * Renews the lease every third of it until released, whatever the step is doing. Lost when Postgres says so, or when no renewal got through for as long as the
- * lease lasts, counted on this process's monotonic clock from before the last successful one was sent.
+ * Renews the lease every third of it until released, whatever the step is doing. It is lost if Postgres says so, or if
+ * no renewal got through for as long as the lease lasts, counted on this process's monotonic clock from before the last
+ * successful one was sent.
  */
-export function keepLease(sql: Sql, claim: ClaimKey, options: { leaseSeconds: number; claimedAtMs: number; log: Log }): HeldLease {
+export function keepLease(
+  sql: Sql,
+  claim: ClaimKey,
+  options: { leaseSeconds: number; claimedAtMs: number; log: Log },
+): HeldLease {
   const lost = new AbortController();
   const leaseMs = options.leaseSeconds * 1_000;
   let endsAtMs = options.claimedAtMs + leaseMs;
@@ -32,7 +37,8 @@ export function keepLease(sql: Sql, claim: ClaimKey, options: { leaseSeconds: nu
   const renew = async (): Promise<void> => {
     const sentAtMs = performance.now();
     if (sentAtMs > endsAtMs) {
-      // Frozen or cut off: it may still be ours, and only Postgres knows. A renewal that gets through decides it either way.
+      // The process was frozen or cut off. The lease may still be ours, which only Postgres knows: the next renewal
+      // that gets through decides.
       options.log.warn({ late_ms: Math.round(sentAtMs - endsAtMs) }, 'lease overdue');
     }
     try {

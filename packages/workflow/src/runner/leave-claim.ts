@@ -9,7 +9,7 @@ import { workflowFinished, workflowParked } from '../store/telemetry';
 import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
 import { type Execution, type RunEnd, type Runner, runOf } from './execution';
 
-/** Gives the lease back; the workflow goes on later, here or elsewhere, under a new fence. */
+/** Gives the lease back; the workflow continues later, here or elsewhere, under a new fence. */
 export async function release<Context, Tx>(
   { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
   back: Release,
@@ -21,12 +21,12 @@ export async function release<Context, Tx>(
 }
 
 interface Park {
-  /** The step that could not go on; null when the trouble is not in a step. */
+  /** The step that could not go on; null if the failure is not in a step. */
   step: string | null;
   problem: WorkflowProblem;
 }
 
-/** Stops, keeps the resource locked and calls staff. */
+/** Parks the workflow: it stops, its resource stays locked, and staff are called. */
 export async function park<Context, Tx>(
   { runner, claim, log }: { runner: Runner<Context, Tx>; claim: Claim; log: Log },
   { step, problem }: Park,
@@ -38,7 +38,7 @@ export async function park<Context, Tx>(
       await parkWorkflow(runner.database.sql(tx), claim, { step, problem });
       await tellService?.(tx, runOf(claim, claim.input), runner.context);
     });
-  // Staff are called whatever becomes of the service's own rows.
+  // Staff are called even if the service's own rows cannot be written.
   await (tellService === undefined
     ? alone()
     : together().catch((error: unknown) => {
@@ -47,15 +47,21 @@ export async function park<Context, Tx>(
         return alone();
       }));
   workflowParked(claim.kind);
-  logWith(log, { alarm: 'needs_attention' }).error({ step, code: problem.code, internal: problem.internal }, 'workflow needs attention');
+  logWith(log, { alarm: 'needs_attention' }).error(
+    { step, code: problem.code, internal: problem.internal },
+    'workflow needs attention',
+  );
   runner.changed(claim.id);
   return 'needs_attention';
 }
 
-/** A step, or its undo, may say "later" for a day; after that it has failed like any other. */
+/** A step, or its undo, may wait for a day; after that it has failed like any other. */
 export const waitMaxSeconds = 24 * 3_600;
 
-/** Whether the trouble is that Postgres, a host or a storage cannot be reached, and has not been for long: that uses up no attempt. */
+/**
+ * Whether the cause is that Postgres, a host or a storage cannot be reached, and has not been for long: that uses up no
+ * attempt.
+ */
 export const isOutOfReach = <Context, Tx>(
   { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
   step: string,
@@ -63,18 +69,28 @@ export const isOutOfReach = <Context, Tx>(
 ): boolean => classifyDatabaseError(error) === 'unavailable' && runner.outages.isPassing(`${claim.id} ${step}`);
 
 /**
- * After a refused fence: the next claim has a number above any that a target can have seen, also where the database was put back under running workers. One whose
- * claim is really a zombie's loses nothing: what it writes next is refused by the database.
+ * Raises the next claim's fence after a refused one above every fence that a target can have seen, which also helps if
+ * the database was put back while workers ran. A claim that really is a zombie's gains nothing, because the database
+ * refuses its next write.
  */
-export async function outnumberHosts<Context, Tx>({ runner }: Pick<Execution<Context, Tx>, 'runner'>, error: unknown): Promise<void> {
+export async function outnumberHosts<Context, Tx>(
+  { runner }: Pick<Execution<Context, Tx>, 'runner'>,
+  error: unknown,
+): Promise<void> {
   if (isFenceRefused(error)) await raiseFences(runner.database);
 }
 
-/** Hooks that write a few rows fail by a bug or by a Postgres that is away: five times with pauses tells one from the other. */
+/**
+ * A hook that writes a few rows fails because of a bug, or because Postgres is away: five attempts with pauses tell one
+ * from the other.
+ */
 const endAttemptsMax = 5;
 
-/** The final status and the service's own rows, in one transaction. `problem` is null for a success. */
-export async function endWorkflow<Context, Tx>(execution: Execution<Context, Tx>, problem: WorkflowProblem | null): Promise<RunEnd> {
+/** Writes the final status and the service's own rows, in one transaction. `problem` is null for a success. */
+export async function endWorkflow<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  problem: WorkflowProblem | null,
+): Promise<RunEnd> {
   const { runner, claim, run, definition, log } = execution;
   const status = problem === null ? 'succeeded' : 'failed';
   faultpoint(enginePoints.finishBefore);
@@ -93,7 +109,10 @@ export async function endWorkflow<Context, Tx>(execution: Execution<Context, Tx>
     return error instanceof LeaseLost ? 'left' : leaveEnding(execution, error);
   }
   workflowFinished(claim.kind, status, claim.age_seconds + (performance.now() - execution.claimedAtMs) / 1_000);
-  log.info({ status, ...(problem === null ? {} : { code: problem.code, internal: problem.internal }) }, 'workflow finished');
+  log.info(
+    { status, ...(problem === null ? {} : { code: problem.code, internal: problem.internal }) },
+    'workflow finished',
+  );
   runner.changed(claim.id);
   return status;
 }
@@ -106,25 +125,25 @@ async function leaveEnding<Context, Tx>(execution: Execution<Context, Tx>, error
   return release(execution, { afterSeconds: backoffSeconds(failures), failed: { what: 'end' } });
 }
 
-/** Full jitter keeps workflows that failed together from coming back together; half a second at least, so that a pause is one. */
+/** Full jitter keeps workflows that failed together from coming back together; at least half a second. */
 export function backoffSeconds(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(60, 2 ** Math.min(failures, 10));
   return 0.5 + random() * ceiling;
 }
 
-/** The dependency that cannot be reached, while a step is tried again and again. */
+/** Dependencies that cannot be reached, while steps are tried again and again. */
 export interface Outages {
-  /** Notes that `what` was out of reach just now. True while that may still pass, false once it has lasted too long to be waited for. */
+  /** Notes that `what` was out of reach just now. True while that may still pass, false once it has lasted too long. */
   isPassing(what: string): boolean;
 }
 
-/** Longer than a host takes to start again or a Postgres to fail over; after that it is a failure like any other, which ends or calls staff. */
+/** Longer than a host takes to restart or a Postgres to fail over; after that it is a failure like any other. */
 const outageSecondsDefault = 900;
 
-/** Not met for so long, it had passed: it is asked for every few seconds. */
+/** If it was not met for so long, it had passed: it is tried every few seconds. */
 const passedAfterMs = 120_000;
 
-/** Kept by each worker for itself: one that has not seen an outage begin is patient for as long again. */
+/** Each worker has its own record: one that has not seen an outage begin waits for as long again. */
 export function createOutages(secondsMax = outageSecondsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();
   return {

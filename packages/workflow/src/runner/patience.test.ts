@@ -57,7 +57,9 @@ describe('work that cannot go on', () => {
 
   it('ends when what a customer would be told cannot be held by Postgres', async () => {
     const strange = workflow({ kind: 'strange', input })
-      .step('ask', { run: () => Promise.reject(fail('step_failed', { detail: 'a\0b', extra: { item: ['c\ud800d'] } })) })
+      .step('ask', {
+        run: () => Promise.reject(fail('step_failed', { detail: 'a\0b', extra: { item: ['c\ud800d'] } })),
+      })
       .build();
     world.engine([strange]);
     const { workflowId } = await world.start({ kind: 'strange' });
@@ -114,9 +116,20 @@ describe('work that cannot go on', () => {
   });
 
   it('starts by a clock that was put back what a wrong one has put off for years, once', async () => {
-    const night = { kind: 'night', orgId: world.orgId, mode: 'live' as const, input: {}, interval: { dailyAt: '03:00' } };
+    const night = {
+      kind: 'night',
+      orgId: world.orgId,
+      mode: 'live' as const,
+      input: {},
+      interval: { dailyAt: '03:00' },
+    };
     for (const name of ['nightly', 'busy'])
-      await saveSchedule(world.database.sql(), { ...night, name, resourceKey: name, subject: { type: 'box', id: name } });
+      await saveSchedule(world.database.sql(), {
+        ...night,
+        name,
+        resourceKey: name,
+        subject: { type: 'box', id: name },
+      });
     await world.pool.query(
       `UPDATE workflow_schedule SET last_run_at = now() + interval '9 years', next_run_at = now() + interval '9 years'`,
     );

@@ -11,7 +11,8 @@ const row = (name: string, status: StepRow['status'], attempts = 1): StepRow => 
   undone: false,
   age_seconds: 0,
 });
-const steps = (...names: string[]) => names.map((name) => ({ name: name.replace('?', ''), skipIfPassed: name.endsWith('?') }));
+const steps = (...names: string[]) =>
+  names.map((name) => ({ name: name.replace('?', ''), skipIfPassed: name.endsWith('?') }));
 const reasonOf = (plan: ReturnType<typeof planRun>): string => (plan.go ? '' : plan.reason);
 
 describe('a step that is newer than the run', () => {
@@ -21,12 +22,18 @@ describe('a step that is newer than the run', () => {
   });
 
   it('is left out when it may be and what comes behind it was completed', () => {
-    const plan = planRun([row('a', 'succeeded'), row('c', 'succeeded'), row('d', 'pending', 0)], steps('a', 'b?', 'c', 'd'));
+    const plan = planRun(
+      [row('a', 'succeeded'), row('c', 'succeeded'), row('d', 'pending', 0)],
+      steps('a', 'b?', 'c', 'd'),
+    );
     expect(plan).toEqual({ go: true, next: 3, names: ['a', 'c', 'd'], relist: false });
   });
 
   it('is left out when it may be and what comes behind it was begun, which goes on', () => {
-    const plan = planRun([row('a', 'succeeded'), row('c', 'running'), row('d', 'pending', 0)], steps('a', 'b?', 'c', 'd'));
+    const plan = planRun(
+      [row('a', 'succeeded'), row('c', 'running'), row('d', 'pending', 0)],
+      steps('a', 'b?', 'c', 'd'),
+    );
     expect(plan).toEqual({ go: true, next: 2, names: ['a', 'c', 'd'], relist: false });
   });
 
@@ -36,22 +43,33 @@ describe('a step that is newer than the run', () => {
   });
 
   it('is run at its place beside one that is left out', () => {
-    const plan = planRun([row('a', 'succeeded'), row('c', 'succeeded'), row('e', 'pending', 0)], steps('a', 'b?', 'c', 'd?', 'e'));
+    const plan = planRun(
+      [row('a', 'succeeded'), row('c', 'succeeded'), row('e', 'pending', 0)],
+      steps('a', 'b?', 'c', 'd?', 'e'),
+    );
     expect(plan).toEqual({ go: true, next: 3, names: ['a', 'c', 'd', 'e'], relist: true });
   });
 
   it('stops the run when nobody said that it may be left out', () => {
-    expect(reasonOf(planRun([row('a', 'succeeded'), row('c', 'succeeded')], steps('a', 'b', 'c')))).toContain('the completed step c');
-    expect(reasonOf(planRun([row('a', 'succeeded'), row('c', 'running')], steps('a', 'b', 'c')))).toContain('the step c was begun');
+    expect(reasonOf(planRun([row('a', 'succeeded'), row('c', 'succeeded')], steps('a', 'b', 'c')))).toContain(
+      'the completed step c',
+    );
+    expect(reasonOf(planRun([row('a', 'succeeded'), row('c', 'running')], steps('a', 'b', 'c')))).toContain(
+      'the step c was begun',
+    );
   });
 
   it('stops the run when it is on record, so that it is not new and was passed in another way', () => {
     const recorded = [row('a', 'succeeded'), row('b', 'pending', 0), row('c', 'succeeded')];
     expect(reasonOf(planRun(recorded, steps('a', 'b?', 'c')))).toContain('the completed step c');
-    expect(reasonOf(planRun([row('a', 'succeeded'), row('b', 'failed'), row('c', 'succeeded')], steps('a', 'b?', 'c')))).not.toBe('');
+    expect(
+      reasonOf(planRun([row('a', 'succeeded'), row('b', 'failed'), row('c', 'succeeded')], steps('a', 'b?', 'c'))),
+    ).not.toBe('');
   });
 
   it('is no pardon for steps that are in another order', () => {
-    expect(reasonOf(planRun([row('c', 'succeeded'), row('a', 'succeeded')], steps('a', 'b?', 'c')))).toContain('the completed step c');
+    expect(reasonOf(planRun([row('c', 'succeeded'), row('a', 'succeeded')], steps('a', 'b?', 'c')))).toContain(
+      'the completed step c',
+    );
   });
 });

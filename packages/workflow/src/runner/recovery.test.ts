@@ -24,7 +24,8 @@ describe('recovery', () => {
   const reaches = (workflowId: string, status: string, timeoutMs = 60_000) =>
     until(async () => (await world.status(workflowId)) === status, { timeoutMs, what: `${status} of ${workflowId}` });
   const view = async (workflowId: string) => (await readWorkflowById(world.database.sql(), workflowId))?.view;
-  const ready = (count: number) => until(() => world.lines.filter(({ message }) => message === 'ready').length >= count);
+  const ready = (count: number) =>
+    until(() => world.lines.filter(({ message }) => message === 'ready').length >= count);
 
   it('hands the lease back on SIGTERM, so that the next worker starts although the lease has an hour left', async () => {
     const hour = { WORKFLOW_LEASE_SECONDS: '3600' };
@@ -78,7 +79,9 @@ describe('recovery', () => {
     await abandonWorkflow(world.database.sql(), unknown.workflowId);
     await reaches(unknown.workflowId, 'failed');
     expect((await view(unknown.workflowId))?.error).toMatchObject({ code: 'abandoned', after: 'step_failed' });
-    await expect(abandonWorkflow(world.database.sql(), unknown.workflowId)).rejects.toMatchObject({ code: 'workflow_not_waiting' });
+    await expect(abandonWorkflow(world.database.sql(), unknown.workflowId)).rejects.toMatchObject({
+      code: 'workflow_not_waiting',
+    });
   });
 
   it('goes forward only past the point of no return: parks, keeps the resource, and staff retries or abandons', async () => {
@@ -114,7 +117,10 @@ describe('recovery', () => {
       workflowId: first.workflowId,
       status: 'needs_attention',
     });
-    expect(world.lines.find(({ alarm }) => alarm === 'needs_attention')).toMatchObject({ level: 'error', workflow_id: first.workflowId });
+    expect(world.lines.find(({ alarm }) => alarm === 'needs_attention')).toMatchObject({
+      level: 'error',
+      workflow_id: first.workflowId,
+    });
     isBroken = false;
     await retryWorkflow(world.database.sql(), first.workflowId);
     await reaches(first.workflowId, 'succeeded');
@@ -146,7 +152,11 @@ describe('recovery', () => {
     const { workflowId } = await world.start({ kind: 'stubborn' });
     await reaches(workflowId, 'needs_attention');
     await abandonWorkflow(world.database.sql(), workflowId, 'It is taken back.');
-    expect((await view(workflowId))?.error).toMatchObject({ code: 'abandoned', detail: 'It is taken back.', after: 'step_failed' });
+    expect((await view(workflowId))?.error).toMatchObject({
+      code: 'abandoned',
+      detail: 'It is taken back.',
+      after: 'step_failed',
+    });
     // All tries but the last, whose pauses nobody has to wait for here.
     await world.pool.query('UPDATE workflow SET end_failures = 4 WHERE id = $1', [workflowId]);
     await reaches(workflowId, 'needs_attention');
@@ -215,12 +225,10 @@ describe('recovery', () => {
     const withRecord = async (steps: readonly [string, string, number][]) => {
       const { workflowId } = await world.start({ kind: 'listed', definition: listing(steps.map(([name]) => name)) });
       for (const [name, status, attempts] of steps)
-        await world.pool.query('UPDATE workflow_step SET status = $3, attempts = $4 WHERE workflow_id = $1 AND name = $2', [
-          workflowId,
-          name,
-          status,
-          attempts,
-        ]);
+        await world.pool.query(
+          'UPDATE workflow_step SET status = $3, attempts = $4 WHERE workflow_id = $1 AND name = $2',
+          [workflowId, name, status, attempts],
+        );
       return workflowId;
     };
     const grown = await withRecord([
@@ -251,7 +259,8 @@ describe('recovery', () => {
 
   it('carries a run past a newer step on without it, once, and only where the definition says so', async () => {
     const calls: string[] = [];
-    const call = async ({ workflowId }: { workflowId: string }, name: string) => void calls.push(`${workflowId} ${name}`);
+    const call = async ({ workflowId }: { workflowId: string }, name: string) =>
+      void calls.push(`${workflowId} ${name}`);
     const older = (kind: string) =>
       workflow({ kind, input: z.object({}) })
         .step('a', { run: (step) => call(step, 'a') })
@@ -288,7 +297,8 @@ describe('recovery', () => {
     await reaches(passing, 'succeeded');
     await reaches(strict, 'needs_attention');
     await reaches(fresh, 'succeeded');
-    const callsOf = (id: string) => calls.filter((line) => line.startsWith(id)).map((line) => line.slice(id.length + 1));
+    const callsOf = (id: string) =>
+      calls.filter((line) => line.startsWith(id)).map((line) => line.slice(id.length + 1));
     expect(callsOf(passing)).toEqual(['c', 'c', 'd after a,c']);
     expect((await view(passing))?.steps.map(({ name, status, attempts }) => [name, status, attempts])).toEqual([
       ['a', 'succeeded', 1],
@@ -313,12 +323,16 @@ describe('recovery', () => {
     world.engine([long], { leaseSeconds: 6 });
     const { workflowId } = await world.start({ kind: 'long' });
     await reaches(workflowId, 'running');
-    await world.pool.query(`UPDATE workflow SET fence = nextval('workflow_fence'), lease_until = now() + interval '1 hour' WHERE id = $1`, [
-      workflowId,
-    ]);
+    await world.pool.query(
+      `UPDATE workflow SET fence = nextval('workflow_fence'), lease_until = now() + interval '1 hour' WHERE id = $1`,
+      [workflowId],
+    );
     await until(() => reason);
     expect(reason).toMatchObject({ name: 'LeaseLost' });
-    const { rows } = await world.pool.query('SELECT attempts, failures, status FROM workflow_step WHERE workflow_id = $1', [workflowId]);
+    const { rows } = await world.pool.query(
+      'SELECT attempts, failures, status FROM workflow_step WHERE workflow_id = $1',
+      [workflowId],
+    );
     expect(rows).toEqual([{ attempts: 1, failures: 0, status: 'running' }]);
   });
 });

@@ -7,11 +7,19 @@ import { markFailed, stepEnded, withSpan } from '../store/telemetry';
 import { beginUndo, completeStep } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
-import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
+import {
+  backoffSeconds,
+  endWorkflow,
+  isOutOfReach,
+  outnumberHosts,
+  park,
+  release,
+  waitMaxSeconds,
+} from './leave-claim';
 import { runUndo } from './run-undo';
 import { logAttempt } from './step-log';
 
-/** Runs the steps from `next` on, each checkpointed before the one after it starts, and the end after the last one. */
+/** Runs the steps from `next` on, each checkpointed before the next one starts, and the end after the last one. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {
   const { steps } = execution.definition;
   for (let index = next; index < steps.length; index += 1) {
@@ -32,7 +40,8 @@ function runStep<Context, Tx>(
   index: number,
 ): Promise<AttemptEnd<void>> {
   const { definition, claim } = execution;
-  // A step begun by an earlier claim is counted once more by this one; those begun by a checkpoint of this claim start from what is on record.
+  // A step that an earlier claim began is counted once more by this one; the counts of steps that a checkpoint of this
+  // claim begins start from the record.
   const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
   const attributes = {
     'workflow.id': claim.id,
@@ -56,7 +65,8 @@ function runStep<Context, Tx>(
     });
     const checkpointed = ended.end === 'done' ? await checkpoint(execution, step, index, ended.value) : ended;
     if (checkpointed.end === 'failed') markFailed(span, checkpointed.problem.code);
-    else if (checkpointed.end === 'again') markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
+    else if (checkpointed.end === 'again')
+      markFailed(span, checkpointed.error instanceof Error ? checkpointed.error.name : 'unknown');
     else if (checkpointed.end === 'left') markFailed(span, 'LeaseLost');
     logEnd(checkpointed.end);
     stepEnded(definition.kind, step.name, checkpointed.end, (performance.now() - startedAtMs) / 1_000);
@@ -83,7 +93,7 @@ async function checkpoint<Context, Tx>(
   effect: Effect,
 ): Promise<AttemptEnd<void>> {
   const { runner, claim, definition } = execution;
-  // What a resumed run would read is what this run goes on with.
+  // This run goes on with the output as JSON keeps it, so that a resumed run sees the same.
   const output: unknown = JSON.parse(JSON.stringify(effect.output ?? null));
   const next = definition.steps[index + 1]?.name ?? null;
   const done = { step: step.name, output, next, progress: percentDone(definition.steps, index + 1) };
@@ -114,7 +124,8 @@ async function leaveStep<Context, Tx>(
   const row = rowOf(execution.claim, step.name);
   if (ended.end === 'left') return 'left';
   if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
-  if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds) return release(execution, { afterSeconds: ended.seconds });
+  if (ended.end === 'wait' && (row?.age_seconds ?? 0) < waitMaxSeconds)
+    return release(execution, { afterSeconds: ended.seconds });
   if (ended.end === 'failed') {
     tellFailure(execution.log, step.name, ended);
     return failStep(execution, step, index, ended);
@@ -137,7 +148,10 @@ function tellFailure(log: Log, step: string, { problem, error }: Extract<Attempt
   else log.error({ ...what, alarm }, 'step failed');
 }
 
-/** Before the point of no return the steps are taken back; past it nobody but staff knows what is right, unless the target itself has said so. */
+/**
+ * Before the point of no return the steps are undone; after it only staff know what is right, unless the target itself
+ * has reported the end.
+ */
 async function failStep<Context, Tx>(
   execution: Execution<Context, Tx>,
   step: StepDefinition<Context, Tx>,
@@ -145,7 +159,8 @@ async function failStep<Context, Tx>(
   { problem, error }: Pick<Extract<AttemptEnd<void>, { end: 'failed' }>, 'problem' | 'error'>,
 ): Promise<RunEnd> {
   const isConcluded = error instanceof StepFailure && error.isConcluded;
-  if (index >= execution.definition.pointOfNoReturn && !isConcluded) return park(execution, { step: step.name, problem });
+  if (index >= execution.definition.pointOfNoReturn && !isConcluded)
+    return park(execution, { step: step.name, problem });
   await beginUndo(execution.runner.database.sql(), execution.claim, step.name, problem);
   execution.runner.changed(execution.claim.id);
   return runUndo(execution, [...execution.begun].reverse(), problem);

@@ -6,10 +6,21 @@ import { markFailed, withSpan } from '../store/telemetry';
 import { completeUndo } from '../store/workflow-states';
 import { type AttemptEnd, attempt } from './attempt';
 import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
-import { backoffSeconds, endWorkflow, isOutOfReach, outnumberHosts, park, release, waitMaxSeconds } from './leave-claim';
+import {
+  backoffSeconds,
+  endWorkflow,
+  isOutOfReach,
+  outnumberHosts,
+  park,
+  release,
+  waitMaxSeconds,
+} from './leave-claim';
 import { logAttempt } from './step-log';
 
-/** Takes steps back, `names` first to last, each recorded, then ends the workflow as failed with `problem`. An undo that fails for good calls staff. */
+/**
+ * Undoes steps, each recorded, then ends the workflow as failed with `problem`. `names` are in the order of the run. An
+ * undo that fails for good calls staff.
+ */
 export async function runUndo<Context, Tx>(
   execution: Execution<Context, Tx>,
   names: readonly string[],
@@ -26,20 +37,30 @@ export async function runUndo<Context, Tx>(
   return endWorkflow(execution, problem);
 }
 
-function undoStep<Context, Tx>(execution: Execution<Context, Tx>, step: StepDefinition<Context, Tx>): Promise<AttemptEnd<void>> {
+function undoStep<Context, Tx>(
+  execution: Execution<Context, Tx>,
+  step: StepDefinition<Context, Tx>,
+): Promise<AttemptEnd<void>> {
   const { claim, lease, runner } = execution;
   const attributes = { 'workflow.id': claim.id, 'workflow.kind': claim.kind, 'workflow.step': step.name };
   const attemptNumber = (rowOf(claim, step.name)?.undo_failures ?? 0) + 1;
   const logEnd = logAttempt(execution, step, { what: 'undo', attempt: attemptNumber });
   return withSpan(`${claim.kind}.${step.name}.undo`, attributes, context.active(), async (span) => {
-    const limits = { name: `undo of ${step.name}`, timeoutSeconds: step.timeoutSeconds, lease: lease.signal, stopping: runner.stopping };
+    const limits = {
+      name: `undo of ${step.name}`,
+      timeoutSeconds: step.timeoutSeconds,
+      lease: lease.signal,
+      stopping: runner.stopping,
+    };
     const ended = await attempt(limits, async (signal) => {
       faultpoint(stepPoint(claim.kind, step.name, 'undo_before'));
       const given = stepContext(execution, step, { attempt: attemptNumber, signal });
       await step.undo?.(given, runner.context);
-      if (faultpoint(stepPoint(claim.kind, step.name, 'undo_after_effect')) === 'repeat') await step.undo?.(given, runner.context);
+      if (faultpoint(stepPoint(claim.kind, step.name, 'undo_after_effect')) === 'repeat')
+        await step.undo?.(given, runner.context);
     });
-    if (ended.end === 'failed' || ended.end === 'again') markFailed(span, ended.error instanceof Error ? ended.error.name : 'unknown');
+    if (ended.end === 'failed' || ended.end === 'again')
+      markFailed(span, ended.error instanceof Error ? ended.error.name : 'unknown');
     logEnd(ended.end);
     return ended;
   });
@@ -53,7 +74,8 @@ async function leaveUndo<Context, Tx>(
 ): Promise<RunEnd> {
   if (ended.end === 'left') return 'left';
   if (ended.end === 'interrupted') return release(execution, { afterSeconds: 0 });
-  if (ended.end === 'wait' && execution.claim.undoing_seconds < waitMaxSeconds) return release(execution, { afterSeconds: ended.seconds });
+  if (ended.end === 'wait' && execution.claim.undoing_seconds < waitMaxSeconds)
+    return release(execution, { afterSeconds: ended.seconds });
   if (ended.end === 'again' && isOutOfReach(execution, step.name, ended.error))
     return release(execution, { afterSeconds: backoffSeconds(1) });
   if (ended.end === 'again') await outnumberHosts(execution, ended.error);

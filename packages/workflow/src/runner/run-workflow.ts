@@ -16,10 +16,14 @@ import { runForward } from './run-forward';
 import { runUndo } from './run-undo';
 
 /**
- * Answers a enqueue: claims the workflow if there is anything to do for it and carries it as far as it goes. Any number of jobs, for anything, is harmless.
- * Rejects only when the claim itself could not be asked for; then the sweep enqueues another.
+ * Runs one job: claims the workflow if it is due and carries it as far as it can go. Jobs may come any number of times
+ * and for anything. Rejects only if the claim itself could not be made; then the sweep enqueues another.
  */
-export async function runWorkflow<Context, Tx>(runner: Runner<Context, Tx>, stepNamesByKind: string, job: WorkflowJob): Promise<RunEnd> {
+export async function runWorkflow<Context, Tx>(
+  runner: Runner<Context, Tx>,
+  stepNamesByKind: string,
+  job: WorkflowJob,
+): Promise<RunEnd> {
   const claimedAtMs = performance.now();
   const limits = { leaseSeconds: runner.leaseSeconds, crashesMax: runner.crashesMax, stepNamesByKind };
   const claim = await claimWorkflow(runner.database.sql(), job, limits);
@@ -54,7 +58,9 @@ async function runClaim<Context, Tx>(runner: Runner<Context, Tx>, claim: Claim, 
     if (typeof ready === 'string')
       return await park({ runner, claim, log }, { step: null, problem: { code: 'step_failed', internal: ready } });
     const begun = claim.steps.filter((row) => row.attempts > 0 && !row.undone).map((row) => row.name);
-    const outputs = Object.fromEntries(claim.steps.filter((row) => row.status === 'succeeded').map((row) => [row.name, row.output]));
+    const outputs = Object.fromEntries(
+      claim.steps.filter((row) => row.status === 'succeeded').map((row) => [row.name, row.output]),
+    );
     const run = runOf(claim, ready.input);
     return await carryOn({ runner, definition: ready.definition, claim, claimedAtMs, run, lease, log, outputs, begun });
   } catch (error) {
@@ -67,13 +73,14 @@ async function runClaim<Context, Tx>(runner: Runner<Context, Tx>, claim: Claim, 
   }
 }
 
-/** The definition and the parsed input, or why nobody may go on with this row. */
+/** The definition and the parsed input, or the reason why nobody may continue this row. */
 function readyOf<Context, Tx>(
   runner: Runner<Context, Tx>,
   claim: Claim,
 ): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
-  // Staff can abandon what no code can read; there is nobody then to tell about it.
-  const unreadable = (why: string) => (claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why);
+  // Staff can abandon a workflow that no code can read; then no hook is called.
+  const unreadable = (why: string) =>
+    claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why;
   const definition = runner.definitions.get(claim.kind);
   if (definition === undefined) return unreadable(`this worker knows no workflow of kind ${claim.kind}`);
   const input = definition.input.safeParse(claim.input);
@@ -100,7 +107,12 @@ async function carryOn<Context, Tx>(execution: Execution<Context, Tx>): Promise<
   if (!plan.go) return mismatch(plan.reason);
   const next = definition.steps[plan.next]?.name;
   if (plan.relist) {
-    await relistSteps(runner.database.sql(), claim, plan.names, Object.fromEntries(claim.steps.map((row) => [row.name, row.attempts])));
+    await relistSteps(
+      runner.database.sql(),
+      claim,
+      plan.names,
+      Object.fromEntries(claim.steps.map((row) => [row.name, row.attempts])),
+    );
     if (next !== undefined) await beginStep(runner.database.sql(), claim, next);
   }
   return runForward(execution, plan.next);

@@ -4,9 +4,10 @@ import type { AttemptEnd } from './attempt';
 import { type Execution, rowOf } from './execution';
 
 /**
- * Logs that an attempt at a step, or at taking it back, begins. What it gives logs how the attempt ended, and how long it took; `total_ms` counts from the
- * step's first start. A step that waits for an agent is looked at every few seconds: those looks are at debug, and so is all of what the clock begins every
- * minute, so that the log of an installation tells of each piece of work once.
+ * Logs the begin of an attempt at a step, or at its undo. The returned function logs how it ended and how long it took;
+ * `total_ms` counts from the step's first start. A step that waits for an agent is run every few seconds: those runs
+ * are logged at debug, and so is work that the clock begins every minute, so that an installation's log has each piece
+ * of work once.
  */
 export function logAttempt<Context, Tx>(
   { definition, claim, log, claimedAtMs }: Execution<Context, Tx>,
@@ -22,7 +23,10 @@ export function logAttempt<Context, Tx>(
   return (end) => {
     const nowMs = performance.now();
     const earlierMs = row === undefined || row.attempts === 0 ? 0 : row.age_seconds * 1_000 + startedAtMs - claimedAtMs;
-    const took = { duration_ms: Math.round(nowMs - startedAtMs), total_ms: Math.round(nowMs - startedAtMs + earlierMs) };
+    const took = {
+      duration_ms: Math.round(nowMs - startedAtMs),
+      total_ms: Math.round(nowMs - startedAtMs + earlierMs),
+    };
     told[levelOf(end === 'wait')]({ end, ...took }, `${what} ended`);
   };
 }

@@ -23,7 +23,9 @@ describe('accepting, waiting and watching', () => {
   const sql = () => world.database.sql();
 
   it('accepts one of 50 concurrent starts on a resource and names it to the others', async () => {
-    const results = await Promise.all(Array.from({ length: 50 }, () => world.start({ kind: 'dawdle', resourceKey: 'box:1' })));
+    const results = await Promise.all(
+      Array.from({ length: 50 }, () => world.start({ kind: 'dawdle', resourceKey: 'box:1' })),
+    );
     const winners = results.filter(({ started }) => started);
     expect(winners).toHaveLength(1);
     expect(new Set(results.map(({ workflowId }) => workflowId)).size).toBe(1);
@@ -31,17 +33,25 @@ describe('accepting, waiting and watching', () => {
   });
 
   it('refuses an input that the definition refuses, and a start whose transaction is rolled back never was', async () => {
-    await expect(world.start({ kind: 'dawdle', definition: dawdle, input: { ms: 'soon' } })).rejects.toThrow(z.ZodError);
+    await expect(world.start({ kind: 'dawdle', definition: dawdle, input: { ms: 'soon' } })).rejects.toThrow(
+      z.ZodError,
+    );
     await expect(world.start({ kind: 'dawdle', orgId: 'nobody' })).rejects.toThrow(z.ZodError);
     const { rows } = await world.pool.query('SELECT count(*)::int AS count FROM workflow');
     expect(rows).toEqual([{ count: 0 }]);
   });
 
   it('cancels what nobody claimed by its start_by, once, and unlocks the resource', async () => {
-    const { workflowId } = await world.start({ kind: 'dawdle', resourceKey: 'box:2', startBy: new Date(Date.now() + 300) });
+    const { workflowId } = await world.start({
+      kind: 'dawdle',
+      resourceKey: 'box:2',
+      startBy: new Date(Date.now() + 300),
+    });
     const settled: string[] = [];
     const onFailed = async (_tx: unknown, _run: unknown, { code }: { code: string }) => void settled.push(code);
-    const waits = await Promise.all([1, 2].map(() => waitForStep(world.database, workflowId, 'dawdle', 60_000, { onFailed })));
+    const waits = await Promise.all(
+      [1, 2].map(() => waitForStep(world.database, workflowId, 'dawdle', 60_000, { onFailed })),
+    );
     expect(waits).toEqual([{ state: 'cancelled' }, { state: 'cancelled' }]);
     expect(settled).toEqual(['start_by_passed']);
     world.engine([dawdle]);
@@ -111,7 +121,8 @@ describe('accepting, waiting and watching', () => {
       resumed.push(view.status);
     }
     expect(resumed.at(-1)).toBe('succeeded');
-    for await (const _ of watchWorkflow(sql(), workflowId, { afterVersion: 1_000 })) throw new Error('nothing is newer');
+    for await (const _ of watchWorkflow(sql(), workflowId, { afterVersion: 1_000 }))
+      throw new Error('nothing is newer');
   });
 
   it('lists newest first by pages, within the organisation, mode and subject only', async () => {
@@ -144,17 +155,36 @@ describe('accepting, waiting and watching', () => {
       input: { ms: 1 },
       firstRunAt: new Date(Date.now() - 86_400_000 * 3),
     };
-    await saveSchedule(sql(), { ...common, name: 'nightly', resourceKey: 'box:nightly', interval: { dailyAt: '03:00' } });
-    await saveSchedule(sql(), { ...common, name: 'busy', resourceKey: 'box:busy', interval: { intervalSeconds: 3_600 } });
-    await saveSchedule(sql(), { ...common, name: 'broken', kind: '', resourceKey: 'box:broken', interval: { intervalSeconds: 3_600 } });
+    await saveSchedule(sql(), {
+      ...common,
+      name: 'nightly',
+      resourceKey: 'box:nightly',
+      interval: { dailyAt: '03:00' },
+    });
+    await saveSchedule(sql(), {
+      ...common,
+      name: 'busy',
+      resourceKey: 'box:busy',
+      interval: { intervalSeconds: 3_600 },
+    });
+    await saveSchedule(sql(), {
+      ...common,
+      name: 'broken',
+      kind: '',
+      resourceKey: 'box:broken',
+      interval: { intervalSeconds: 3_600 },
+    });
     const holder = await world.start({ kind: 'dawdle', resourceKey: 'box:busy', input: { ms: 600_000 } });
     world.engine([dawdle]);
     world.engine([dawdle]);
     await until(
       async () =>
-        (await world.pool.query(`SELECT FROM workflow WHERE request_id = 'schedule_nightly' AND status = 'succeeded'`)).rowCount === 1,
+        (await world.pool.query(`SELECT FROM workflow WHERE request_id = 'schedule_nightly' AND status = 'succeeded'`))
+          .rowCount === 1,
     );
-    await until(async () => (await world.pool.query('SELECT FROM workflow_schedule WHERE next_run_at <= now()')).rowCount === 0);
+    await until(
+      async () => (await world.pool.query('SELECT FROM workflow_schedule WHERE next_run_at <= now()')).rowCount === 0,
+    );
     const { rows } = await world.pool.query(`SELECT request_id FROM workflow WHERE id <> $1`, [holder.workflowId]);
     expect(rows).toEqual([{ request_id: 'schedule_nightly' }]);
   });
@@ -194,17 +224,22 @@ describe('accepting, waiting and watching', () => {
       ],
       { concurrency: 16 },
     );
-    await until(async () => (await world.pool.query(`SELECT FROM workflow WHERE status <> 'succeeded' LIMIT 1`)).rowCount === 0, {
-      timeoutMs: 90_000,
-      everyMs: 250,
-    });
+    await until(
+      async () => (await world.pool.query(`SELECT FROM workflow WHERE status <> 'succeeded' LIMIT 1`)).rowCount === 0,
+      {
+        timeoutMs: 90_000,
+        everyMs: 250,
+      },
+    );
     expect([runs.length, new Set(runs).size]).toEqual([501, 501]);
     expect(runsBeforeLate).toBeLessThan(250);
   });
 
   it('never holds a request up when the queue is away', async () => {
     const queue = openQueue({ queueUrl: 'redis://127.0.0.1:1', queueName: 'boxes', log: world.log });
-    await expect(queue.enqueue({ workflowId: uuidv7(), orgId: uuidv7() }, 0)).rejects.toThrow('the queue has not been reached yet');
+    await expect(queue.enqueue({ workflowId: uuidv7(), orgId: uuidv7() }, 0)).rejects.toThrow(
+      'the queue has not been reached yet',
+    );
     await queue.close();
   });
 });

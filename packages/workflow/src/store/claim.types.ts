@@ -3,7 +3,10 @@ import type { WorkflowProblem } from '../definition/step-error';
 
 export type WorkflowStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'needs_attention';
 
-/** Forward through the steps, back through them after a failure (`undo`), or straight to the end because staff gave up (`abandon`). */
+/**
+ * Forward through the steps, back through them after a failure (`undo`), or straight to the end because staff gave up
+ * (`abandon`).
+ */
 export type Direction = 'forward' | 'undo' | 'abandon';
 
 export type StepStatus = 'pending' | 'running' | 'succeeded' | 'failed' | 'undone';
@@ -20,7 +23,7 @@ export interface StepRow {
   age_seconds: number;
 }
 
-/** What every write of a worker must show: the workflow, and the fence of the claim under which it works. */
+/** The claim that every write of a worker must present: the workflow, and the fence under which it works. */
 export interface ClaimKey {
   id: string;
   kind: string;
@@ -38,7 +41,7 @@ export interface Claim extends ClaimKey {
   request_id: string;
   traceparent: string | null;
   direction: Direction;
-  /** Claims before this one, in a row, whose worker died without a checkpoint. */
+  /** Earlier claims in a row whose worker died without a checkpoint. */
   consecutive_crashes: number;
   /** How often the end could not be written. */
   end_failures: number;
@@ -49,24 +52,24 @@ export interface Claim extends ClaimKey {
   delay_seconds: number;
   /** From accepted to claimed. */
   age_seconds: number;
-  /** Since a step failed for good, or since staff had its undoing tried again; 0 while nothing is taken back. */
+  /** Seconds since a step failed for good, or since staff had its undo tried again; 0 while nothing is being undone. */
   undoing_seconds: number;
   steps: StepRow[];
 }
 
 export interface ClaimLimits {
   leaseSeconds: number;
-  /** Workers in a row that may die over a workflow until it is taken for poison. */
+  /** Workers in a row that may die during a workflow before it counts as poison. */
   crashesMax: number;
   /** Step names of every kind that this worker knows, as JSON. */
   stepNamesByKind: string;
 }
 
-/** What a claim that is given back leaves for the next one. */
+/** The state that a released claim leaves for the next one. */
 export interface Release {
   /** Until it is due again. */
   afterSeconds: number;
-  /** What went wrong, counted against the budget of what it was. Left out: nothing did. */
+  /** The failed part, which is counted against its budget. Absent: nothing failed. */
   failed?: { what: 'step' | 'undo'; step: string } | { what: 'end' };
 }
 
@@ -86,7 +89,7 @@ export interface NewWorkflow {
   audit?: { action: string; target: string } | undefined;
 }
 
-/** As much of a cancelled workflow as its hook is told. */
+/** The part of a cancelled workflow that its hook gets. */
 export interface CancelledRow {
   id: string;
   kind: string;

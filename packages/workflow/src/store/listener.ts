@@ -6,23 +6,29 @@ import { Client } from 'pg';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** What Postgres tells this process. Only ever a reason to look earlier: whoever uses it looks by the clock too. */
+/**
+ * Postgres' notifications to this process. They only make it look earlier: everything that uses them looks by the clock
+ * too.
+ */
 export interface WorkflowListener {
   /** Calls back on each change of the workflow until the returned function is called. */
   onChange(workflowId: string, heard: () => void): () => void;
   onDue(heard: () => void): () => void;
-  /** Whether this process is the one of its database's listeners that asked first and is still connected. */
+  /** Whether this process is the first connected one of its database's listeners. */
   isFirst(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 const retryMs = 1_000;
-/** The advisory lock of the one that reports for all: held by a session, it goes to another when that ends. */
+/**
+ * The advisory lock of the process that reports for all: a session holds it, and when that ends another one gets it.
+ */
 const firstSql = `SELECT pg_try_advisory_lock(hashtext('workflow_reporter')) AS first`;
 
 /**
- * One connection for LISTEN per process. `connectionString` must reach Postgres itself, not a pooler in transaction mode.
- * Reconnects for as long as it is open; after each reconnect everybody is called, since something may have been missed.
+ * One connection for LISTEN in each process. `connectionString` must lead to Postgres itself, not a pooler in
+ * transaction mode. It reconnects for as long as it is open; after each reconnect all callbacks run, because a message
+ * may have been missed.
  */
 export function createListener({ connectionString, log }: { connectionString: string; log: Log }): WorkflowListener {
   const heard = new EventEmitter().setMaxListeners(0);
@@ -86,10 +92,10 @@ export function createListener({ connectionString, log }: { connectionString: st
 }
 
 const dueEvent = 'due';
-/** Never `error`, which an emitter would throw. */
+/** The name is never `error`, which an emitter would throw. */
 const changeEvent = (workflowId: string): string => `change:${workflowId}`;
 
-/** Postgres channels. Payload of the first is a workflow id; the second wakes sweeps. */
+/** Postgres channels. The payload of the first is a workflow id; the second wakes sweeps. */
 export const changedChannel = 'workflow_changed';
 export const dueChannel = 'workflow_due';
 
@@ -97,8 +103,8 @@ export const dueChannel = 'workflow_due';
 const gatherMs = 15;
 
 /**
- * Tells listeners of other processes, after the commit and in nobody's way: a NOTIFY within the transaction would hold a lock of the whole cluster through its
- * fsync. One that is lost is made good by the listeners' clock.
+ * Tells listeners of other processes, after the commit and without delaying anybody: a NOTIFY within the transaction
+ * would hold a lock of the whole cluster through its fsync. The listeners' clock makes up for a lost one.
  */
 export function createAnnouncer(sql: Sql, log: Log): (workflowId: string) => void {
   const gathered = new Set<string>();
@@ -122,5 +128,5 @@ const notifySql = `
   sent AS (SELECT pg_notify($1, id) FROM quick, jsonb_array_elements_text($2::jsonb) AS change(id))
   SELECT count(*)::int AS count FROM sent`;
 
-/** Wakes the sweep of whichever worker listens. */
+/** Wakes the sweep of every listening worker. */
 export const announceDue = (sql: Sql): Promise<unknown> => sql.query(`SELECT pg_notify($1, '')::text`, [dueChannel]);

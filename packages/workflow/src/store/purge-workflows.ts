@@ -2,7 +2,7 @@ import type { Database, Sql } from '@drydock/service/database/sql';
 import type { Log } from '../definition/definition';
 import { messageOf } from '../definition/step-error';
 
-/** Longer than any backup is kept: whoever looks at a backup finds the work that made it. */
+/** Longer than any backup is kept, so that the work that made a backup can always be found. */
 const keptDays = 120;
 
 /** In one statement, so that none holds many rows for long. */
@@ -14,7 +14,7 @@ const purgeSql = `
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
   ) RETURNING id`;
 
-/** Removes some of what ended long ago; resolves with whether there may be more. */
+/** Removes some workflows that ended long ago; resolves with whether there may be more. */
 export const purgeWorkflows = async (sql: Sql): Promise<boolean> => (await sql.query(purgeSql)).length === batchMax;
 
 export interface WorkflowPurge {
@@ -23,8 +23,14 @@ export interface WorkflowPurge {
   stop(): Promise<void>;
 }
 
-/** Removes workflows that ended 120 days ago, with their steps. In every worker alike: a second one finds nothing to do. */
-export function createWorkflowPurge(database: Pick<Database<never>, 'sql'>, log: Log, everyMs = 3_600_000): WorkflowPurge {
+/**
+ * Removes workflows that ended 120 days ago, with their steps. Every worker does it; a second one finds nothing to do.
+ */
+export function createWorkflowPurge(
+  database: Pick<Database<never>, 'sql'>,
+  log: Log,
+  everyMs = 3_600_000,
+): WorkflowPurge {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isStopped = false;
@@ -52,8 +58,8 @@ export function createWorkflowPurge(database: Pick<Database<never>, 'sql'>, log:
 }
 
 /**
- * For the platform's own work (about `platform` or a `deploy_target`) that the clock starts every minute for ever: runs that went well a day ago are of no use to anybody, nor those that failed a month
- * ago. A few at a time: each run makes one.
+ * For the platform's own work (about `platform` or a `deploy_target`) that the clock starts every minute: removes runs
+ * that went well a day ago, or failed a month ago. A few at a time, because each run adds only one.
  */
 export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
   await sql.query(forgetSql, [kind]);

@@ -22,7 +22,7 @@ export interface WorkflowRow {
   error: WorkflowFailure | null;
   request_id: string;
   traceparent: string | null;
-  /** The findings of all steps that are done, in the steps' order. */
+  /** The findings of all completed steps, in order. */
   findings: WorkflowView['findings'];
   /** Times in milliseconds since 1970. */
   steps: {
@@ -57,14 +57,14 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
   };
 }
 
-/** Staff who abandon it are told at once what becomes of its resource, not only when it has ended. */
+/** Staff who abandon it are told at once about its resource, and not only when it has ended. */
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
 
-/** Why a workflow failed, as a customer reads it. */
+/** A workflow's failure in the form for customers. */
 export function viewFailure(failure: WorkflowFailure | null, requestId: string): NonNullable<WorkflowView['error']> {
   const told = failure ?? { code: 'step_failed' as const };
-  // A code that newer code no longer has is still a failure.
+  // A failure whose code today's code does not have is still a failure.
   const code = Object.hasOwn(problems, told.code) ? told.code : 'step_failed';
   const details = {
     ...(told.detail === undefined ? {} : { detail: told.detail }),
@@ -82,7 +82,7 @@ export const viewColumns = `workflow.id, workflow.kind, subject_type, subject_id
   coalesce((SELECT jsonb_agg(finding ORDER BY step.position) FROM workflow_step step, jsonb_path_query(step.output, '$.findings[*]') finding
     WHERE step.workflow_id = workflow.id AND step.status = 'succeeded'), '[]'::jsonb) AS findings`;
 
-/** What the caller may see: another organisation's, the other mode's and another subject's workflows are not there. */
+/** The workflows that the caller may see: those of another organisation, mode or subject do not exist for it. */
 export interface WorkflowScope {
   orgId: string;
   mode: Mode;
@@ -95,13 +95,23 @@ export interface VersionedWorkflow {
   view: WorkflowView;
 }
 
-/** Undefined when there is none in `scope`. `workflowId` must be a uuid. */
-export async function readWorkflow(sql: Sql, workflowId: string, scope: WorkflowScope): Promise<VersionedWorkflow | undefined> {
-  const [row] = await sql.query<WorkflowRow>(readSql, [workflowId, scope.orgId, scope.mode, scope.subject.type, scope.subject.id]);
+/** Undefined if there is none in `scope`. `workflowId` must be a uuid. */
+export async function readWorkflow(
+  sql: Sql,
+  workflowId: string,
+  scope: WorkflowScope,
+): Promise<VersionedWorkflow | undefined> {
+  const [row] = await sql.query<WorkflowRow>(readSql, [
+    workflowId,
+    scope.orgId,
+    scope.mode,
+    scope.subject.type,
+    scope.subject.id,
+  ]);
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };
 }
 
-/** The same for code that has checked already whose it is. */
+/** The same for code that has checked the owner already. */
 export async function readWorkflowById(sql: Sql, workflowId: string): Promise<VersionedWorkflow | undefined> {
   const [row] = await sql.query<WorkflowRow>(`SELECT ${viewColumns} FROM workflow WHERE id = $1::uuid`, [workflowId]);
   return row === undefined ? undefined : { version: row.version, view: viewWorkflow(row) };

@@ -18,7 +18,10 @@ export interface Schedule {
   firstRunAt?: Date;
 }
 
-/** Creates or changes a schedule, in the caller's transaction. The next run of one that exists stays unless its interval changes. */
+/**
+ * Creates or changes a schedule, in the caller's transaction. The next run of an existing one stays unless its interval
+ * changes.
+ */
 export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> {
   const { name, kind, resourceKey, subject, orgId, mode, input, interval, firstRunAt } = schedule;
   const seconds = 'intervalSeconds' in interval ? interval.intervalSeconds : null;
@@ -48,7 +51,7 @@ const saveSql = `
     next_run_at = CASE WHEN (workflow_schedule.interval_seconds, workflow_schedule.daily_at) IS NOT DISTINCT FROM (excluded.interval_seconds, excluded.daily_at)
       THEN workflow_schedule.next_run_at ELSE excluded.next_run_at END`;
 
-/** What it has started goes on. */
+/** Work that it has started goes on. */
 export async function removeSchedule(sql: Sql, name: string): Promise<void> {
   await sql.query(`DELETE FROM workflow_schedule WHERE name = $1`, [name]);
 }
@@ -68,10 +71,13 @@ interface ScheduleRow {
   now: Date;
 }
 
-/** A resource that is busy, or a schedule that cannot be started, is tried again then. */
+/** The pause after which a busy resource, or a schedule that cannot be started, is tried again. */
 const busyPauseSeconds = 60;
 
-/** Starts what the clock says, each schedule in a transaction of its own: its workflow and its next time, both or neither. Returns the started ids. */
+/**
+ * Starts due schedules, each in a transaction of its own: its workflow and its next time, both or neither. Returns the
+ * started ids.
+ */
 export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Promise<string[]> {
   const started: string[] = [];
   let last = { next_run_at: new Date(0), name: '' };
@@ -96,7 +102,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False: it ran in the future, by a clock that was wrong. */
+  /** False: its last run is in the future, by a clock that was wrong. */
   by_clock: boolean;
 }
 
@@ -120,7 +126,9 @@ async function runSchedule(sql: Sql, name: string): Promise<string | undefined> 
     return undefined;
   }
   const next = nextRunAt(
-    row.daily_at === null ? { intervalSeconds: row.interval_seconds ?? 0, anchorAt: row.anchor_at } : { dailyAt: row.daily_at },
+    row.daily_at === null
+      ? { intervalSeconds: row.interval_seconds ?? 0, anchorAt: row.anchor_at }
+      : { dailyAt: row.daily_at },
     row.now,
   );
   await sql.query(
@@ -137,9 +145,10 @@ const postpone = (sql: Sql, name: string): Promise<unknown> =>
   );
 
 const pageSize = 100;
-// What ran in the future ran by a clock that has been put right since: its next time is as wrong, perhaps by years.
+// A last run in the future comes from a clock that has been corrected since. The next time is as wrong, perhaps by
+// years.
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
-// Each part has its index: what is not due is not read.
+// Each part has its index, so that schedules that are not due are not read.
 const dueSql = `
   (SELECT name, next_run_at, true AS by_clock FROM workflow_schedule WHERE next_run_at <= statement_timestamp() AND (next_run_at, name) > ($1::timestamptz, $2)
    ORDER BY next_run_at, name LIMIT ${pageSize})
@@ -148,10 +157,10 @@ const takeSql = `
   SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND (next_run_at <= statement_timestamp() OR ${ranInFuture})
   FOR UPDATE SKIP LOCKED`;
 
-/** Every so many seconds counted from `anchorAt`, or daily at `HH:MM` UTC. */
+/** Every so many seconds from `anchorAt`, or daily at `HH:MM` UTC. */
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
-/** The first time after `now`. However many were missed, they are one run. */
+/** The first time after `now`. However many were missed, they become one run. */
 export function nextRunAt(interval: ScheduleInterval, now: Date): Date {
   if ('intervalSeconds' in interval) {
     const stepMs = interval.intervalSeconds * 1_000;

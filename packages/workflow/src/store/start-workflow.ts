@@ -8,47 +8,54 @@ import { workflowFinished, workflowStarted } from './telemetry';
 import { cancelWorkflow, insertWorkflow, isUnfinished } from './workflow-states';
 
 const startSchema = z.object({
-  /** UUIDv7, for work that is known by the id of what it makes. Default: a fresh one. */
+  /** UUIDv7, for work that is known by the id of the thing it makes. Default: a new one. */
   id: z.uuidv7().optional(),
   kind: z.string().min(1),
-  /** What must not be worked on twice at once, such as `site:<id>`. */
+  /** A name that only one unfinished workflow may have, such as `site:<id>`. */
   resourceKey: z.string().min(1),
   subject: z.object({ type: z.string().min(1), id: z.string().min(1) }),
   orgId: z.uuid(),
   mode: z.enum(['live', 'sandbox']),
-  /** JSON. The workflow's own schema reads it when it is claimed; a definition given along checks it now. */
+  /** JSON. The workflow's own schema reads it when it is claimed; a given definition checks it now. */
   input: z.json(),
-  /** Unclaimed by then it is cancelled with `start_by_passed`. */
+  /** If it is unclaimed by then, it is cancelled with `start_by_passed`. */
   startBy: z.date().optional(),
   /** Null for work that the clock started. */
   actorKeyId: z.uuid().nullable(),
   requestId: z.string(),
   traceparent: z.string().optional(),
-  /** Its entry in the audit log, in the service's outbox. `action`: resource and verb, such as `backup.restore`; `target`: `/v1/sites/…`. */
+  /**
+   * Its audit entry, in the service's outbox. `action`: resource and verb, such as `backup.restore`; `target`:
+   * `/v1/sites/…`.
+   */
   audit: z.object({ action: z.string().min(1), target: z.string().min(1) }).optional(),
 });
 
 export interface WorkflowStart<Input = unknown> extends Omit<z.input<typeof startSchema>, 'input'> {
   input: Input;
-  /** Where it is at hand: the input is checked by it, and the steps can be seen while the workflow is still queued. */
+  /** If given, it checks the input, and the steps are visible while the workflow is still queued. */
   definition?: StartableWorkflow<Input>;
 }
 
 export type WorkflowStarted =
   | { started: true; workflowId: string }
-  /** The unfinished workflow that holds the resource. */
+  /** The unfinished workflow that has locked the resource. */
   | { started: false; workflowId: string; status: UnfinishedWorkflow['status'] };
 
 /**
- * Accepts a workflow within the caller's transaction, or says which one is in the way. Nothing runs before the caller commits; then call `enqueue`.
- * Throws a ZodError when a value is not what it must be.
+ * Accepts a workflow within the caller's transaction, or returns the one that is in the way. Nothing runs before the
+ * caller commits; then call `enqueue`. Throws a ZodError for a wrong value.
  */
 export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>): Promise<WorkflowStarted> {
   const { definition, ...rest } = start;
-  const row = startSchema.parse({ ...rest, ...(definition === undefined ? {} : { input: definition.input.parse(rest.input) }) });
+  const row = startSchema.parse({
+    ...rest,
+    ...(definition === undefined ? {} : { input: definition.input.parse(rest.input) }),
+  });
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
-  // The holder can finish between the two statements of one round; twice in a row it would have to be another one each time.
+  // The other workflow can finish between the two statements of one round; to fail twice in a row, there would have to
+  // be another one each time.
   for (let round = 0; round < 5; round += 1) {
     if (await insertWorkflow(sql, { ...row, id }, stepNames)) {
       workflowStarted(row.kind);
@@ -60,7 +67,7 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   throw new Error(`no workflow could be started for ${row.resourceKey}, and none is in the way`);
 }
 
-/** The unfinished workflow that holds the resource; a unique index allows one at most. Null when it is free. */
+/** The unfinished workflow that has locked the resource; a unique index allows only one. Null if it is free. */
 export async function findUnfinished(sql: Sql, resourceKey: string): Promise<UnfinishedWorkflow | null> {
   const [holder] = await sql.query<UnfinishedWorkflow>(holderSql, [resourceKey]);
   return holder ?? null;
@@ -72,11 +79,16 @@ const holderSql = `SELECT id, kind, status FROM workflow WHERE resource_key = $1
 export type OnFailed<Tx> = (tx: Tx, run: WorkflowRun<unknown>, problem: WorkflowProblem, kind: string) => Promise<void>;
 
 /**
- * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed with `start_by_passed`; a claim and this exclude each other.
- * Returns false when it was claimed, has ended or still has time. The waiting request and the sweep both call it; the first one cancels.
- * `onFailed` must do what the definition's hook does; the sweep does so by itself.
+ * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed with `start_by_passed`; a claim and
+ * this exclude each other. Returns false if it was claimed, has ended or still has time. The waiting request and the
+ * sweep both call it; the first one cancels. `onFailed` must do the same as the definition's hook, which the sweep
+ * calls by itself.
  */
-export function cancelUnclaimed<Tx>(database: Database<Tx>, workflowId: string, onFailed?: OnFailed<Tx>): Promise<boolean> {
+export function cancelUnclaimed<Tx>(
+  database: Database<Tx>,
+  workflowId: string,
+  onFailed?: OnFailed<Tx>,
+): Promise<boolean> {
   return database.transaction(async (tx) => {
     const row = await cancelWorkflow(database.sql(tx), workflowId, startByPassed);
     if (row === undefined) return false;

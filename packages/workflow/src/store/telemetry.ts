@@ -1,18 +1,33 @@
-import { type Attributes, type Context, context, metrics, ROOT_CONTEXT, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Context,
+  context,
+  metrics,
+  ROOT_CONTEXT,
+  type Span,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import { StepFailure } from '../definition/step-error';
 
 const tracer = trace.getTracer('@drydock/workflow');
 const traceparentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The context that a row's `traceparent` names; the root when it has none or nonsense. */
+/** The context of a row's `traceparent`; the root if it has none or an invalid one. */
 function contextOfTraceparent(traceparent: string | null): Context {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT;
-  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true });
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16),
+    isRemote: true,
+  });
 }
 
 /** The id of the trace that a `traceparent` belongs to. */
-export const traceIdOf = (traceparent: string | null): string | null => traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
+export const traceIdOf = (traceparent: string | null): string | null =>
+  traceparentForm.exec(traceparent ?? '')?.[1] ?? null;
 
 /** The W3C form of the span that is active here; undefined while tracing is off. */
 export function activeTraceparent(): string | undefined {
@@ -22,11 +37,12 @@ export function activeTraceparent(): string | undefined {
 }
 
 /** Runs `work` in the trace of the row, whichever job it came by. */
-export const inTraceOf = <T>(traceparent: string | null, work: () => T): T => context.with(contextOfTraceparent(traceparent), work);
+export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
+  context.with(contextOfTraceparent(traceparent), work);
 
 /**
- * Where the work for a row belongs: below the span that is active when that is of the row's own trace, else directly below the row's
- * `traceparent` (a job can come from anywhere, the row knows who asked). Work that nobody asked for begins a trace of its own.
+ * The parent for a row's work: the active span if it belongs to the row's own trace, otherwise the row's `traceparent`
+ * (a job can come from anywhere, but the row knows its request). Work without a request begins a trace of its own.
  */
 export function contextForRow(traceparent: string | null): Context {
   const own = traceIdOf(traceparent);
@@ -35,8 +51,16 @@ export function contextForRow(traceparent: string | null): Context {
   return active?.spanContext().traceId === own ? context.active() : contextOfTraceparent(traceparent);
 }
 
-/** A span around `work`; a rejection sets status and `error.type` (a problem code or the error's name, never its text, which may hold a secret). */
-export function withSpan<T>(name: string, attributes: Attributes, parent: Context, work: (span: Span) => Promise<T>): Promise<T> {
+/**
+ * A span around `work`; a rejection sets status and `error.type` (a problem code or the error's name, never its text,
+ * which may contain a secret).
+ */
+export function withSpan<T>(
+  name: string,
+  attributes: Attributes,
+  parent: Context,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
   return tracer.startActiveSpan(name, { attributes }, parent, async (span) => {
     try {
       return await work(span);
@@ -84,14 +108,21 @@ const stepDuration = meter.createHistogram('workflow.step.duration', {
 const leasesLost = meter.createCounter('workflow.leases_lost', {
   description: 'Runs that stopped before their end: the claim was another worker’s by then, or the process ended',
 });
-const waiting = meter.createObservableGauge('workflow.needs_attention', { description: 'Workflows that wait for staff' });
-const unfinished = meter.createObservableGauge('workflow.unfinished', { description: 'Workflows that are queued or running' });
+const waiting = meter.createObservableGauge('workflow.needs_attention', {
+  description: 'Workflows that wait for staff',
+});
+const unfinished = meter.createObservableGauge('workflow.unfinished', {
+  description: 'Workflows that are queued or running',
+});
 const oldestDue = meter.createObservableGauge('workflow.oldest_due', {
   unit: 's',
   description: 'How long the oldest work has been due that no worker has taken up',
 });
 
-/** The unfinished workflows of one kind. `dueSeconds`: since the oldest of them was due that nobody has taken up; 0 where there is none. */
+/**
+ * The unfinished workflows of one kind. `dueSeconds`: how long the oldest one that nobody has started has been due; 0
+ * without one.
+ */
 export interface UnfinishedCount {
   kind: string;
   queued: number;
@@ -100,7 +131,9 @@ export interface UnfinishedCount {
   dueSeconds: number;
 }
 
-/** The counts of every kind. Null in a process that does not report: one worker of a service reports for all of them. */
+/**
+ * The counts of every kind. Null in a process that does not report: one worker of a service reports for all of them.
+ */
 let counts: readonly UnfinishedCount[] | null = null;
 meter.addBatchObservableCallback(
   (result) => {
@@ -114,7 +147,9 @@ meter.addBatchObservableCallback(
   [waiting, unfinished, oldestDue],
 );
 
-/** Shows the counts of what has not happened yet as zero: a count that appears as one has not grown, to whoever asks by how much. */
+/**
+ * Shows counters at zero before anything has happened: a counter that first appears at one does not count as growth.
+ */
 export function beginCounting(kinds: readonly string[]): void {
   for (const kind of kinds) {
     for (const counter of [parked, refused, leasesLost]) counter.add(0, { kind });
@@ -122,7 +157,7 @@ export function beginCounting(kinds: readonly string[]): void {
   }
 }
 export const workflowStarted = (kind: string): void => started.add(1, { kind });
-/** `seconds` since it was accepted; left out where nothing was begun. */
+/** `seconds` since it was accepted; absent if nothing was begun. */
 export function workflowFinished(kind: string, status: 'succeeded' | 'failed', seconds?: number): void {
   finished.add(1, { kind, status });
   if (seconds !== undefined) duration.record(seconds, { kind, status });

@@ -6,19 +6,20 @@ import { readWorkflowById, type VersionedWorkflow } from './read-workflow';
 import { cancelUnclaimed, type OnFailed } from './start-workflow';
 
 export interface WatchOptions {
-  /** The last version that the watcher has seen (`Last-Event-ID`); it gets what is newer. */
+  /** The last version that the watcher has seen (`Last-Event-ID`); it gets newer ones. */
   afterVersion?: number;
   /** Ends the watching. */
   signal?: AbortSignal;
   listener?: WorkflowListener;
 }
 
-/** The clock's share: without a listener this is how stale a watcher may be, in ms. */
+/** The pause between two reads by the clock, in ms; without a listener it is how stale a watcher may be. */
 const watchPollMs = { listening: 2_000, alone: 400 };
 
 /**
- * Each version of a workflow as it comes, latest first to be seen: versions in between may be left out, the last one never is. Ends after a version that is
- * succeeded or failed; one that needs attention may still go on. The caller has checked that the workflow is the watcher's to see.
+ * Yields versions of a workflow as they come: versions in between may be left out, but never the last one. Ends after a
+ * version that has succeeded or failed; one that needs attention may still continue. The caller has checked that the
+ * watcher may see the workflow.
  */
 export async function* watchWorkflow(
   sql: Sql,
@@ -46,22 +47,25 @@ export async function* watchWorkflow(
 
 export type StepWaited =
   | { state: 'succeeded'; output: unknown }
-  /** The workflow will not do the step any more, or has failed at it. */
+  /** The workflow will not run the step any more, or has failed at it. */
   | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
-  /** Nobody claimed the workflow by its `start_by`: it is cancelled, nothing was started. */
+  /** Nobody claimed the workflow by its `start_by`: it is cancelled, and nothing was started. */
   | { state: 'cancelled' }
   /** Not known in time. `claimed`: a worker has it, so the effect may still happen. */
   | { state: 'pending'; claimed: boolean };
 
 export interface StepWaitOptions<Tx> {
   listener?: WorkflowListener;
-  /** The hook of the workflow, for the case that this wait is what cancels it. See {@link cancelUnclaimed}. */
+  /** The workflow's hook, in case this wait cancels it. See {@link cancelUnclaimed}. */
   onFailed?: OnFailed<Tx>;
 }
 
 const stepPollMs = { listening: 1_000, alone: 50 };
 
-/** Waits, outside any transaction and at most `timeoutMs`, until a step of a workflow is done or certain never to be. */
+/**
+ * Waits, outside any transaction and at most `timeoutMs`, until a step of a workflow is done or will certainly never
+ * be.
+ */
 export async function waitForStep<Tx>(
   database: Database<Tx>,
   workflowId: string,
@@ -82,7 +86,8 @@ export async function waitForStep<Tx>(
       if (late && (await cancelUnclaimed(database, workflowId, onFailed))) return { state: 'cancelled' };
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) return { state: 'pending', claimed: row.claimed };
-      const startByMs = row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);
+      const startByMs =
+        row.claimed || row.start_by_ms === null ? Number.POSITIVE_INFINITY : Math.max(row.start_by_ms, 1);
       await pauses.pause(Math.min(leftMs, startByMs, listener === undefined ? stepPollMs.alone : stepPollMs.listening));
     }
   } finally {
@@ -104,7 +109,11 @@ interface WaitedRow {
 function outcomeOf(row: WaitedRow): StepWaited | undefined {
   if (row.step_status === 'succeeded') return { state: 'succeeded', output: row.output };
   if (row.status === 'failed' && row.error?.code === 'start_by_passed') return { state: 'cancelled' };
-  const over = row.status === 'failed' || row.status === 'needs_attention' || row.status === 'succeeded' || row.direction !== 'forward';
+  const over =
+    row.status === 'failed' ||
+    row.status === 'needs_attention' ||
+    row.status === 'succeeded' ||
+    row.direction !== 'forward';
   return over ? { state: 'failed', problem: row.error ?? { code: 'step_failed' } } : undefined;
 }
 
@@ -115,7 +124,10 @@ const waitSql = `
   WHERE workflow.id = $1::uuid`;
 
 export interface Pauses {
-  /** Resolves once the workflow has changed, `ms` have passed or `signal` is aborted, whichever is first. Changes since the last pause count. */
+  /**
+   * Resolves once the workflow has changed, `ms` have passed or `signal` is aborted, whichever is first. Changes since
+   * the last pause count.
+   */
   pause(ms: number): Promise<void>;
   close(): void;
 }

@@ -6,12 +6,13 @@ const subjectPathSql = Object.entries(subjectPaths)
   .map(([type, path]) => `WHEN '${type}' THEN '${path}'`)
   .join(' ');
 
-/** What {@link telling} needs to know of a workflow. */
-export const toldColumns = 'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
+/** The columns of a workflow that {@link telling} needs. */
+export const toldColumns =
+  'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
 
 /**
- * Writes the event of a state in the statement that reaches it, so that neither is there without the other. `reached`: rows of the {@link toldColumns}.
- * Work of the platform's own is nobody's event.
+ * Writes the event of a state in the statement that reaches it, so that neither exists without the other. `reached`:
+ * rows of the {@link toldColumns}. The platform's own work has no events.
  */
 export const telling = (type: EventType, reached: string): string => `told AS (
     INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id, workflow_id, kind, request_id, error, at)

@@ -8,7 +8,7 @@ import { workflowTables } from '../testing/world';
 import type { ClaimKey, Direction, StepStatus, WorkflowStatus } from './claim.types';
 import { raiseFences } from './fences';
 import * as states from './workflow-states';
-import { stepTransitions, workflowTransitions } from './workflow-states';
+import { stepTransitions, workflowTransitions } from './workflow-transitions';
 
 type Statement = keyof typeof workflowTransitions;
 
@@ -37,7 +37,9 @@ const fence = 7;
 const everyCase = (): Case[] =>
   statuses.flatMap((status) =>
     directions.flatMap((direction) =>
-      [true, false].flatMap((isClaimed) => stepLists.map((steps) => ({ id: uuidv7(), status, direction, isClaimed, steps }))),
+      [true, false].flatMap((isClaimed) =>
+        stepLists.map((steps) => ({ id: uuidv7(), status, direction, isClaimed, steps })),
+      ),
     ),
   );
 
@@ -82,14 +84,16 @@ const workersStatements = {
   completeStep: (sql, claim) => states.completeStep(sql, claim, { step: 'a', output: null, next: 'b', progress: 50 }),
   beginUndo: (sql, claim) => states.beginUndo(sql, claim, 'a', failure),
   completeUndo: (sql, claim) => states.completeUndo(sql, claim, 'a'),
-  releaseClaim: (sql, claim) => states.releaseClaim(sql, claim, { afterSeconds: 1, failed: { what: 'step', step: 'a' } }),
+  releaseClaim: (sql, claim) =>
+    states.releaseClaim(sql, claim, { afterSeconds: 1, failed: { what: 'step', step: 'a' } }),
   succeedWorkflow: (sql, claim) => states.succeedWorkflow(sql, claim),
   failWorkflow: (sql, claim) => states.failWorkflow(sql, claim, failure),
   parkWorkflow: (sql, claim) => states.parkWorkflow(sql, claim, { step: 'a', problem: failure }),
 } satisfies Partial<Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unknown>>>;
 const statements: Record<Statement, (sql: Sql, claim: ClaimKey) => Promise<unknown>> = {
   ...workersStatements,
-  insertWorkflow: (sql, { id }) => states.insertWorkflow(sql, { ...newWorkflow, id: uuidv7(), resourceKey: id }, ['a', 'b']),
+  insertWorkflow: (sql, { id }) =>
+    states.insertWorkflow(sql, { ...newWorkflow, id: uuidv7(), resourceKey: id }, ['a', 'b']),
   claimWorkflow: (sql, { id }) => states.claimWorkflow(sql, { workflowId: id, orgId }, claimLimits),
   retryWorkflow: (sql, { id }) => states.retryWorkflow(sql, id),
   abandonWorkflow: (sql, { id }) => states.abandonWorkflow(sql, id),
@@ -105,9 +109,13 @@ interface Row {
 }
 
 const readWorkflows = (sql: Sql): Promise<Row[]> =>
-  sql.query(`SELECT id::text AS key, status || ' ' || direction AS state, to_jsonb(workflow)::text AS all FROM workflow`);
+  sql.query(
+    `SELECT id::text AS key, status || ' ' || direction AS state, to_jsonb(workflow)::text AS all FROM workflow`,
+  );
 const readSteps = (sql: Sql): Promise<Row[]> =>
-  sql.query(`SELECT workflow_id || ' ' || name AS key, status AS state, to_jsonb(workflow_step)::text AS all FROM workflow_step`);
+  sql.query(
+    `SELECT workflow_id || ' ' || name AS key, status AS state, to_jsonb(workflow_step)::text AS all FROM workflow_step`,
+  );
 
 /** Every row that differs, as the change of its state. */
 function changesOf(before: readonly Row[], after: readonly Row[], gone: string): Set<string> {
@@ -125,7 +133,9 @@ function changesOf(before: readonly Row[], after: readonly Row[], gone: string):
 const allowed = (statement: Statement): Set<string> =>
   new Set(
     workflowTransitions[statement].flatMap((change) =>
-      change.startsWith('none') || !change.includes('*') ? [change] : directions.map((direction) => change.replaceAll('*', direction)),
+      change.startsWith('none') || !change.includes('*')
+        ? [change]
+        : directions.map((direction) => change.replaceAll('*', direction)),
     ),
   );
 
@@ -134,14 +144,23 @@ const eventsSql = `
   SELECT type, array_agg(DISTINCT status || ' ' || direction ORDER BY status || ' ' || direction) AS states
   FROM workflow_event JOIN workflow ON workflow.id = workflow_id AND resource = '/v1/sites/' || subject_id AND workflow_event.org_id = workflow.org_id
   GROUP BY type ORDER BY type`;
-const told = { succeeded: 'workflow.succeeded', failed: 'workflow.failed', needs_attention: 'workflow.needs_attention' };
+const told = {
+  succeeded: 'workflow.succeeded',
+  failed: 'workflow.failed',
+  needs_attention: 'workflow.needs_attention',
+};
 
-/** The events that belong to these changes: of each new workflow, of each that came to an end or to staff, and of each that goes on after staff. */
+/**
+ * The events that belong to these changes: of each new workflow, of each that came to an end or to staff, and of each
+ * that goes on after staff.
+ */
 function eventsOf(statement: Statement, changes: ReadonlySet<string>): { type: string; states: string[] }[] {
   const states = new Map<string, Set<string>>();
   for (const change of changes) {
     const [from = '', to = ''] = change.split(' -> ');
-    const reached = Object.entries(told).find(([status]) => to.startsWith(`${status} `) && !from.startsWith(`${status} `))?.[1];
+    const reached = Object.entries(told).find(
+      ([status]) => to.startsWith(`${status} `) && !from.startsWith(`${status} `),
+    )?.[1];
     const begun = from === 'none' ? 'workflow.accepted' : undefined;
     const type = statement === 'retryWorkflow' ? 'workflow.retried' : (begun ?? reached);
     if (type !== undefined) states.set(type, (states.get(type) ?? new Set()).add(to));
@@ -169,7 +188,7 @@ describe('the statements of the state machine', () => {
     await close();
   });
 
-  /** What a statement changes in workflows of every state; nothing of it stays. */
+  /** The changes of a statement in workflows of every state; the transaction is rolled back. */
   async function changesBy(statement: (sql: Sql, claim: ClaimKey) => Promise<unknown>, withFence = fence) {
     const database = pgDatabase(pool);
     const client = await pool.connect();
@@ -180,8 +199,10 @@ describe('the statements of the state machine', () => {
       await insertCases(sql, cases);
       const before = { workflows: await readWorkflows(sql), steps: await readSteps(sql) };
       for (const { id } of cases) {
-        // A refusal is an handle: only what it changed counts.
-        await statement(sql, { id, kind: 'kind', fence: String(withFence) }).catch((error: unknown) => assertRefusal(error));
+        // A refusal is an answer: only its changes count.
+        await statement(sql, { id, kind: 'kind', fence: String(withFence) }).catch((error: unknown) =>
+          assertRefusal(error),
+        );
       }
       return {
         workflows: changesOf(before.workflows, await readWorkflows(sql), 'gone'),
@@ -206,14 +227,21 @@ describe('the statements of the state machine', () => {
     },
   );
 
-  it.each(Object.keys(workersStatements) as (keyof typeof workersStatements)[])('%s changes nothing under an older fence', async (name) => {
-    const { workflows, steps } = await changesBy(workersStatements[name], fence - 1);
-    expect([...workflows, ...steps]).toEqual([]);
-  });
+  it.each(Object.keys(workersStatements) as (keyof typeof workersStatements)[])(
+    '%s changes nothing under an older fence',
+    async (name) => {
+      const { workflows, steps } = await changesBy(workersStatements[name], fence - 1);
+      expect([...workflows, ...steps]).toEqual([]);
+    },
+  );
 });
 
 function assertRefusal(error: unknown): void {
-  if (error instanceof Error && (error.name === 'LeaseLost' || ('code' in error && error.code === 'workflow_not_waiting'))) return;
+  if (
+    error instanceof Error &&
+    (error.name === 'LeaseLost' || ('code' in error && error.code === 'workflow_not_waiting'))
+  )
+    return;
   throw error;
 }
 

@@ -2,91 +2,21 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Sql } from '@drydock/service/database/sql';
 import { auditing } from '@drydock/service/effects/audit';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
-import type {
-  CancelledRow,
-  Claim,
-  ClaimKey,
-  ClaimLimits,
-  Direction,
-  NewWorkflow,
-  Release,
-  StepStatus,
-  WorkflowStatus,
-} from './claim.types';
+import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';
 import { telling, toldColumns } from './workflow-events';
+import { type Statement, stepIsIn, workflowIsIn } from './workflow-transitions';
 
-// The state machine of a workflow: the table of allowed transitions, and every statement that writes a state.
+// Every statement that writes a state of a workflow. workflow-transitions.ts has the table of the allowed changes.
 //
-//   none ──insert──▶ queued ──claim──▶ running ──complete, release, claim──▶ running
-//                      ▲  │               │
-//        retry, abandon│  │cancel         ├──succeed──▶ succeeded
-//                      │  ▼               ├──fail─────▶ failed
-//                      │ failed           │
-//                      └──needs_attention◀┘ park
-//
-// Each statement takes the states that it may leave from the table, so it changes nothing in a row of another state. Statements of a worker
-// name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
+// Each statement takes the states that it may leave from that table, so it changes nothing in a row of another state.
+// Statements of a worker name the fence of its claim too. No other file writes these states (workflow-states.test.ts).
 
-export type WorkflowState = `${WorkflowStatus} ${Direction | '*'}`;
-type Change<State extends string> = `${State | 'none'} -> ${State}`;
-
-/** By statement: how it changes a workflow. `*` stands for every direction, which stays as it is. */
-export const workflowTransitions = {
-  insertWorkflow: ['none -> queued forward'],
-  claimWorkflow: ['queued * -> running *', 'running * -> running *'],
-  renewLease: ['running * -> running *'],
-  reportProgress: ['running * -> running *'],
-  relistSteps: ['running forward -> running forward'],
-  beginStep: ['running forward -> running forward'],
-  completeStep: ['running forward -> running forward'],
-  beginUndo: ['running forward -> running undo'],
-  completeUndo: ['running undo -> running undo'],
-  releaseClaim: ['running * -> running *'],
-  succeedWorkflow: ['running forward -> succeeded forward'],
-  failWorkflow: ['running undo -> failed undo', 'running abandon -> failed abandon'],
-  parkWorkflow: ['running * -> needs_attention *'],
-  retryWorkflow: ['needs_attention * -> queued *'],
-  abandonWorkflow: ['needs_attention * -> queued abandon'],
-  cancelWorkflow: ['queued forward -> failed forward'],
-} as const satisfies Record<string, readonly Change<WorkflowState>[]>;
-
-type Statement = keyof typeof workflowTransitions;
-
-/** By statement: how it changes a step. A statement that is not here leaves the states of steps as they are. */
-export const stepTransitions = {
-  insertWorkflow: ['none -> pending'],
-  claimWorkflow: ['none -> pending', 'none -> running', 'pending -> running', 'running -> running'],
-  relistSteps: ['none -> pending', 'running -> pending', 'pending -> gone', 'running -> gone'],
-  beginStep: ['pending -> running'],
-  completeStep: ['running -> succeeded', 'pending -> running'],
-  beginUndo: ['running -> failed'],
-  completeUndo: ['succeeded -> undone', 'failed -> failed'],
-  parkWorkflow: ['running -> failed'],
-  retryWorkflow: ['failed -> pending'],
-} as const satisfies Partial<Record<Statement, readonly Change<StepStatus | 'gone'>[]>>;
-
-/** The condition that a workflow is in a state which the statement may change. */
-function workflowIsIn(statement: Statement): string {
-  const states = workflowTransitions[statement].map((change) => {
-    const [status, direction] = change.split(' ');
-    return `workflow.status = '${status}'${direction === '*' ? '' : ` AND workflow.direction = '${direction}'`}`;
-  });
-  return `(${states.join(' OR ')})`;
-}
-
-/** The condition that a step is in a state from which the statement leads to `to`. */
-function stepIsIn(statement: keyof typeof stepTransitions, to: StepStatus | 'gone'): string {
-  const changes = stepTransitions[statement].map((change) => change.split(' -> '));
-  const states = changes.filter(([from, leadsTo]) => leadsTo === to && from !== 'none').map(([from]) => `'${from}'`);
-  return `workflow_step.status IN (${states.join(', ')})`;
-}
-
-/** The condition that makes a frozen worker harmless: $1 is the workflow, $2 the fence of its latest claim. */
+/** The condition that keeps a frozen worker from writing: $1 is the workflow, $2 the fence of its latest claim. */
 const claimedFor = (statement: Statement): string =>
   `workflow.id = $1::uuid AND workflow.fence = $2::bigint AND ${workflowIsIn(statement)}`;
 
-/** Runs a statement that returns a row only while the claim is ours. Throws {@link LeaseLost} when it is not: the caller stops at once. */
+/** Runs a statement that returns a row only while the claim is ours. Throws {@link LeaseLost} otherwise. */
 async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: readonly unknown[] = []): Promise<void> {
   const rows = await sql.query(text, [claim.id, claim.fence, ...values]);
   if (rows.length > 0) return;
@@ -94,19 +24,37 @@ async function writeFenced(sql: Sql, claim: ClaimKey, text: string, values: read
   throw new LeaseLost(claim.id);
 }
 
-/** The condition of the index by which a resource has one unfinished workflow at most. */
+/** The condition of the index that allows a resource only one unfinished workflow. */
 export const isUnfinished = `status IN ('queued', 'running', 'needs_attention')`;
 
-/** The accepting process enqueues within milliseconds; the sweep steps in only when it did not. */
+/** The accepting process enqueues within milliseconds; the sweep does so only if it did not. */
 const enqueueGraceSeconds = 0.3;
 
-/** Accepts a workflow whose steps are still to come, with its audit entry. False when another one holds the resource. */
+/** Accepts a workflow, without its steps, with its audit entry. False if another one has locked the resource. */
 export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: readonly string[]): Promise<boolean> {
-  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } = row;
-  const asked = [id, kind, resourceKey, subject.type, subject.id, orgId, mode, JSON.stringify(input), actorKeyId, requestId];
-  const handling = [traceparent ?? null, startBy?.toISOString() ?? null, JSON.stringify(stepNames), enqueueGraceSeconds];
+  const { id, kind, resourceKey, subject, orgId, mode, input, actorKeyId, requestId, traceparent, startBy, audit } =
+    row;
+  const asked = [
+    id,
+    kind,
+    resourceKey,
+    subject.type,
+    subject.id,
+    orgId,
+    mode,
+    JSON.stringify(input),
+    actorKeyId,
+    requestId,
+  ];
+  const handling = [
+    traceparent ?? null,
+    startBy?.toISOString() ?? null,
+    JSON.stringify(stepNames),
+    enqueueGraceSeconds,
+  ];
   const audited = audit === undefined ? [] : [audit.action, audit.target];
-  const text = audit === undefined ? insertSql('') : insertSql(`, ${auditing('accepted', { action: '$15', target: '$16' })}`);
+  const text =
+    audit === undefined ? insertSql('') : insertSql(`, ${auditing('accepted', { action: '$15', target: '$16' })}`);
   return (await sql.query(text, [...asked, ...handling, ...audited])).length > 0;
 }
 
@@ -123,20 +71,30 @@ const insertSql = (audited: string): string => `
   SELECT id FROM accepted`;
 
 /**
- * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by Postgres' clock, and writes the start of the
- * step to run (attempts count before the effect). Undefined when there is nothing to take: finished, not due, somebody else's, too late, unknown, of
- * another organisation than the job says.
+ * One statement, one round trip: takes a due workflow whose lease is nobody's, with a fresh fence and a lease by
+ * Postgres' clock, and writes the start of the step to run (attempts count before the effect). Undefined when there is
+ * nothing to take: finished, not due, somebody else's, too late, unknown, of another organisation than the job says.
  *
  * Never with asynchronous commit: a fence that a crash of Postgres took back could be given out twice.
  */
-export async function claimWorkflow(sql: Sql, job: { workflowId: string; orgId: string }, limits: ClaimLimits): Promise<Claim | undefined> {
+export async function claimWorkflow(
+  sql: Sql,
+  job: { workflowId: string; orgId: string },
+  limits: ClaimLimits,
+): Promise<Claim | undefined> {
   const { leaseSeconds, stepNamesByKind, crashesMax } = limits;
-  const [claim] = await sql.query<Claim>(claimSql, [job.workflowId, leaseSeconds, stepNamesByKind, crashesMax, job.orgId]);
+  const [claim] = await sql.query<Claim>(claimSql, [
+    job.workflowId,
+    leaseSeconds,
+    stepNamesByKind,
+    crashesMax,
+    job.orgId,
+  ]);
   return claim;
 }
 
-// due_at has milliseconds and is rounded, hence the millisecond of grace. A row without steps gets its kind's, the first one as running.
-// A lease that was not given back belonged to a worker that died.
+// due_at is rounded to milliseconds, hence the millisecond of grace. A row without steps gets its kind's, the first one
+// as running. A lease that was not given back belonged to a worker that died.
 const claimSql = `
   WITH claimed AS (
     UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'), lease_until = clock_timestamp() + make_interval(secs => $2::float8),
@@ -168,7 +126,7 @@ const claimSql = `
       FROM workflow_step WHERE workflow_id = claimed.id), '[]'::json) AS steps
   FROM claimed`;
 
-/** Another lease's length from now, by Postgres' clock. */
+/** Renews the lease for its full length from now, by Postgres' clock. */
 export const renewLease = (sql: Sql, claim: ClaimKey, leaseSeconds: number): Promise<void> =>
   writeFenced(sql, claim, renewSql, [leaseSeconds]);
 
@@ -176,8 +134,8 @@ const renewSql = `
   UPDATE workflow SET lease_until = clock_timestamp() + make_interval(secs => $3::float8) WHERE ${claimedFor('renewLease')} RETURNING id`;
 
 /**
- * Asynchronous commit: a progress bar that a crash of Postgres sets back by a moment harms probeJob.
- * Zero rows are left to the renewal of the lease to notice.
+ * Asynchronous commit: a crash of Postgres may set the progress back by a moment, which does no harm. If no row
+ * matches, the renewal of the lease will notice.
  */
 export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Promise<unknown> =>
   sql.query(progressSql, [claim.id, claim.fence, percent]);
@@ -187,8 +145,8 @@ const progressSql = `
   UPDATE workflow SET progress = greatest(progress, $3::int), version = version + 1 FROM quick WHERE ${claimedFor('reportProgress')}`;
 
 /**
- * The list of the code of today, `recorded` being the attempts that were on record before this claim (which may have begun a step of the older list).
- * A step that has succeeded stays as it is; none is left running.
+ * Replaces the list with that of today's code. `recorded`: the attempts on record before this claim (which may have
+ * begun a step of the older list). A step that has succeeded stays as it is; none is left running.
  */
 export const relistSteps = (
   sql: Sql,
@@ -211,8 +169,9 @@ const relistSql = `
   )
   SELECT id FROM ours`;
 
-/** Begins one step outside a claim or checkpoint, which is where steps usually begin. */
-export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> => writeFenced(sql, claim, beginStepSql, [step]);
+/** Begins one step outside a claim or checkpoint, which usually begin steps. */
+export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
+  writeFenced(sql, claim, beginStepSql, [step]);
 
 const beginStepSql = `
   WITH ours AS (UPDATE workflow SET version = version + 1 WHERE ${claimedFor('beginStep')} RETURNING id)
@@ -220,14 +179,15 @@ const beginStepSql = `
   FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('beginStep', 'running')} RETURNING name`;
 
 /**
- * The step is done and, in the same statement, the next one begun (its attempt counted before its effect). `next` is null after the last one.
- * The worker is alive: crashes are counted anew.
+ * The step is done and, in the same statement, the next one begun (its attempt counted before its effect). `next` is
+ * null after the last one. The worker is alive: crashes are counted anew.
  */
 export const completeStep = (
   sql: Sql,
   claim: ClaimKey,
   done: { step: string; output: unknown; next: string | null; progress: number },
-): Promise<void> => writeFenced(sql, claim, completeSql, [done.step, JSON.stringify(done.output), done.next, done.progress]);
+): Promise<void> =>
+  writeFenced(sql, claim, completeSql, [done.step, JSON.stringify(done.output), done.next, done.progress]);
 
 const completeSql = `
   WITH ours AS (
@@ -242,7 +202,7 @@ const completeSql = `
   )
   SELECT id FROM ours`;
 
-/** From here on the steps are taken back; the step that failed keeps its failure. */
+/** Begins the undo of the steps; the failed step keeps its failure. */
 export const beginUndo = (sql: Sql, claim: ClaimKey, step: string, failure: WorkflowProblem): Promise<void> =>
   writeFenced(sql, claim, beginUndoSql, [step, ...errorValues(failure)]);
 
@@ -256,8 +216,9 @@ const beginUndoSql = `
   )
   SELECT id FROM ours`;
 
-/** The step is taken back. The one that failed keeps its failure. */
-export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> => writeFenced(sql, claim, completeUndoSql, [step]);
+/** Records that the step is undone. The failed one keeps its failure. */
+export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<void> =>
+  writeFenced(sql, claim, completeUndoSql, [step]);
 
 const completeUndoSql = `
   WITH ours AS (UPDATE workflow SET version = version + 1, consecutive_crashes = 0 WHERE ${claimedFor('completeUndo')} RETURNING id),
@@ -267,7 +228,7 @@ const completeUndoSql = `
   )
   SELECT id FROM ours`;
 
-/** Ends the lease now, so that the next worker may take the workflow once it is due. This one is alive: crashes are counted anew. */
+/** Ends the lease, so that the next worker may take the workflow once it is due. Crashes are counted anew. */
 export const releaseClaim = (sql: Sql, claim: ClaimKey, { afterSeconds, failed }: Release): Promise<void> => {
   const step = failed === undefined || failed.what === 'end' ? null : failed.step;
   return writeFenced(sql, claim, releaseSql, [afterSeconds, failed?.what ?? null, step]);
@@ -286,7 +247,7 @@ const releaseSql = `
   )
   SELECT id FROM ours`;
 
-// A lease and a finished status never stand together.
+// A finished workflow never has a lease.
 const isEnded = `finished_at = clock_timestamp(), lease_until = NULL, version = version + 1`;
 
 export const succeedWorkflow = (sql: Sql, claim: ClaimKey): Promise<void> => writeFenced(sql, claim, succeedSql);
@@ -309,11 +270,15 @@ const failSql = `
   ), ${telling('workflow.failed', 'ended')}
   SELECT id FROM ended`;
 
-/** Nobody works on it any more and its resource stays locked until staff decides. `step`: the one that could not go on. */
-export const parkWorkflow = (sql: Sql, claim: ClaimKey, park: { step: string | null; problem: WorkflowProblem }): Promise<void> =>
-  writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
+/** Parks a workflow: its resource stays locked until staff decide. `step`: the one that could not go on. */
+export const parkWorkflow = (
+  sql: Sql,
+  claim: ClaimKey,
+  park: { step: string | null; problem: WorkflowProblem },
+): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// A workflow that is being undone has its own failed step, which must not be overwritten; one that staff abandoned stays so.
+// A workflow that is being undone has its own failed step, which must not be overwritten; one that staff abandoned
+// stays so.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1, error_internal = $5::text,
@@ -325,7 +290,9 @@ const parkSql = `
   )
   SELECT id FROM ours`;
 
-/** Postgres holds neither a NUL nor half a surrogate pair, and a provider may say either: the end of a workflow must not fail for it. */
+/**
+ * A provider's message may have a NUL or half a surrogate pair, which Postgres refuses: the end must not fail for it.
+ */
 const holdable = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd');
 
 /** `error` (for the customer) and `error_internal` (for staff). */
@@ -335,15 +302,15 @@ function errorValues({ internal, ...told }: WorkflowProblem): [string, string | 
 }
 
 /**
- * Staff's way out of `needs_attention`: goes on where it stopped, in the direction it had, with fresh budgets. Enqueue it afterwards.
- * Throws the problem `workflow_not_waiting`, also when somebody else has just decided.
+ * Staff's way out of `needs_attention`: the workflow continues where it stopped, in the same direction, with fresh
+ * budgets. Enqueue it afterwards. Throws `workflow_not_waiting`, also if somebody else has just decided.
  */
 export const retryWorkflow = (sql: Sql, workflowId: string): Promise<void> => decide(sql, retrySql, [workflowId]);
 
 /**
- * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker does the ending, within the
- * transaction of its `onEnd.failed`; enqueue it afterwards. `detail`: what becomes of the resource, told from now on in place of the code's advice.
- * Throws as {@link retryWorkflow}.
+ * Staff's other way out: the resource is unlocked as it is and the workflow ends as failed with `abandoned`. A worker
+ * ends it, within the transaction of its `onEnd.failed`; enqueue it afterwards. `detail`: the text about the resource,
+ * in place of the code's advice. Throws as {@link retryWorkflow}.
  */
 export const abandonWorkflow = (sql: Sql, workflowId: string, detail?: string): Promise<void> =>
   decide(sql, abandonSql, [workflowId, JSON.stringify({ code: 'abandoned', detail })]);
@@ -374,8 +341,15 @@ const abandonSql = `
   UPDATE workflow SET ${dueNow}, direction = 'abandon', error = $2::jsonb || jsonb_build_object('extra', jsonb_build_object('after', error ->> 'code'))
   WHERE id = $1::uuid AND ${workflowIsIn('abandonWorkflow')} RETURNING id`;
 
-/** Ends as failed what nobody claimed by its `start_by` (Postgres' clock). Undefined when it was claimed, has ended or still has time. */
-export async function cancelWorkflow(sql: Sql, workflowId: string, failure: WorkflowProblem): Promise<CancelledRow | undefined> {
+/**
+ * Ends a workflow that nobody claimed by its `start_by` (Postgres' clock) as failed. Undefined if it was claimed, has
+ * ended or still has time.
+ */
+export async function cancelWorkflow(
+  sql: Sql,
+  workflowId: string,
+  failure: WorkflowProblem,
+): Promise<CancelledRow | undefined> {
   const [row] = await sql.query<CancelledRow>(cancelSql, [workflowId, JSON.stringify({ code: failure.code })]);
   return row;
 }

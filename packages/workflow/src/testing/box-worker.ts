@@ -7,7 +7,10 @@ import { createEngine } from '../runner/engine';
 import { createListener } from '../store/listener';
 import { dawdle, refillBox } from './refill-box';
 
-/** A worker process for this package's tests: everything it does comes from its environment, everything it says is one JSON line on stdout. */
+/**
+ * A worker process for this package's tests: everything it does comes from its environment, everything it says is one
+ * JSON line on stdout.
+ */
 const setting = (name: string): string => {
   const value = process.env[name];
   if (value === undefined) throw new Error(`${name} is not set`);
@@ -16,7 +19,9 @@ const setting = (name: string): string => {
 const say =
   (level: keyof Log) =>
   (fields: object, message: string): void => {
-    const line = JSON.stringify({ level, message, ...fields }, (_, value: unknown) => (value instanceof Error ? value.stack : value));
+    const line = JSON.stringify({ level, message, ...fields }, (_, value: unknown) =>
+      value instanceof Error ? value.stack : value,
+    );
     writeSync(1, `${line}\n`);
   };
 const log: Log = { debug: () => undefined, info: say('info'), warn: say('warn'), error: say('error') };

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A folder that holds one text, changed as a site is: staged beside, switched by a rename, the old one kept. It refuses fences that are too old and keeps a ledger. */
+/**
+ * A folder that holds one text, changed as a site is: staged beside, switched by a rename, the old one kept. It refuses
+ * fences that are too old and keeps a ledger.
+ */
 export interface Box {
   stage(text: string, by: Caller): void;
   unstage(by: Caller): void;
@@ -19,7 +22,7 @@ interface Caller {
 
 export const ledgerFile = (boxes: string): string => path.join(boxes, 'ledger.ndjson');
 export const currentText = (boxes: string, id: string): string => readFileSync(path.join(boxes, id, 'current'), 'utf8');
-/** What a run that is over may not leave behind. */
+/** The names of everything that a finished run may not leave behind. */
 export const leftovers = (boxes: string, id: string): string[] =>
   ['staged', 'previous'].filter((name) => existsSync(path.join(boxes, id, name)));
 

@@ -5,7 +5,10 @@ import { currentText, ledgerFile, leftovers } from './box';
 import { refillBox } from './refill-box';
 import type { World } from './world';
 
-/** Runs the crash cases of `refill_box`. A box must be OLD or NEW, with nothing beside it, and its hooks must have written their rows once. */
+/**
+ * Runs the crash cases of `refill_box`. A box must be OLD or NEW, with nothing beside it, and its hooks must have
+ * written their rows once.
+ */
 export const crashBox = (world: World, options: CrashOptions): Promise<CrashReport> =>
   crashEveryStep(
     refillBox,
@@ -19,7 +22,11 @@ export const crashBox = (world: World, options: CrashOptions): Promise<CrashRepo
           `SELECT count(*)::int AS unfinished FROM workflow WHERE resource_key = $1 AND status NOT IN ('succeeded', 'failed')`,
           [`box:${box}`],
         );
-        return { status: found?.view.status ?? 'missing', steps: found?.view.steps ?? [], unfinished: rows[0].unfinished };
+        return {
+          status: found?.view.status ?? 'missing',
+          steps: found?.view.steps ?? [],
+          unfinished: rows[0].unfinished,
+        };
       },
       ledger: async () => readLedger(ledgerFile(world.boxes)),
       judge: async ({ box, workflowId }) => {
@@ -34,7 +41,8 @@ export const crashBox = (world: World, options: CrashOptions): Promise<CrashRepo
         if (text === 'new' && swaps.rowCount !== 1) throw new Error(`${swaps.rowCount} swaps on record`);
         return text;
       },
-      refusedWrites: async () => world.lines.filter(({ message }) => message === 'stopped: the claim is no longer ours').length,
+      refusedWrites: async () =>
+        world.lines.filter(({ message }) => message === 'stopped: the claim is no longer ours').length,
     },
     options,
   );

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { workflowsFor } from '../definition/definition';
 import { currentText, openBox } from './box';
 
-/** What the steps of the tests are given: the folder `boxes`, and the database of their hooks. */
+/** The parts that the steps of the tests are given: the folder `boxes`, and the database of their hooks. */
 export interface BoxContext {
   database: Database<PoolClient>;
   boxes: string;
@@ -17,7 +17,10 @@ const ended = async ({ database }: BoxContext, tx: PoolClient, workflowId: strin
   await database.sql(tx).query('INSERT INTO box_end (workflow_id, status) VALUES ($1::uuid, $2)', [workflowId, status]);
 };
 
-/** A workflow of the shape that the dangerous ones have. Its hooks write one row each, which a second writing would refuse. */
+/**
+ * A workflow of the shape that the dangerous ones have. Its hooks write one row each, which a second writing would
+ * refuse.
+ */
 export const refillBox = workflowsFor<BoxContext, PoolClient>()({
   kind: 'refill_box',
   input: z.strictObject({ box: z.string(), text: z.string() }),
@@ -54,7 +57,10 @@ export const boxTables = `
 export const workflow = workflowsFor<unknown, unknown>();
 
 /** Takes its time, and stops at once when told to. With `poison` it kills its process, whichever. */
-export const dawdle = workflow({ kind: 'dawdle', input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }) })
+export const dawdle = workflow({
+  kind: 'dawdle',
+  input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }),
+})
   .step('dawdle', {
     run: async ({ input, signal }) => {
       if (input.poison === true) process.kill(process.pid, 'SIGKILL');

@@ -12,14 +12,21 @@ interface Api extends Tables {
   call(method: string, path: string): Promise<{ json: unknown }>;
 }
 
-/** The newest workflow about this subject, of this kind where one is named; waits until the request has got as far as starting it. */
+/**
+ * The newest workflow about this subject, of this kind where one is named; waits until the request has got as far as
+ * starting it.
+ */
 export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
-  const sql = 'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';
+  const sql =
+    'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';
   const find = async () => (await tables.rows<{ id: string }>(sql, [subjectId, kind ?? null]))[0]?.id;
   return until(find, { everyMs: 10, what: `a ${kind ?? 'workflow'}` });
 }
 
-/** The same, of work that a request waits for and cancels when no worker takes it in time. How soon one does is the machine's affair: it may take as long as it likes. */
+/**
+ * The same, of work that a request waits for and cancels when no worker takes it in time. How soon one does is the
+ * machine's affair: it may take as long as it likes.
+ */
 export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind: string): Promise<string> {
   const workflowId = await workflowOf(tables, subjectId, kind);
   await tables.rows('UPDATE workflow SET start_by = NULL WHERE id = $1', [workflowId]);
@@ -34,9 +41,10 @@ export async function lookAt(api: Api, location: string): Promise<CrashLook> {
 
 /** A run that no endpoint shows, and how many workflows on the same resource have not ended. */
 export async function lookAtRecord(tables: Tables, workflowId: string): Promise<CrashLook> {
-  const [row] = await tables.rows<{ status: string; resource_key: string }>('SELECT status, resource_key FROM workflow WHERE id = $1', [
-    workflowId,
-  ]);
+  const [row] = await tables.rows<{ status: string; resource_key: string }>(
+    'SELECT status, resource_key FROM workflow WHERE id = $1',
+    [workflowId],
+  );
   const steps = await tables.rows<CrashLook['steps'][number]>(
     'SELECT name, status, attempts FROM workflow_step WHERE workflow_id = $1 ORDER BY position',
     [workflowId],
@@ -46,4 +54,9 @@ export async function lookAtRecord(tables: Tables, workflowId: string): Promise<
 }
 
 const unfinishedOf = async (tables: Tables, column: 'subject_id' | 'resource_key', value: string): Promise<number> =>
-  (await tables.rows(`SELECT 1 FROM workflow WHERE ${column} = $1 AND status IN ('queued', 'running', 'needs_attention')`, [value])).length;
+  (
+    await tables.rows(
+      `SELECT 1 FROM workflow WHERE ${column} = $1 AND status IN ('queued', 'running', 'needs_attention')`,
+      [value],
+    )
+  ).length;

@@ -48,14 +48,19 @@ export interface World {
 }
 
 const prismaFolder = path.resolve(__dirname, '../../prisma');
-export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) => readFileSync(path.join(prismaFolder, file), 'utf8'));
+export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) =>
+  readFileSync(path.join(prismaFolder, file), 'utf8'),
+);
 /** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link World.leases}. */
 const leaseSeconds = 15;
 export const sweepMs = 200;
 
 /** A database with the engine's tables, a queue, a folder for boxes; whatever is started in it is stopped with it. */
 export async function openWorld(backend: QueueBackend): Promise<World> {
-  const [postgres, queue] = await Promise.all([testPostgres({ sql: [...workflowTables, boxTables] }), testQueue(backend)]);
+  const [postgres, queue] = await Promise.all([
+    testPostgres({ sql: [...workflowTables, boxTables] }),
+    testQueue(backend),
+  ]);
   const pool = new Pool(poolConfig(postgres.url));
   pool.on('error', () => undefined);
   const database = pgDatabase(pool);
@@ -105,9 +110,19 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
       return { box, workflowId: started.workflowId };
     },
     status: async (workflowId) =>
-      (await database.sql().query<{ status: string }>('SELECT status FROM workflow WHERE id = $1::uuid', [workflowId]))[0]?.status,
+      (
+        await database.sql().query<{ status: string }>('SELECT status FROM workflow WHERE id = $1::uuid', [workflowId])
+      )[0]?.status,
     engine: (definitions, more = {}) => {
-      const engine = createEngine({ ...common, definitions, context: { database, boxes }, leaseSeconds, sweepMs, concurrency: 8, ...more });
+      const engine = createEngine({
+        ...common,
+        definitions,
+        context: { database, boxes },
+        leaseSeconds,
+        sweepMs,
+        concurrency: 8,
+        ...more,
+      });
       closing.push(() => engine.stop());
       engine.start();
       return engine;
@@ -118,7 +133,10 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
       return dispatcher;
     },
     spawnWorker: (environment = {}) => {
-      const child = spawnWorker({ DATABASE_URL: postgres.url, QUEUE_URL: queue.url, BOXES: boxes, ...environment }, lines);
+      const child = spawnWorker(
+        { DATABASE_URL: postgres.url, QUEUE_URL: queue.url, BOXES: boxes, ...environment },
+        lines,
+      );
       const gone = once(child, 'exit').then(async ([, signal]) => {
         const seconds = Number(environment['WORKFLOW_LEASE_SECONDS'] ?? leaseSeconds);
         if (signal === 'SIGKILL') await openLeases(query, seconds).expire();
@@ -152,7 +170,10 @@ export async function openWorld(backend: QueueBackend): Promise<World> {
 function spawnWorker(environment: Record<string, string>, lines: World['lines']): ChildProcess {
   const script = path.resolve(__dirname, '../../dist/testing/box-worker.js');
   const settings = { WORKFLOW_LEASE_SECONDS: String(leaseSeconds), WORKFLOW_SWEEP_MS: String(sweepMs), ...environment };
-  const child = spawn(process.execPath, [script], { env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'ignore', 'ipc'] });
+  const child = spawn(process.execPath, [script], {
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  });
   let rest = '';
   child.stdout?.on('data', (chunk) => {
     const parts = `${rest}${String(chunk)}`.split('\n');

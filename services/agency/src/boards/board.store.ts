@@ -10,21 +10,29 @@ const parts = {
   labels: { orderBy: { position: 'asc' } },
 } as const;
 
-export async function insertBoard(tx: Tx, owner: Owner, board: { id: string; name: string; createdAt: Date }): Promise<void> {
+export async function insertBoard(
+  tx: Tx,
+  owner: Owner,
+  board: { id: string; name: string; createdAt: Date },
+): Promise<void> {
   await tx.board.create({ data: { ...board, orgId: owner.orgId, mode: owner.mode } });
 }
 
-/** The owner's board, or null: another organisation's and the other mode's are not there. */
+/** The owner's board; null if there is none, or if it is another organisation's or the other mode's. */
 export const findBoard = (tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<Board | null> =>
   tx.board.findFirst({ where: { id: boardId, orgId, mode }, include: parts });
 
-/** Whether the board is the owner's, without what is on it. */
+/** Whether the board is the owner's; reads nothing that is on it. */
 export async function hasBoard(tx: Reader, { orgId, mode }: Owner, boardId: string): Promise<boolean> {
   return (await tx.board.findFirst({ where: { id: boardId, orgId, mode }, select: { id: true } })) !== null;
 }
 
 /** Newest first, from behind the board `after`. */
-export const listBoards = (tx: Reader, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<Board[]> =>
+export const listBoards = (
+  tx: Reader,
+  { orgId, mode }: Owner,
+  page: { after: string | null; take: number },
+): Promise<Board[]> =>
   tx.board.findMany({
     where: { orgId, mode, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     include: parts,
@@ -33,10 +41,10 @@ export const listBoards = (tx: Reader, { orgId, mode }: Owner, page: { after: st
   });
 
 /**
- * How long a board stays, for what may happen beside it. Whoever changes something holds the board first, then columns in the order of their ids, then the card.
- * - `change cards`  beside everything but the end of the board.
- * - `change parts`  one at a time: which columns and labels there are does not change beside it.
- * - `delete`        nothing beside it, so that nothing comes onto the board after it was found empty.
+ * The locks on a board. A change locks the board first, then columns in the order of their ids, then the card.
+ * - `change cards` excludes only the deletion of the board.
+ * - `change parts` excludes itself too: columns and labels change one at a time.
+ * - `delete` excludes everything, so that nothing is added to the board after it was found empty.
  */
 export type BoardHold = 'change cards' | 'change parts' | 'delete';
 const lockOf: Record<BoardHold, Prisma.Sql> = {
@@ -45,28 +53,31 @@ const lockOf: Record<BoardHold, Prisma.Sql> = {
   delete: Prisma.sql`FOR UPDATE`,
 };
 
-/** Holds the owner's board until the transaction ends; false when there is none. */
+/** Locks the owner's board until the transaction ends; false if there is none. */
 export async function lockBoard(tx: Tx, { orgId, mode }: Owner, boardId: string, hold: BoardHold): Promise<boolean> {
   const rows = await tx.$queryRaw<unknown[]>`
     SELECT id FROM boards WHERE id = ${boardId}::uuid AND org_id = ${orgId}::uuid AND mode = ${mode}::mode ${lockOf[hold]}`;
   return rows.length > 0;
 }
 
-/** At the right; null when the board is full. The board is held. */
+/** Adds a column at the right; null if the board is full. The caller has locked the board. */
 export async function insertColumn(tx: Tx, column: Omit<BoardColumn, 'position'>): Promise<BoardColumn | null> {
   if ((await tx.boardColumn.count({ where: { boardId: column.boardId } })) >= partsMax) return null;
   const position = await takePlace(tx, column.boardId, 'columnCount');
   return tx.boardColumn.create({ data: { ...column, position } });
 }
 
-/** At the end of the label order; null when the board is full. The board is held. */
+/** Adds a label at the end; null if the board is full. The caller has locked the board. */
 export async function insertLabel(tx: Tx, label: Omit<BoardLabel, 'position'>): Promise<BoardLabel | null> {
   if ((await tx.boardLabel.count({ where: { boardId: label.boardId } })) >= partsMax) return null;
   const position = await takePlace(tx, label.boardId, 'labelCount');
   return tx.boardLabel.create({ data: { ...label, position } });
 }
 
-/** The place of one more column or label. No place is given twice, also where its column was deleted: the order of the others stays. */
+/**
+ * The position of a new column or label. No position is used twice, even after a deletion, so that the order of the
+ * others stays.
+ */
 async function takePlace(tx: Tx, boardId: string, count: 'columnCount' | 'labelCount'): Promise<number> {
   const board = await tx.board.update({ where: { id: boardId }, data: { [count]: { increment: 1 } } });
   return board[count] - 1;
@@ -83,7 +94,7 @@ export async function removeBoard(tx: Tx, boardId: string): Promise<void> {
   await tx.board.delete({ where: { id: boardId } });
 }
 
-/** Holds the column, so that no card comes into it. Null: the board has no such column. */
+/** Locks the column, so that no card comes into it. Null if the board has no such column. */
 export async function holdColumn(
   tx: Tx,
   boardId: string,
@@ -91,19 +102,24 @@ export async function holdColumn(
 ): Promise<{ id: string; cardCount: number; isLast: boolean } | null> {
   const [column] = await tx.$queryRaw<Array<{ id: string; cardCount: number }>>`
     SELECT id, card_count AS "cardCount" FROM board_columns WHERE board_id = ${boardId}::uuid AND id = ${columnId}::uuid FOR UPDATE`;
-  return column === undefined ? null : { ...column, isLast: (await tx.boardColumn.count({ where: { boardId } })) === 1 };
+  return column === undefined
+    ? null
+    : { ...column, isLast: (await tx.boardColumn.count({ where: { boardId } })) === 1 };
 }
 
 export async function removeColumn(tx: Tx, columnId: string): Promise<void> {
   await tx.boardColumn.delete({ where: { id: columnId } });
 }
 
-/** Also from the cards that wear it. False: the board has no such label. */
+/** Removes a label, also from its cards. False if the board has no such label. */
 export async function removeLabel(tx: Tx, boardId: string, labelId: string): Promise<boolean> {
   return (await tx.boardLabel.deleteMany({ where: { id: labelId, boardId } })).count > 0;
 }
 
-/** Locks the labels and returns the ids that are labels of the board. None of these can be deleted until the transaction ends. */
+/**
+ * Locks the labels and returns the ids that are labels of the board. None of these can be deleted until the transaction
+ * ends.
+ */
 export async function holdLabels(tx: Tx, boardId: string, labelIds: readonly string[]): Promise<string[]> {
   if (labelIds.length === 0) return [];
   const rows = await tx.$queryRaw<Array<{ id: string }>>`

@@ -1,7 +1,7 @@
 import type { BoardVisibility, LabelColour } from '@drydock/contracts/agency/agency-boards';
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** Whose world a look-up stays in: one organisation's, and one mode's. */
+/** The organisation and the mode that a look-up is limited to. */
 export interface Owner {
   orgId: string;
   mode: Mode;
@@ -23,7 +23,7 @@ export interface BoardLabel {
   position: number;
 }
 
-/** Columns from left to right, labels in their order. */
+/** A board with its columns from left to right, and its labels in order. */
 export interface Board {
   id: string;
   name: string;

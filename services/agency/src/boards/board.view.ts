@@ -1,4 +1,8 @@
-import type { BoardColumn as ColumnView, BoardLabel as LabelView, Board as View } from '@drydock/contracts/agency/agency-boards';
+import type {
+  BoardColumn as ColumnView,
+  BoardLabel as LabelView,
+  Board as View,
+} from '@drydock/contracts/agency/agency-boards';
 import type { Board, BoardColumn, BoardLabel } from './board.types';
 
 export type Viewer = 'agency' | 'client';
@@ -19,7 +23,7 @@ export const viewLabel = ({ id, boardId: board_id, name, colour, position }: Boa
   position,
 });
 
-/** The client sees the columns that are visible to it, and labels never. */
+/** The client sees the columns that are visible to it, and no labels. */
 export const viewBoard = ({ id, name, createdAt, columns, labels }: Board, viewer: Viewer): View => ({
   id,
   name,

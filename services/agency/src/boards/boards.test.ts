@@ -44,7 +44,8 @@ describe('boards', () => {
 
   it('are listed newest first, page by page, with a cursor that is good for this list alone', async () => {
     const caller = callerOf();
-    for (let number = 0; number < 3; number += 1) await api.call('POST', path(), { caller, body: { name: `${number}` } });
+    for (let number = 0; number < 3; number += 1)
+      await api.call('POST', path(), { caller, body: { name: `${number}` } });
     const first = await api.call('GET', `${path()}?limit=2`, { caller });
     const { data, page } = first.json as { data: Board[]; page: { next_cursor: string; has_more: boolean } };
     expect([data.map(({ name }) => name), page.has_more]).toEqual([['2', '1'], true]);
@@ -57,7 +58,11 @@ describe('boards', () => {
   it('take 200 columns and not one more, whoever asks at the same time', async () => {
     const { id } = await api.board();
     const many = 'SELECT gen_random_uuid(), $1::uuid, $2, $3::visibility, place FROM generate_series(0, 196) AS place';
-    await api.rows(`INSERT INTO board_columns (id, board_id, name, visibility, position) ${many}`, [id, 'One', 'internal']);
+    await api.rows(`INSERT INTO board_columns (id, board_id, name, visibility, position) ${many}`, [
+      id,
+      'One',
+      'internal',
+    ]);
     await api.rows('UPDATE boards SET column_count = 197 WHERE id = $1', [id]);
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => api.call('POST', `${path(id)}/columns`, { body: { name: 'One more' } })),
@@ -110,7 +115,9 @@ describe('every endpoint of agency', () => {
       const card = await api.card(board.id, column.id);
       const { id: columnId } = column;
       const ask = async (boardId: string, cardId: string, caller = api.caller) =>
-        withoutRequestId(await askEndpoint(api, endpoint, { params: { boardId, cardId, columnId }, body: bodies[id], caller }));
+        withoutRequestId(
+          await askEndpoint(api, endpoint, { params: { boardId, cardId, columnId }, body: bodies[id], caller }),
+        );
       const before = await api.rows('SELECT * FROM cards');
       const strangers = [callerOf(), { ...api.caller, mode: 'sandbox' as const }];
       const missing = await ask(uuidv7(), card.id);

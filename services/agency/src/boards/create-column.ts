@@ -16,6 +16,10 @@ export const createColumn = (context: HandlerContext) =>
       const column = await insertColumn(tx, { id: uuidv7(), boardId, ...request.body });
       if (column === null) throw problem('board_full');
       await noteChange(context, tx, request.caller, 'board.add_column', boardPath(boardId));
-      return { status: 201, headers: { location: `${boardPath(boardId)}/columns/${column.id}` }, body: viewColumn(column) };
+      return {
+        status: 201,
+        headers: { location: `${boardPath(boardId)}/columns/${column.id}` },
+        body: viewColumn(column),
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -34,7 +34,8 @@ const remove = async (rest = ''): Promise<string> => {
 const removeColumn = (column: BoardColumn) => remove(`/columns/${column.id}`);
 const archive = (card: Card) => api.ask<Card>('POST', `${path}/cards/${card.id}/archive`);
 const restore = (card: Card) => api.call('POST', `${path}/cards/${card.id}/restore`);
-const columnNames = async () => (await api.ask<Board>('GET', path)).columns.map(({ name, position }) => [name, position]);
+const columnNames = async () =>
+  (await api.ask<Board>('GET', path)).columns.map(({ name, position }) => [name, position]);
 const callBeside = (method: string, target: string, body?: object): Promise<ServiceAnswer> =>
   callService(
     { service: beside.service, name: agency.name, tokenSecret: api.environment.INTERNAL_TOKEN_SECRET },
@@ -42,15 +43,23 @@ const callBeside = (method: string, target: string, body?: object): Promise<Serv
   );
 
 type Asked = [method: string, rest: string, body?: object];
-const newCard = ({ id }: BoardColumn, more: object = {}): Asked => ['POST', '/cards', { column_id: id, title: 'New', ...more }];
+const newCard = ({ id }: BoardColumn, more: object = {}): Asked => [
+  'POST',
+  '/cards',
+  { column_id: id, title: 'New', ...more },
+];
 const comeBack = ({ id }: Card): Asked => ['POST', `/cards/${id}/restore`];
 
-/** Asks both processes, the second once the first waits for one of these columns, and lets the columns go when both wait. */
+/**
+ * Asks both processes, the second once the first waits for one of these columns, and lets the columns go when both
+ * wait.
+ */
 async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked): Promise<string[]> {
   const holder = new pg.Client({ connectionString: api.postgres.url });
   await holder.connect();
   const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-  const untilWaiting = (count: number) => until(async () => (await api.rows(waiting)).length >= count, { timeoutMs: 1_500, everyMs: 5 });
+  const untilWaiting = (count: number) =>
+    until(async () => (await api.rows(waiting)).length >= count, { timeoutMs: 1_500, everyMs: 5 });
   try {
     await holder.query('BEGIN');
     await holder.query('SELECT id FROM board_columns WHERE id = ANY ($1) FOR UPDATE', [held.map(({ id }) => id)]);
@@ -60,7 +69,9 @@ async function inTurn(held: readonly BoardColumn[], first: Asked, second: Asked)
     const other = callBeside(second[0], path + second[1], second[2]);
     await untilWaiting(2);
     await holder.query('COMMIT');
-    return (await Promise.all([one, other])).map((answer) => (answer.status < 300 ? `${answer.status}` : refusalOf(answer)));
+    return (await Promise.all([one, other])).map((answer) =>
+      answer.status < 300 ? `${answer.status}` : refusalOf(answer),
+    );
   } finally {
     await holder.end();
   }
@@ -115,7 +126,11 @@ describe('a deleted column', () => {
   it('makes room: 200 columns are those that there are, not those that there were', async () => {
     const column = await api.column(board.id);
     const many = 'SELECT gen_random_uuid(), $1::uuid, $2, $3::visibility, place FROM generate_series(1, 199) AS place';
-    await api.rows(`INSERT INTO board_columns (id, board_id, name, visibility, position) ${many}`, [board.id, 'One', 'internal']);
+    await api.rows(`INSERT INTO board_columns (id, board_id, name, visibility, position) ${many}`, [
+      board.id,
+      'One',
+      'internal',
+    ]);
     await api.rows('UPDATE boards SET column_count = 200 WHERE id = $1', [board.id]);
     const add = () => api.call('POST', `${path}/columns`, { body: { name: 'One more' } });
     expect(refusalOf(await add())).toBe('422 board_full');
@@ -159,8 +174,12 @@ describe('a deleted column', () => {
 
   it('loses no card to restores, moves and new cards at the same time, and nobody waits for another in a circle', async () => {
     const deadlocks = async () =>
-      (await api.rows<{ deadlocks: string }>('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()', []))[0]
-        ?.deadlocks;
+      (
+        await api.rows<{ deadlocks: string }>(
+          'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+          [],
+        )
+      )[0]?.deadlocks;
     const deadlocksBefore = await deadlocks();
     for (let round = 0; round < 5; round += 1) {
       board = await api.board();
@@ -174,14 +193,17 @@ describe('a deleted column', () => {
         ...columns.map((column) => persist(() => callBeside('DELETE', `${path}/columns/${column.id}`))),
         ...archived.map((card) => persist(() => restore(card))),
         ...archived.map(({ id }) => persist(() => callBeside('PATCH', `${path}/cards/${id}`, { column_id: last?.id }))),
-        ...columns.map((column) => persist(() => api.call('POST', `${path}/cards`, { body: { column_id: column.id, title: 'x' } }))),
+        ...columns.map((column) =>
+          persist(() => api.call('POST', `${path}/cards`, { body: { column_id: column.id, title: 'x' } })),
+        ),
       ]).then((answers) => answers.map(({ status }) => status));
       expect(await deadlocks()).toBe(deadlocksBefore);
       expect(statuses.filter((status) => ![200, 201, 204, 422].includes(status))).toEqual([]);
       // All restores were answered, so what was archived is in columns that there are, with what was made meanwhile.
-      const left = await api.rows<{ id: string; card_count: number }>('SELECT id, card_count FROM board_columns WHERE board_id = $1', [
-        board.id,
-      ]);
+      const left = await api.rows<{ id: string; card_count: number }>(
+        'SELECT id, card_count FROM board_columns WHERE board_id = $1',
+        [board.id],
+      );
       const standing = (await Promise.all(left.map(({ id }) => orderOf(api, id)))).flat();
       expect(statuses.slice(6, 18)).toEqual(archived.map(() => 200));
       expect(standing.length).toBe(12 + statuses.slice(-6).filter((status) => status === 201).length);
@@ -196,7 +218,10 @@ describe('a deleted label', () => {
     const [gone, kept] = [await api.label(board.id, { name: 'gone' }), await api.label(board.id, { name: 'kept' })];
     const column = await api.column(board.id);
     const card = await api.card(board.id, column.id, { label_ids: [gone.id, kept.id] });
-    expect([await remove(`/labels/${gone.id}`), await remove(`/labels/${gone.id}`)]).toEqual(['204', '404 board_label_not_found']);
+    expect([await remove(`/labels/${gone.id}`), await remove(`/labels/${gone.id}`)]).toEqual([
+      '204',
+      '404 board_label_not_found',
+    ]);
     expect((await api.ask<Card>('GET', `${path}/cards/${card.id}`)).labels).toEqual([kept]);
     expect((await auditedOf(api, path)).at(-1)).toBe('board.delete_label');
   });
@@ -204,7 +229,10 @@ describe('a deleted label', () => {
   it('is gone after a card that is given it at the same time', async () => {
     const column = await api.column(board.id);
     const label = await api.label(board.id);
-    const answers = await inTurn([column], newCard(column, { label_ids: [label.id] }), ['DELETE', `/labels/${label.id}`]);
+    const answers = await inTurn([column], newCard(column, { label_ids: [label.id] }), [
+      'DELETE',
+      `/labels/${label.id}`,
+    ]);
     expect(answers).toEqual(['201', '204']);
   });
 });

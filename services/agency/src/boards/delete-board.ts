@@ -1,4 +1,8 @@
-import type { deleteBoardColumn, deleteBoardLabel, deleteBoard as endpoint } from '@drydock/contracts/agency/agency-boards';
+import type {
+  deleteBoardColumn,
+  deleteBoardLabel,
+  deleteBoard as endpoint,
+} from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
@@ -7,7 +11,10 @@ import { boardPath, noteChange } from '../note-change';
 import { hasArchivedCards, hasCards, holdColumn, removeBoard, removeColumn, removeLabel } from './board.store';
 import { holdBoard } from './require-board';
 
-/** With its columns, labels and archive. Archiving a card is how its owner says that it may go; a board with others is refused, so that none is lost by accident. */
+/**
+ * Deletes a board with its columns, labels and archive. A board with cards outside the archive is refused, so that none
+ * is lost by accident: archiving a card is its owner's consent.
+ */
 export const deleteBoard = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -19,7 +26,10 @@ export const deleteBoard = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
-/** A column without cards. Those in the archive remember it, and return to the board's first column; so the last one stays while there are any. */
+/**
+ * Deletes a column without cards. Archived cards of it return to the board's first column, so the last column stays
+ * while there are archived cards.
+ */
 export const deleteColumn = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -6,5 +6,8 @@ import { readBoard } from './require-board';
 
 export const getBoard = ({ database }: HandlerContext) =>
   ({
-    read: async (request) => ({ status: 200, body: viewBoard(await readBoard(database.pool, request), request.query.view) }),
+    read: async (request) => ({
+      status: 200,
+      body: viewBoard(await readBoard(database.pool, request), request.query.view),
+    }),
   }) satisfies ReadHandlers<typeof endpoint>;

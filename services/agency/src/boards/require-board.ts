@@ -11,20 +11,20 @@ interface AboutBoard {
 
 export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });
 
-/** The caller's board. Throws the one 404 for whatever else it may be. */
+/** The caller's board. Throws the same 404 in every other case. */
 export async function readBoard(tx: Reader, { caller, params }: AboutBoard): Promise<Board> {
   const board = await findBoard(tx, ownerOf(caller), params.boardId);
   if (board === null) throw problem('board_not_found');
   return board;
 }
 
-/** The same for whoever needs nothing of the board but that it is the caller's. Resolves with its id. */
+/** Checks only that the board is the caller's. Resolves with its id. */
 export async function requireBoard(tx: Reader, { caller, params }: AboutBoard): Promise<string> {
   if (!(await hasBoard(tx, ownerOf(caller), params.boardId))) throw problem('board_not_found');
   return params.boardId;
 }
 
-/** The same for what changes the board or anything on it: the board stays until the transaction ends. */
+/** The same for a change of the board or anything on it: the board is locked until the transaction ends. */
 export async function holdBoard(tx: Tx, { caller, params }: AboutBoard, hold: BoardHold): Promise<string> {
   if (!(await lockBoard(tx, ownerOf(caller), params.boardId, hold))) throw problem('board_not_found');
   return params.boardId;

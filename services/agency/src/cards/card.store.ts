@@ -17,7 +17,7 @@ export async function insertCard(tx: Tx, card: NewCard): Promise<void> {
   await tx.card.create({ data: card });
 }
 
-/** The card if it is on that board or in its archive. */
+/** The card, if it is on that board or in its archive. */
 export async function findCard(tx: Reader, boardId: string, cardId: string): Promise<Card | null> {
   const row = await tx.card.findFirst({ where: { id: cardId, boardId }, include: worn });
   return row === null ? null : toCard(row);
@@ -30,11 +30,23 @@ export interface CardPage {
   take: number;
 }
 
-/** Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it. */
-export async function listCards(tx: Reader, boardId: string, { isArchived, viewer, after, take }: CardPage): Promise<Card[]> {
-  const seen = viewer === 'agency' ? {} : { visibility: viewer, columnId: { in: await findClientColumnIds(tx, boardId) } };
+/**
+ * Newest first, from behind the card `after`. A card reaches the client when both it and its column are visible to it.
+ */
+export async function listCards(
+  tx: Reader,
+  boardId: string,
+  { isArchived, viewer, after, take }: CardPage,
+): Promise<Card[]> {
+  const seen =
+    viewer === 'agency' ? {} : { visibility: viewer, columnId: { in: await findClientColumnIds(tx, boardId) } };
   const rows = await tx.card.findMany({
-    where: { boardId, archivedAt: isArchived ? { not: null } : null, ...seen, ...(after === null ? {} : { id: { lt: after } }) },
+    where: {
+      boardId,
+      archivedAt: isArchived ? { not: null } : null,
+      ...seen,
+      ...(after === null ? {} : { id: { lt: after } }),
+    },
     include: worn,
     orderBy: { id: 'desc' },
     take,

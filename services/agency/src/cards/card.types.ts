@@ -4,12 +4,12 @@ import type { BoardLabel } from '../boards/board.types';
 export interface Card {
   id: string;
   boardId: string;
-  /** The column that the card is in. An archived card keeps the one that it was in, which may be gone. */
+  /** The column of the card. An archived card keeps the last one, which may be deleted by now. */
   columnId: string;
   title: string;
   body: string;
   visibility: BoardVisibility;
-  /** From 0; of an archived card where it was. */
+  /** From 0; of an archived card its last one. */
   position: number;
   assigneeId: string | null;
   dueAt: Date | null;
@@ -22,7 +22,7 @@ export interface Card {
   labels: BoardLabel[];
 }
 
-/** Where a card stands among those of a column. */
+/** The position of a card in a column. */
 export interface Place {
   columnId: string;
   position: number;

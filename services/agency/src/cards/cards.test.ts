@@ -19,13 +19,15 @@ beforeEach(async () => {
   right = await api.column(board.id, { name: 'Right' });
 });
 
-const cardPath = (card: Pick<Card, 'board_id' | 'id'>, rest = ''): string => `/v1/agency/boards/${card.board_id}/cards/${card.id}${rest}`;
+const cardPath = (card: Pick<Card, 'board_id' | 'id'>, rest = ''): string =>
+  `/v1/agency/boards/${card.board_id}/cards/${card.id}${rest}`;
 const archive = (card: Card) => api.ask<Card>('POST', cardPath(card, '/archive'));
 const restore = (card: Card) => api.ask<Card>('POST', cardPath(card, '/restore'));
 const patch = (card: Card, body: object) => api.call('PATCH', cardPath(card), { body });
 const fill = async (columnId: string, count: number): Promise<Card[]> => {
   const cards: Card[] = [];
-  for (let number = 0; number < count; number += 1) cards.push(await api.card(board.id, columnId, { title: `${number}` }));
+  for (let number = 0; number < count; number += 1)
+    cards.push(await api.card(board.id, columnId, { title: `${number}` }));
   return cards;
 };
 const ids = (cards: readonly (Card | undefined)[]): string[] => cards.map((card) => card?.id ?? '');
@@ -70,7 +72,9 @@ describe('a new card', () => {
     ['0099-06-01T00:00:00Z', '0099-06-01T00:00:00.000Z'],
     ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
   ])('is due at %s: a time of the years 1 to 9999 is kept, any other is no time', async (due_at, kept) => {
-    const answer = await api.call('POST', `/v1/agency/boards/${board.id}/cards`, { body: { column_id: left.id, title: 'Late', due_at } });
+    const answer = await api.call('POST', `/v1/agency/boards/${board.id}/cards`, {
+      body: { column_id: left.id, title: 'Late', due_at },
+    });
     if (kept === undefined) expect(refusalOf(answer)).toBe('422 invalid_request');
     else expect([answer.status, answer.json]).toEqual([201, expect.objectContaining({ due_at: kept })]);
   });
@@ -102,7 +106,9 @@ describe('a new card', () => {
   it('is made once for one Idempotency-Key', async () => {
     const body = { column_id: left.id, title: 'Once' };
     const answers = await Promise.all(
-      Array.from({ length: 5 }, () => api.call('POST', `/v1/agency/boards/${board.id}/cards`, { body, idempotencyKey: 'card' })),
+      Array.from({ length: 5 }, () =>
+        api.call('POST', `/v1/agency/boards/${board.id}/cards`, { body, idempotencyKey: 'card' }),
+      ),
     );
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(await orderOf(api, left.id)).toHaveLength(1);
@@ -176,7 +182,10 @@ describe('the archive', () => {
     const [a] = await fill(left.id, 1);
     if (a === undefined) throw new Error('no card');
     await archive(a);
-    const answer = await api.call('POST', cardPath(a, '/restore'), { body: { archived_at: 'x' }, idempotencyKey: 'x'.repeat(300) });
+    const answer = await api.call('POST', cardPath(a, '/restore'), {
+      body: { archived_at: 'x' },
+      idempotencyKey: 'x'.repeat(300),
+    });
     expect(answer.status).toBe(200);
   });
 
@@ -195,7 +204,10 @@ describe('the archive', () => {
     await archive(a);
     expect((await patch(a, { position: 0 })).json).toMatchObject({ status: 422, code: 'card_archived' });
     expect((await patch(a, { column_id: right.id })).json).toMatchObject({ status: 422, code: 'card_archived' });
-    expect((await patch(a, { title: 'Corrected' })).json).toMatchObject({ title: 'Corrected', archived_at: expect.any(String) });
+    expect((await patch(a, { title: 'Corrected' })).json).toMatchObject({
+      title: 'Corrected',
+      archived_at: expect.any(String),
+    });
   });
 });
 

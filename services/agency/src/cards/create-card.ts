@@ -37,6 +37,10 @@ export const createCard = (context: HandlerContext) =>
       if (labelIds.length > 0) await wearLabels(tx, cardId, labelIds);
       const path = cardPath(boardId, cardId);
       await noteChange(context, tx, caller, 'card.create', path);
-      return { status: 201, headers: { location: path }, body: viewCard(await readCard(tx, { boardId, cardId }), 'agency') };
+      return {
+        status: 201,
+        headers: { location: path },
+        body: viewCard(await readCard(tx, { boardId, cardId }), 'agency'),
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -7,7 +7,7 @@ import type { HandlerContext } from '../context';
 import { viewCard } from './card.view';
 import { readCard } from './require-card';
 
-/** As the list shows it: a card reaches the client when both it and its column are visible to it. */
+/** Shows a card by the list's rule: the client sees it if both it and its column are visible to the client. */
 export const getCard = ({ database }: HandlerContext) =>
   ({
     read: async (request) => {

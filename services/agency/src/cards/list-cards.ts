@@ -14,7 +14,12 @@ export const listCards = ({ pager, database }: HandlerContext) =>
       const binding = { list: endpoint.id, keyId: caller.keyId, filter };
       const page = pager.read(query, binding, now);
       const boardId = await requireBoard(database.pool, request);
-      const wanted = { isArchived: query.archived === 'true', viewer: query.view, after: page.after, take: page.limit + 1 };
+      const wanted = {
+        isArchived: query.archived === 'true',
+        viewer: query.view,
+        after: page.after,
+        take: page.limit + 1,
+      };
       const rows = await listRows(database.pool, boardId, wanted);
       const give = { positionOf: ({ id }: Card) => id, view: (card: Card) => viewCard(card, query.view) };
       return { status: 200, body: pager.pageOf(rows, page, binding, now, give) };

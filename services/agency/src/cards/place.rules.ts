@@ -1,6 +1,9 @@
 import type { Place } from './card.types';
 
-/** Where a card ends up that is moved to `wanted`: left out, its own place, or the end of another column. Behind the last place is the last one. */
+/**
+ * The final place of a card that is moved to `wanted`; absent: its own place, or the end of another column. A place
+ * behind the last one becomes the last one.
+ */
 export function placeOf(
   from: Place,
   wanted: { columnId?: string | undefined; position?: number | undefined },

@@ -1,11 +1,11 @@
 import type { Tx } from '../database.store';
 import type { Place } from './card.types';
 
-/** A card's place as it is while its column is held. */
+/** A card with its place, which stays true while its column is locked. */
 export interface HeldCard {
   place: Place;
   archivedAt: Date | null;
-  /** Cards in each of the columns that are held. */
+  /** The number of cards in each locked column. */
   cardCounts: Map<string, number>;
 }
 
@@ -15,14 +15,20 @@ interface PlaceRow {
   archivedAt: Date | null;
 }
 
-/** A card that is moved while we wait for its column is looked for again; more often than this nobody moves one. */
+/** A card that is moved while we wait for its column is looked up again. Nobody moves one more often than this. */
 const roundsMax = 10;
 
 /**
- * Holds the card's column, and `otherColumnId` where one is given, until the transaction ends, then the card: whatever is decided about places
- * stays true. Columns are held in the order of their ids and before any card, so that two who move cards do not wait for each other. Null: no such card.
+ * Locks the card's column, and `otherColumnId` if given, until the transaction ends, and then the card: every decision
+ * about places stays true. Columns are locked in the order of their ids and before any card, so that two moves cannot
+ * deadlock. Null if there is no such card.
  */
-export async function holdCard(tx: Tx, boardId: string, cardId: string, otherColumnId?: string): Promise<HeldCard | null> {
+export async function holdCard(
+  tx: Tx,
+  boardId: string,
+  cardId: string,
+  otherColumnId?: string,
+): Promise<HeldCard | null> {
   await tx.$executeRaw`SAVEPOINT hold_card`;
   for (let round = 0; round < roundsMax; round += 1) {
     const seen = await tx.card.findFirst({ where: { id: cardId, boardId }, select: { columnId: true } });
@@ -37,15 +43,20 @@ export async function holdCard(tx: Tx, boardId: string, cardId: string, otherCol
     if (card === undefined) return null;
     if (card.columnId === seen.columnId) {
       const { columnId, position, archivedAt } = card;
-      return { place: { columnId, position }, archivedAt, cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])) };
+      return {
+        place: { columnId, position },
+        archivedAt,
+        cardCounts: new Map(columns.map(({ id, cardCount }) => [id, cardCount])),
+      };
     }
-    // Lets go of the columns and the card: a column taken while they are held would be out of order, and a deadlock.
+    // Releases the columns and the card: locking another column while they are locked would be out of order, and could
+    // deadlock.
     await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_card`;
   }
   throw new Error(`card ${cardId} is moved faster than it can be held`);
 }
 
-/** The place behind the column's last card, taken while the column is held. Null: the board has no such column. */
+/** The place behind the column's last card, which is locked with the column. Null if the board has no such column. */
 export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promise<Place | null> {
   const [column] = await tx.boardColumn.updateManyAndReturn({
     where: { id: columnId, boardId },
@@ -55,25 +66,43 @@ export async function takeEnd(tx: Tx, boardId: string, columnId: string): Promis
   return column === undefined ? null : { columnId, position: column.cardCount - 1 };
 }
 
-/** The board's first column; undefined when it has none. It stays the first while the board is held against changes of its columns. */
+/**
+ * The board's first column; undefined if it has none. It stays the first while the board is locked against changes of
+ * its columns.
+ */
 export async function findFirstColumnId(tx: Tx, boardId: string): Promise<string | undefined> {
-  const first = await tx.boardColumn.findFirst({ where: { boardId }, orderBy: { position: 'asc' }, select: { id: true } });
+  const first = await tx.boardColumn.findFirst({
+    where: { boardId },
+    orderBy: { position: 'asc' },
+    select: { id: true },
+  });
   return first?.id;
 }
 
-/** Into the archive: those behind it move up. The card and its column are held. */
-export async function archiveAt(tx: Tx, cardId: string, { columnId, position }: Place, archivedAt: Date): Promise<void> {
+/** Moves a card into the archive; the cards behind it move up. The caller has locked the card and its column. */
+export async function archiveAt(
+  tx: Tx,
+  cardId: string,
+  { columnId, position }: Place,
+  archivedAt: Date,
+): Promise<void> {
   await tx.card.update({ where: { id: cardId }, data: { archivedAt, updatedAt: archivedAt } });
-  await tx.card.updateMany({ where: { columnId, archivedAt: null, position: { gt: position } }, data: { position: { decrement: 1 } } });
+  await tx.card.updateMany({
+    where: { columnId, archivedAt: null, position: { gt: position } },
+    data: { position: { decrement: 1 } },
+  });
   await tx.boardColumn.update({ where: { id: columnId }, data: { cardCount: { decrement: 1 } } });
 }
 
-/** Out of the archive, to a place that was taken for it. */
+/** Moves a card out of the archive, to a place that was reserved for it. */
 export async function restoreAt(tx: Tx, cardId: string, place: Place, updatedAt: Date): Promise<void> {
   await tx.card.update({ where: { id: cardId }, data: { ...place, archivedAt: null, updatedAt } });
 }
 
-/** From one place to another; the card and both columns are held, and `to` is no place behind the end. */
+/**
+ * Moves a card from one place to another. The caller has locked the card and both columns, and `to` is not behind the
+ * end.
+ */
 export async function moveCard(tx: Tx, cardId: string, from: Place, to: Place): Promise<void> {
   if (from.columnId === to.columnId) await closeRanks(tx, from, to.position);
   else await changeColumns(tx, from, to);

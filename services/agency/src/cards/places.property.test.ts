@@ -3,7 +3,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import fc from 'fast-check';
 import { type AgencyApi, orderOf, startAgency } from '../../test/agency-api';
 
-/** What one client does with some card: which, and where to. */
+/** One operation of a client: the card it acts on, and the place it moves the card to. */
 type Deed = { kind: 'create' | 'move' | 'archive' | 'restore'; card: number; column: number; position: number };
 
 const clients = 8;
@@ -29,7 +29,9 @@ it('whatever eight clients do at once, each column’s positions are 0 to n-1 an
         const board = await api.board();
         const columns = await Promise.all(Array.from({ length: columnCount }, () => api.column(board.id)));
         const columnOf = (number: number): string => columns[number % columnCount]?.id ?? '';
-        const cards: Card[] = await Promise.all(Array.from({ length: 9 }, (_, number) => api.card(board.id, columnOf(number))));
+        const cards: Card[] = await Promise.all(
+          Array.from({ length: 9 }, (_, number) => api.card(board.id, columnOf(number))),
+        );
         const work = async (plan: readonly Deed[]): Promise<void> => {
           for (const { kind, card, column, position } of plan) {
             const path = `/v1/agency/boards/${board.id}/cards/${cards[card % cards.length]?.id}`;
@@ -42,13 +44,23 @@ it('whatever eight clients do at once, each column’s positions are 0 to n-1 an
         };
         await Promise.all(plans.map(work));
         const standing = (await Promise.all(columns.map(({ id }) => orderOf(api, id)))).flat();
-        const archived = await api.rows<{ id: string }>('SELECT id FROM cards WHERE board_id = $1 AND archived_at IS NOT NULL', [board.id]);
+        const archived = await api.rows<{ id: string }>(
+          'SELECT id FROM cards WHERE board_id = $1 AND archived_at IS NOT NULL',
+          [board.id],
+        );
         expect([...standing, ...archived.map(({ id }) => id)].sort()).toEqual(cards.map(({ id }) => id).sort());
-        const counts = await api.rows<{ card_count: number }>('SELECT card_count FROM board_columns WHERE board_id = $1', [board.id]);
+        const counts = await api.rows<{ card_count: number }>(
+          'SELECT card_count FROM board_columns WHERE board_id = $1',
+          [board.id],
+        );
         expect(counts.reduce((sum, { card_count }) => sum + card_count, 0)).toBe(standing.length);
       },
     ),
     // About a hundred deeds each.
-    { seed: Number(process.env['DRYDOCK_SEED'] ?? 1), numRuns: Number(process.env['DRYDOCK_CASES'] ?? 3), endOnFailure: true },
+    {
+      seed: Number(process.env['DRYDOCK_SEED'] ?? 1),
+      numRuns: Number(process.env['DRYDOCK_CASES'] ?? 3),
+      endOnFailure: true,
+    },
   );
 }, 120_000);

@@ -11,7 +11,10 @@ interface AboutCard {
   params: { boardId: string; cardId: string };
 }
 
-/** The card of the caller's board, its places held until the transaction ends. Throws the one 404 of board or card. */
+/**
+ * The card of the caller's board, with its place locked until the transaction ends. Throws the same 404 for a missing
+ * board or card.
+ */
 export async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: string): Promise<HeldCard> {
   const boardId = await holdBoard(tx, request, 'change cards');
   const held = await holdCard(tx, boardId, request.params.cardId, otherColumnId);
@@ -19,13 +22,17 @@ export async function holdPlace(tx: Tx, request: AboutCard, otherColumnId?: stri
   return held;
 }
 
-/** The same of a card that is to return, with the column that it returns to: its own, or the board's first where that was deleted. Undefined: there is none. */
+/**
+ * The same for a card that is to return from the archive, with the column it returns to: its own, or the board's first
+ * if its own was deleted. Undefined if there is none.
+ */
 export async function holdReturn(tx: Tx, request: AboutCard): Promise<HeldCard & { columnId: string | undefined }> {
   await tx.$executeRaw`SAVEPOINT hold_return`;
   const held = await holdPlace(tx, request);
   const { columnId } = held.place;
   if (held.archivedAt === null || held.cardCounts.has(columnId)) return { ...held, columnId };
-  // Lets go of the card and the board: a column or a board that is taken while a card is held would be out of order, and a deadlock.
+  // Releases the card and the board: locking a column or a board while a card is locked would be out of order, and
+  // could deadlock.
   await tx.$executeRaw`ROLLBACK TO SAVEPOINT hold_return`;
   const boardId = await holdBoard(tx, request, 'change parts');
   const firstId = await findFirstColumnId(tx, boardId);

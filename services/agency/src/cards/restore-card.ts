@@ -8,7 +8,10 @@ import { viewCard } from './card.view';
 import { restoreAt, takeEnd } from './place.store';
 import { holdReturn, readCard } from './require-card';
 
-/** Endpoint 9: to the end of its column, or of the board's first column when its own was deleted meanwhile. No other card is touched. */
+/**
+ * Endpoint 9: returns a card to the end of its column, or of the board's first column if its own was deleted. No other
+ * card is changed.
+ */
 export const restoreCard = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -30,7 +30,12 @@ export const updateCard = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
-async function moveIfWanted(tx: Tx, cardId: string, held: HeldCard, { column_id: columnId, position }: Wanted): Promise<void> {
+async function moveIfWanted(
+  tx: Tx,
+  cardId: string,
+  held: HeldCard,
+  { column_id: columnId, position }: Wanted,
+): Promise<void> {
   if (columnId === undefined && position === undefined) return;
   if (columnId !== undefined && !held.cardCounts.has(columnId)) throw problem('column_not_found');
   if (held.archivedAt !== null) throw problem('card_archived');

@@ -5,7 +5,7 @@ import type { ComputeDriver } from '../providers/compute-provider';
 import { codeOf, lookedAt, pollSeconds } from './provider-failure';
 import type { Step } from './send-once';
 
-/** What the provider's failure of each kind of work is to the customer. */
+/** The problem code that the customer sees when the provider fails at this kind of work. */
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   create: 'order_failed',
   start: 'order_failed',
@@ -19,8 +19,16 @@ const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {
   rebuild: 'rebuild_failed',
 };
 
-/** One look at the provider's work. Returns when it has succeeded; while it runs the step is handed back, so that no worker waits for it. */
-export async function followChange(step: Step, driver: ComputeDriver, accepted: Accepted, kind: Change['kind']): Promise<void> {
+/**
+ * Looks once at the provider's work. Returns when it has succeeded; while it runs it throws, so that the step is run
+ * again and no worker waits.
+ */
+export async function followChange(
+  step: Step,
+  driver: ComputeDriver,
+  accepted: Accepted,
+  kind: Change['kind'],
+): Promise<void> {
   const { actionId, machineId } = accepted;
   if (actionId === null) return;
   const action = await lookedAt(driver.readAction(machineId, actionId, step.signal), step);

@@ -5,13 +5,14 @@ import { lookedAt, pollSeconds } from './provider-failure';
 import type { Step } from './send-once';
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
-/** Looks until a machine that does not settle is shown as it is: some two minutes. */
+/** After so many looks, about two minutes, a machine that is still changing is shown as it is. */
 const looksMax = 15;
 
-/** What became of the machine, once it is neither on its way up nor down. */
+/** The machine, once it is neither starting nor stopping. */
 export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
-  if (passing.includes(machine.powerState) && step.attempt < looksMax) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  if (passing.includes(machine.powerState) && step.attempt < looksMax)
+    throw retryLater({ seconds: pollSeconds(step.attempt) });
   return machine;
 }

@@ -3,14 +3,15 @@ import { ComputeError } from '../providers/compute-error';
 import type { ComputeReason } from '../providers/compute-reason.types';
 import { lookedAt } from './provider-failure';
 
-/** What a failed look throws in its step, and what staff are told by the log. */
+/** The error that a failed read throws in its step, and the alarms that it logs for staff. */
 async function looking(reason: ComputeReason) {
   const alarms: unknown[] = [];
   const silent = () => undefined;
   const log = { debug: silent, info: silent, warn: silent, error: (fields: object) => void alarms.push({ ...fields }) };
-  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), { attempt: 1, log }).catch(
-    (error: unknown) => error,
-  );
+  const thrown: unknown = await lookedAt(Promise.reject(new ComputeError(reason, 'as the provider said')), {
+    attempt: 1,
+    log,
+  }).catch((error: unknown) => error);
   return { thrown, alarms };
 }
 

@@ -23,7 +23,7 @@ const codeOfReason: Partial<Record<ComputeReason, ProblemCode>> = {
   unsupported: 'snapshots_unsupported',
 };
 
-/** What the same reason means for one kind of change. */
+/** Reasons that have another code for one kind of change. */
 const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason, ProblemCode>>>> = {
   create: { incompatible: 'order_refused', snapshot_not_found: 'order_refused' },
   rebuild: { incompatible: 'order_refused', snapshot_not_found: 'order_refused', unsupported: 'rebuild_unsupported' },
@@ -31,18 +31,27 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
   delete_snapshot: { protected: 'snapshot_protected' },
 };
 
-/** What a refusal of this kind of change is to the customer; undefined when it is our own trouble. */
+/** The problem code for a provider's refusal of this kind of change; undefined when the fault is ours. */
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
 
-/** Seconds between two looks at the same thing: one, half as much again each time, ten at most. */
+/** Seconds between two looks at the same thing: one, half as much again each time, at most ten. */
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
-/** Seconds until what may pass is tried again: as the provider says, else longer each time, up to half a minute, and never all at once. */
-const pauseSeconds = ({ retryAfterSeconds }: ComputeError, attempt: number, random: () => number = Math.random): number =>
-  (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
+/**
+ * Seconds until a passing failure is tried again: as the provider says, otherwise longer each time, up to half a
+ * minute, with jitter.
+ */
+const pauseSeconds = (
+  { retryAfterSeconds }: ComputeError,
+  attempt: number,
+  random: () => number = Math.random,
+): number => (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
 
-/** A send that was refused: nothing was accepted. The same step again later when that may pass, else the end of the workflow without staff. */
+/**
+ * The error for a refused send: nothing was accepted. If the refusal may pass, the step is repeated later; otherwise
+ * the workflow ends without staff.
+ */
 export function refusedSend(error: ComputeError, kind: Change['kind'], step: Failing): Error {
   if (error.mayPass) return retryLater({ seconds: pauseSeconds(error, step.attempt) });
   const code = codeOf(error.reason, kind);
@@ -54,10 +63,13 @@ export function refusedSend(error: ComputeError, kind: Change['kind'], step: Fai
 const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
   log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
 
-/** Our credential, or a call of ours: nobody but staff can mend it, and without a look nothing is ever sent. */
+/** Failures of our credential or our own calls: only staff can repair them, and nothing is sent without a look. */
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 
-/** A look within a step: again later, for as long as it may pass. What is final then is known to nobody. */
+/**
+ * Runs a look within a step. A failure that may pass is repeated later. A permanent failure does not tell the state of
+ * the machine.
+ */
 export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {
     if (!(error instanceof ComputeError)) throw error;

@@ -6,8 +6,9 @@ interface Sender {
 }
 
 /**
- * Notes that the workflow's change is about to be sent. False when somebody else has taken the workflow over, or has noted a send of it: then nothing may be sent.
- * The note and the claim exclude each other by the same row, so that of a worker that was frozen and its successor one at most ever sends.
+ * Notes that the workflow's change is about to be sent. False if another worker has taken the workflow over, or has
+ * noted a send: then nothing may be sent. Note and claim exclude each other by the same row, so that of a frozen worker
+ * and its successor at most one ever sends.
  */
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
@@ -19,7 +20,7 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
   return rows.length === 1;
 }
 
-/** The note of a worker that is gone becomes this one's, which sends again. False when somebody else has taken the workflow over. */
+/** Takes over the note of a worker that is gone, to send again. False if another worker has taken the workflow over. */
 export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
     `UPDATE provider_sends SET fence = workflow.fence FROM workflow
@@ -29,7 +30,7 @@ export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Pro
   return rows.length === 1;
 }
 
-/** The send was refused: nothing was accepted, and it may be sent again. */
+/** Removes the note: the send was refused, so it may be sent again. */
 export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<unknown> =>
   sql.query('DELETE FROM provider_sends WHERE workflow_id = $1::uuid AND fence = $2::bigint', [workflowId, fence]);
 
@@ -40,7 +41,10 @@ export const forgetSends = (sql: Sql): Promise<unknown> =>
        SELECT FROM workflow WHERE id = workflow_id AND (status NOT IN ('succeeded', 'failed') OR finished_at > clock_timestamp() - interval '2 days'))`,
   );
 
-/** For how many seconds the answer to a noted send has been looked for, by Postgres' clock; 0 the first time. Null when nothing was ever sent. */
+/**
+ * Seconds since the search for the answer to a noted send began, by Postgres' clock; 0 at the first call. Null if
+ * nothing was ever sent.
+ */
 export async function lookForSend(sql: Sql, workflowId: string): Promise<number | null> {
   const [row] = await sql.query<{ seconds: number }>(
     `UPDATE provider_sends SET looking_since = coalesce(looking_since, clock_timestamp()) WHERE workflow_id = $1::uuid

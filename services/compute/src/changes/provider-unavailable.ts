@@ -1,10 +1,10 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import { ComputeError } from '../providers/compute-error';
 
-/** What a caller is told to do while a provider does not answer, in seconds (decisions.md 1). */
+/** Retry-After while a provider does not answer, in seconds (decisions.md 1). */
 const retryAfterSecondsUsual = 30;
 
-/** 503, and nothing was started. What the provider said goes to the log alone. */
+/** The 503 for a provider that does not answer: nothing was started. The provider's own words go only to the log. */
 export const providerUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
     extra: { dependency: 'provider' },
@@ -12,10 +12,16 @@ export const providerUnavailable = (cause?: unknown): Problem =>
     ...(cause instanceof Error ? { internal: cause.message, cause } : {}),
   });
 
-/** One call with its wait for the rate limit. A listing of many pages gets no more: a request has its answer by then, and nobody would read the rest. */
+/**
+ * Limit for a look: one call, and its wait for the rate limit. A listing of many pages gets no more, because the
+ * request has been answered by then.
+ */
 const lookMsMax = 14_000;
 
-/** A look at a provider on behalf of a request, with every failure of it as {@link providerUnavailable}. It is called off, to the last page, once it takes too long. */
+/**
+ * Runs a look at a provider for a request, and turns every failure into {@link providerUnavailable}. It is aborted,
+ * even between pages, once it takes too long.
+ */
 export async function lookedUp<T>(look: (signal: AbortSignal) => Promise<T>, withinMs = lookMsMax): Promise<T> {
   const ends = AbortSignal.timeout(withinMs);
   try {

@@ -34,7 +34,9 @@ function nobody(change: Partial<ComputeDriver> = {}) {
   return { driver, sent };
 }
 
-/** A workflow that its second worker is at work on, the first having died once it had noted that it is about to send. */
+/**
+ * A workflow that its second worker is at work on, the first having died once it had noted that it is about to send.
+ */
 async function givenNote(): Promise<{ workflowId: string; step: Step }> {
   const workflowId = uuidv7();
   const sql = database.sql();
@@ -65,7 +67,9 @@ it('what a dead worker may have sent is not sent again: it ends once nothing can
   await expect(sendBy(step, driver)).rejects.toBeInstanceOf(StepWait);
   await database
     .sql()
-    .query("UPDATE provider_sends SET looking_since = now() - interval '31 s' WHERE workflow_id = $1::uuid", [workflowId]);
+    .query("UPDATE provider_sends SET looking_since = now() - interval '31 s' WHERE workflow_id = $1::uuid", [
+      workflowId,
+    ]);
   await expect(sendBy(step, driver)).rejects.toMatchObject({ problem: { code: 'provider_not_accepted' } });
   expect([sent, await notesOf(workflowId)]).toEqual([[], [{ fence: '1' }]]);
 });
@@ -94,12 +98,15 @@ it('who has lost the workflow sends nothing, also where it would be taken on onc
 it('what nobody can ever take on is given up, and not sent for ever', async () => {
   const { workflowId, step } = await givenNote();
   const { driver, sent } = nobody({ takesOnOnce: true });
-  await sendBy(step, nobody({ takesOnOnce: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver).catch(
-    () => undefined,
-  );
+  await sendBy(
+    step,
+    nobody({ takesOnOnce: true, send: () => Promise.reject(new ComputeError('ambiguous', 'no answer')) }).driver,
+  ).catch(() => undefined);
   await database
     .sql()
-    .query("UPDATE provider_sends SET looking_since = now() - interval '31 s' WHERE workflow_id = $1::uuid", [workflowId]);
+    .query("UPDATE provider_sends SET looking_since = now() - interval '31 s' WHERE workflow_id = $1::uuid", [
+      workflowId,
+    ]);
   await expect(sendBy(step, driver)).rejects.toBeInstanceOf(StepFailure);
   expect(sent).toEqual([]);
 });

@@ -8,7 +8,10 @@ import type { WorkContext } from '../servers/work';
 import { lookedAt, pollSeconds, refusedSend } from './provider-failure';
 import { lookForSend, noteSend, takeOverSend, withdrawSend } from './provider-send.store';
 
-export type Step = Pick<StepContext<unknown, unknown>, 'workflowId' | 'fence' | 'attempt' | 'signal' | 'log' | 'progress'>;
+export type Step = Pick<
+  StepContext<unknown, unknown>,
+  'workflowId' | 'fence' | 'attempt' | 'signal' | 'log' | 'progress'
+>;
 
 export interface Sending {
   driver: ComputeDriver;
@@ -17,13 +20,20 @@ export interface Sending {
 }
 
 /**
- * Sends a change at most once in the workflow's life, whoever dies on the way, and resolves with what the provider has taken on.
- * A note goes before the call. A step that finds one looks at the provider for what came of it, and never sends again: when nothing is to be seen for as long
- * as an accepted call may stay invisible, the workflow ends. Only a definite refusal withdraws the note. A provider that takes a change on once, however often it is
- * sent, is sent it again instead: there a worker that dies between its note and its call costs nothing.
- * The provider is looked at without a note too: our database may have been put back to a moment before the note, and the provider remembers the change.
+ * Sends a change at most once in the workflow's life, whichever worker dies, and resolves with what the provider has
+ * accepted.
+ * A note is committed before the call. A step that finds a note looks for the result at the provider, and never sends
+ * again: if nothing appears for as long as an accepted call may stay invisible, the workflow ends. Only a definite
+ * refusal withdraws the note. A provider that recognises a repeated change is sent it again instead: there a worker
+ * that dies between note and call costs nothing.
+ * The provider is asked even without a note: our database may have been put back to a moment before the note, while the
+ * provider remembers the change.
  */
-export async function sendOnce({ database }: Pick<WorkContext, 'database'>, step: Step, sending: Sending): Promise<Accepted> {
+export async function sendOnce(
+  { database }: Pick<WorkContext, 'database'>,
+  step: Step,
+  sending: Sending,
+): Promise<Accepted> {
   const sql = database.sql();
   const lookedSeconds = await lookForSend(sql, step.workflowId);
   if (lookedSeconds !== null) return findSent(sql, step, { sending, lookedSeconds });
@@ -50,9 +60,11 @@ async function send(sql: Sql, step: Step, { driver, change, checkpoint }: Sendin
 }
 
 /**
- * What has been noted is sent although the process is about to end: it takes a moment, and a note without a send costs the customer the whole operation.
- * It is not sent when the workflow may be somebody else's. A worker that was frozen in between wakes with its time up, which is before its successor, who
- * waits for the lease and then looks for as long again, stops looking.
+ * The signal for a send that is noted. It ignores the shutdown of the process: the send takes a moment, and a note
+ * without a send costs the customer the whole operation.
+ * It aborts if the workflow may belong to another worker: the lease is lost, or the step has timed out.
+ * It also aborts after `lostAnswerSeconds`, for a worker that was frozen between note and send. Its successor waits for
+ * the lease and then looks for as long again, so it still finds a send that was made in time.
  */
 function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal {
   const lost = new AbortController();
@@ -63,7 +75,11 @@ function sendSignal(signal: AbortSignal, lostAnswerSeconds: number): AbortSignal
   return AbortSignal.any([lost.signal, AbortSignal.timeout(lostAnswerSeconds * 1_000)]);
 }
 
-async function findSent(sql: Sql, step: Step, { sending, lookedSeconds }: { sending: Sending; lookedSeconds: number }): Promise<Accepted> {
+async function findSent(
+  sql: Sql,
+  step: Step,
+  { sending, lookedSeconds }: { sending: Sending; lookedSeconds: number },
+): Promise<Accepted> {
   const { driver, change, checkpoint } = sending;
   const found = await lookedAt(driver.find(change, checkpoint, step.signal), step);
   if (found !== null) return found;

@@ -3,7 +3,10 @@ import { ComputeError } from './compute-error';
 import type { Machine } from './compute-machine.types';
 import type { ComputeReader } from './compute-provider';
 
-/** What every driver asks in the moment before it sends a rollback: there is no way back from it. @throws ComputeError final, or `locked` */
+/**
+ * The last check of every driver before it sends a rollback, which cannot be undone. @throws ComputeError final, or
+ * `locked`
+ */
 export async function assertRollbackAllowed(
   reader: ComputeReader,
   { machineId, snapshotId }: { machineId: string; snapshotId: string },
@@ -14,12 +17,13 @@ export async function assertRollbackAllowed(
     reader.readSnapshot(machineId, snapshotId, signal),
   ]);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
-  if (snapshot === null) throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
+  if (snapshot === null)
+    throw new ComputeError('snapshot_not_found', `machine ${machineId} has no snapshot ${snapshotId}`);
   const reason = judgeRollback(machine, snapshot);
   if (reason !== null) throw new ComputeError(reason, `rollback of ${machineId} to ${snapshotId} is not allowed now`);
 }
 
-/** The same before a change of the power. Resolves with the machine as it is. @throws ComputeError final, or `locked` */
+/** The last check before a change of the power. Resolves with the machine. @throws ComputeError final, or `locked` */
 export async function assertPowerAllowed(
   reader: ComputeReader,
   { machineId, kind }: { machineId: string; kind: PowerKind },
@@ -32,7 +36,10 @@ export async function assertPowerAllowed(
   return machine;
 }
 
-/** The same before a deletion. Resolves with null when there is no such machine (any more). @throws ComputeError final, or `locked` */
+/**
+ * The last check before a deletion. Resolves with null if the machine does not exist (any more). @throws ComputeError
+ * final, or `locked`
+ */
 export async function assertDeletionAllowed(
   reader: ComputeReader,
   { machineId, name }: { machineId: string; name: string },
@@ -42,6 +49,9 @@ export async function assertDeletionAllowed(
   if (machine === null) return null;
   const reason = judgeDeletion(machine, name);
   if (reason !== null)
-    throw new ComputeError(reason, `deletion of ${machineId} is not allowed now: it is ${machine.name}, wanted is ${name}`);
+    throw new ComputeError(
+      reason,
+      `deletion of ${machineId} is not allowed now: it is ${machine.name}, wanted is ${name}`,
+    );
   return machine;
 }

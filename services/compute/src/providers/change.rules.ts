@@ -3,7 +3,10 @@ import type { ComputeReason } from './compute-reason.types';
 
 export type PowerKind = 'power_on' | 'power_off' | 'reboot';
 
-/** Why a rollback would be refused by what the provider says now, in the order in which the surface answers; null when it would not. */
+/**
+ * The reason why a rollback would be refused in the provider's present state, in the order in which the surface
+ * answers; null if it would not.
+ */
 export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): ComputeReason | null {
   if (machine.isLocked) return 'locked';
   if (snapshot.status !== 'available') return 'snapshot_not_ready';
@@ -16,8 +19,11 @@ export function judgeRollback(machine: Machine, snapshot: MachineSnapshot): Comp
 
 const differs = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other;
 
-/** Why the power would not be changed by what the provider says now; null when it would. */
-export function judgePower(machine: Pick<Machine, 'isLocked' | 'powerState'>, kind: PowerKind): 'locked' | 'not_running' | null {
+/** The reason why the power could not be changed in the provider's present state; null if it could. */
+export function judgePower(
+  machine: Pick<Machine, 'isLocked' | 'powerState'>,
+  kind: PowerKind,
+): 'locked' | 'not_running' | null {
   if (machine.isLocked) return 'locked';
   return kind === 'reboot' && machine.powerState === 'off' ? 'not_running' : null;
 }
@@ -26,12 +32,15 @@ export function judgePower(machine: Pick<Machine, 'isLocked' | 'powerState'>, ki
 export const isPowered = ({ powerState }: Pick<Machine, 'powerState'>, kind: PowerKind): boolean =>
   (kind === 'power_on' && powerState === 'on') || (kind === 'power_off' && powerState === 'off');
 
-/** Why the machine would not be deleted by what the provider says now; null when it would. `name`: our id of its server. */
+/**
+ * The reason why the machine could not be deleted in the provider's present state; null if it could. `name`: our id of
+ * its server.
+ */
 export function judgeDeletion(
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected'>,
   name: string,
 ): 'foreign' | 'locked' | 'protected' | null {
-  // Before its name: one that is still being made may have none yet.
+  // This is checked before the name, because a machine that is still being made may have none.
   if (machine.isLocked) return 'locked';
   if (machine.name !== name) return 'foreign';
   return machine.isDeleteProtected ? 'protected' : null;

@@ -2,7 +2,7 @@ import type { ComputeReason } from './compute-reason.types';
 
 /** A machine as it is ordered. */
 export interface MachineOrder {
-  /** Our id of the server: its name at the provider. */
+  /** Our id of the server, which is its name at the provider. */
   name: string;
   /** Size by the provider's word: a Hetzner server type, a size of the Proxmox target's configuration. */
   spec: string;
@@ -10,45 +10,55 @@ export interface MachineOrder {
   image: string;
   /** By the provider's word: a Hetzner location, a Proxmox node. */
   zone: string;
-  /** Kept at the machine where the provider has a place for it; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
+  /** Stored with the machine if the provider can; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
   labels: Readonly<Record<string, string>>;
 }
 
 interface PowerCut {
   isForced: boolean;
-  /** How long a guest that is asked to shut down gets for it. A provider that does not wait for it ends its action at once, and the machine is looked at. */
+  /**
+   * How long a guest gets to shut down when asked. If a provider does not wait, its action ends at once, and the
+   * machine itself is watched.
+   */
   guestSeconds: number;
 }
 
-/** `reference` is the workflow's id; it goes along where the provider has a place for it. */
+/** `reference` is the workflow's id; it is sent along if the provider can store it. */
 export type Change = { reference: string } & (
   | { kind: 'create'; order: MachineOrder }
-  /** After `create` has ended: sized as ordered and started. Harmless when it is already. */
+  /** After `create` has ended: resizes the machine as ordered and starts it. Does nothing if that is done already. */
   | { kind: 'start'; machineId: string; order: MachineOrder }
-  /** Powered on as it is. Harmless when it runs. */
+  /** Powers the machine on as it is. Does nothing if it runs. */
   | { kind: 'power_on'; machineId: string }
-  /** Its guest is asked to shut down, or its power cut. Harmless when it is off. */
+  /** Asks the guest to shut down, or cuts the power. Does nothing if the machine is off. */
   | ({ kind: 'power_off'; machineId: string } & PowerCut)
-  /** Restarts a machine that runs: its guest is asked to, or its power is cut and given back. */
+  /** Restarts a running machine, by asking its guest, or by cutting the power and giving it back. */
   | ({ kind: 'reboot'; machineId: string } & PowerCut)
   /**
-   * The machine that carries this name, our id of the server: providers give numbers out a second time, and another one's is never deleted (`foreign`). One that
-   * is not there is no error. Its snapshots stay where the provider keeps them apart (Hetzner), and go where not.
+   * Deletes the machine that has this name, our id of the server. Providers use numbers again, and another server's
+   * machine is never deleted (`foreign`). A machine that is not there is no error. Its snapshots stay if the provider
+   * keeps them apart (Hetzner), and otherwise go with it.
    */
   | { kind: 'delete'; machineId: string; name: string }
   | { kind: 'take_snapshot'; machineId: string; description: string }
   /** A snapshot that is not there is no error. */
   | { kind: 'delete_snapshot'; machineId: string; snapshotId: string }
-  /** The machine's disks become the snapshot's; it is stopped for it. Whether it runs afterwards: on Hetzner yes, else if it ran at `prepare`, or was lost and not yet started again. */
+  /**
+   * Overwrites the machine's disks with the snapshot; the machine is stopped for it. Afterwards it runs on Hetzner, and
+   * elsewhere if it ran at `prepare`, or was lost and not yet started again.
+   */
   | { kind: 'rollback'; machineId: string; snapshotId: string }
-  /** The machine's disks become the image's. Needs `compute:rebuild`. */
+  /** Overwrites the machine's disks with the image. Needs `compute:rebuild`. */
   | { kind: 'rebuild'; machineId: string; image: string }
 );
 
-/** What `prepare` saw, in the driver's own words: kept as a step's output and handed back. */
+/**
+ * The state that `prepare` saw, in the driver's own format. It is kept as a step's output and handed back to the
+ * driver.
+ */
 export type Checkpoint = string;
 
-/** A change that the provider has taken on. */
+/** A change that the provider has accepted. */
 export interface Accepted {
   /** Null when it is already done. */
   actionId: string | null;
@@ -57,13 +67,13 @@ export interface Accepted {
   snapshotId: string | null;
 }
 
-/** A piece of the provider's work. It never goes back from an end to running. */
+/** A piece of the provider's work. Once it has ended it stays ended. */
 export interface ProviderAction {
   id: string;
   /** The provider's word, for the log. */
   command: string;
   state: 'running' | 'succeeded' | 'failed';
-  /** 0 to 100; null when the provider does not tell. */
+  /** 0 to 100; null if the provider does not report it. */
   progress: number | null;
   /** Why it failed. */
   failure: { reason: ComputeReason; internal: string } | null;

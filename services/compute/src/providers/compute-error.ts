@@ -2,10 +2,10 @@ import type { ComputeReason } from './compute-reason.types';
 
 const passing: readonly ComputeReason[] = ['locked', 'conflict', 'rate_limited', 'unavailable'];
 
-/** `message` is for the log alone: it may carry the provider's words. */
+/** `message` is for the log only: it may contain the provider's words. */
 export class ComputeError extends Error {
   readonly reason: ComputeReason;
-  /** With `rate_limited` and `unavailable`, when it is known; at least 1. */
+  /** For `rate_limited` and `unavailable`, if it is known; at least 1. */
   readonly retryAfterSeconds: number | null;
 
   constructor(reason: ComputeReason, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
@@ -15,7 +15,7 @@ export class ComputeError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
   }
 
-  /** Worth a later attempt of the same call: nothing was accepted. */
+  /** Whether the same call may be tried later: nothing was accepted. */
   get mayPass(): boolean {
     return passing.includes(this.reason);
   }

@@ -1,6 +1,6 @@
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
 
-/** A machine as its provider knows it. What the provider does not state is null or empty. */
+/** A machine in the words of its provider. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
   /** As ordered: our id of the server. */
@@ -8,13 +8,15 @@ export interface Machine {
   /** The provider's own word, verbatim; for staff. */
   vendorStatus: string;
   powerState: PowerState;
-  /** Public addresses; empty means not stated. An IPv6 network is given in CIDR as the provider does. */
+  /** Public addresses; empty if not stated. An IPv6 network is in CIDR notation, as the provider gives it. */
   addresses: readonly string[];
-  /** An action holds it, hidden ones included: no change is accepted now. */
+  /** Whether an action, perhaps a hidden one, locks it: no change is accepted now. */
   isLocked: boolean;
   /** A rollback or rebuild would be refused until staff lift the protection. */
   isRebuildProtected: boolean;
-  /** A deletion would be refused until staff lift the protection. False where nobody asked the provider for it: in listings. */
+  /**
+   * A deletion would be refused until staff lift the protection. False if the provider was not asked, as in listings.
+   */
   isDeleteProtected: boolean;
   spec: string | null;
   zone: string | null;
@@ -34,11 +36,14 @@ export interface MachineSnapshot {
   createdAt: Date;
   /** GB of 10^9 bytes; null while it is unknown. */
   sizeGb: number | null;
-  /** Null where it cannot differ from the machine's. */
+  /** Null if it cannot differ from the machine's. */
   architecture: string | null;
-  /** The smallest disk it fits on, in GB; null where it cannot differ from the machine's. */
+  /** The smallest disk it fits on, in GB; null if it cannot differ from the machine's. */
   diskGb: number | null;
-  /** Snapshots that would have to be deleted first, since the provider can only return to the newest (ZFS and the like). Else empty. */
+  /**
+   * Snapshots that would have to be deleted first, because the provider can only return to the newest one (ZFS and the
+   * like). Otherwise empty.
+   */
   newerIds: readonly string[];
   /** Deletion would be refused until staff lift the protection. */
   isDeleteProtected: boolean;

@@ -47,7 +47,13 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     const order = rig.order();
     const machineId = await orderMachine(world, order);
     const machine = await world.driver.findMachine(order.name);
-    expect(machine).toMatchObject({ id: machineId, name: order.name, powerState: 'on', vendorStatus: 'running', isLocked: false });
+    expect(machine).toMatchObject({
+      id: machineId,
+      name: order.name,
+      powerState: 'on',
+      vendorStatus: 'running',
+      isLocked: false,
+    });
     expect(machine).toMatchObject({ spec: order.spec, zone: order.zone, image: order.image });
     expect(await world.driver.readMachine(machineId)).toEqual(machine);
     expect((await world.driver.listMachines()).map(({ id }) => id)).toContain(machineId);
@@ -62,7 +68,10 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await ended(world, sent)).toMatchObject({ state: 'succeeded', failure: null });
     expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('before');
     expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
-    expect(await world.driver.readSnapshot(machineId, snapshotId)).toMatchObject({ status: 'available', description: 'before the update' });
+    expect(await world.driver.readSnapshot(machineId, snapshotId)).toMatchObject({
+      status: 'available',
+      description: 'before the update',
+    });
     expect(await rollbacksOf(machineId)).toHaveLength(1);
   });
 
@@ -81,7 +90,9 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     expect(await stranger.readMachine(machineId)).toBeNull();
     expect(await stranger.readSnapshot(machineId, snapshotId)).toBeNull();
     expect((await stranger.listMachines()).map(({ id }) => id)).not.toContain(machineId);
-    expect((await refusalOf(stranger.send(rollback, await world.driver.prepare(rollback)))).reason).toBe('machine_not_found');
+    expect((await refusalOf(stranger.send(rollback, await world.driver.prepare(rollback)))).reason).toBe(
+      'machine_not_found',
+    );
     expect(await world.admin.readDisk(machineId, '/srv/state')).toBe('after');
   });
 
@@ -89,7 +100,9 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     const { rollback: theirs } = await changedMachine();
     const mine = await orderMachine(world, rig.order());
     const mixed = { ...theirs, machineId: mine };
-    expect((await refusalOf(world.driver.send(mixed, await world.driver.prepare(mixed)))).reason).toBe('snapshot_not_found');
+    expect((await refusalOf(world.driver.send(mixed, await world.driver.prepare(mixed)))).reason).toBe(
+      'snapshot_not_found',
+    );
     expect(await rollbacksOf(mine)).toEqual([]);
   });
 
@@ -97,7 +110,9 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     const { machineId, snapshotId, rollback } = await changedMachine();
     await rig.breakSnapshot(world.admin, machineId, snapshotId);
     expect((await world.driver.readSnapshot(machineId, snapshotId))?.status).toMatch(/^(creating|unavailable)$/);
-    expect((await refusalOf(world.driver.send(rollback, await world.driver.prepare(rollback)))).reason).toBe('snapshot_not_ready');
+    expect((await refusalOf(world.driver.send(rollback, await world.driver.prepare(rollback)))).reason).toBe(
+      'snapshot_not_ready',
+    );
     expect(await rollbacksOf(machineId)).toEqual([]);
   });
 
@@ -159,7 +174,8 @@ describe.each(rigs)('the compute provider $name', (rig) => {
     const deafId = await orderMachine(world, rig.deafOrder());
     const change = softly(deafId);
     const end = await ended(world, await world.driver.send(change, await world.driver.prepare(change)));
-    if (end?.state !== 'succeeded') expect(end).toMatchObject({ state: 'failed', failure: { reason: 'guest_unresponsive' } });
+    if (end?.state !== 'succeeded')
+      expect(end).toMatchObject({ state: 'failed', failure: { reason: 'guest_unresponsive' } });
     expect(await world.driver.readMachine(deafId)).toMatchObject({ powerState: 'on', isLocked: false });
     if (!rig.hasGuest) return;
     const machineId = await orderMachine(world, rig.order());

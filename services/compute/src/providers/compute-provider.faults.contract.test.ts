@@ -7,7 +7,16 @@ import { createServer, type Server } from 'node:http';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { tooManyAnswers, unreadableAnswers } from '../../test/lost-answers';
-import { ended, openRig, orderMachine, type Rig, type RigWorld, reference, refusalOf, takeSnapshot } from '../../test/provider-rig';
+import {
+  ended,
+  openRig,
+  orderMachine,
+  type Rig,
+  type RigWorld,
+  reference,
+  refusalOf,
+  takeSnapshot,
+} from '../../test/provider-rig';
 import { proxmoxRig } from '../../test/proxmox-rig';
 import type { Change } from './compute-change.types';
 
@@ -85,20 +94,23 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
     },
   );
 
-  it.each(['power_off', 'reboot'] as const)('finds a %s whose answer was lost, and none that never arrived', async (kind) => {
-    const change: Change = { kind, reference: reference(), machineId, isForced: true, guestSeconds: 1 };
-    const checkpoint = await world.driver.prepare(change);
-    const lost = { method: 'POST', path: rig.powerPath, answer: { kind: 'reset' } } as const;
-    await world.admin.orderFault(lost);
-    expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
-    expect(await world.driver.find(change, checkpoint)).toBeNull();
-    await world.admin.orderFault({ ...lost, isCarriedOut: true });
-    expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
-    const found = await world.driver.find(change, checkpoint);
-    if (found === null) throw new Error('nothing was found');
-    expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
-    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: kind === 'reboot' ? 'on' : 'off' });
-  });
+  it.each(['power_off', 'reboot'] as const)(
+    'finds a %s whose answer was lost, and none that never arrived',
+    async (kind) => {
+      const change: Change = { kind, reference: reference(), machineId, isForced: true, guestSeconds: 1 };
+      const checkpoint = await world.driver.prepare(change);
+      const lost = { method: 'POST', path: rig.powerPath, answer: { kind: 'reset' } } as const;
+      await world.admin.orderFault(lost);
+      expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
+      expect(await world.driver.find(change, checkpoint)).toBeNull();
+      await world.admin.orderFault({ ...lost, isCarriedOut: true });
+      expect((await refusalOf(world.driver.send(change, checkpoint))).reason).toBe('ambiguous');
+      const found = await world.driver.find(change, checkpoint);
+      if (found === null) throw new Error('nothing was found');
+      expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
+      expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: kind === 'reboot' ? 'on' : 'off' });
+    },
+  );
 
   it('does not find an earlier rollback of the same machine', async () => {
     const [earlier, rollback] = [newRollback(), newRollback()];
@@ -111,7 +123,9 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   it.each(['create', 'take_snapshot'] as const)('finds what a lost %s has made', async (kind) => {
     const order = rig.order();
     const change: Change =
-      kind === 'create' ? { kind, reference: reference(), order } : { kind, reference: reference(), machineId, description: 'lost' };
+      kind === 'create'
+        ? { kind, reference: reference(), order }
+        : { kind, reference: reference(), machineId, description: 'lost' };
     const checkpoint = await world.driver.prepare(change);
     expect(await world.driver.find(change, checkpoint)).toBeNull();
     const path = kind === 'create' ? rig.createPath : rig.snapshotPath;
@@ -163,7 +177,11 @@ describe.each(rigs)('the compute provider $name, when calls go wrong', (rig) => 
   it("takes an action that is another machine's for nothing", async () => {
     const rollback = newRollback();
     const { actionId } = await world.driver.send(rollback, await world.driver.prepare(rollback));
-    await world.admin.orderFault({ ...rig.readActionCall, isCarriedOut: true, answer: { kind: 'edited', set: rig.foreignAction } });
+    await world.admin.orderFault({
+      ...rig.readActionCall,
+      isCarriedOut: true,
+      answer: { kind: 'edited', set: rig.foreignAction },
+    });
     expect((await refusalOf(world.driver.readAction(machineId, actionId ?? ''))).reason).toBe('foreign');
   });
 

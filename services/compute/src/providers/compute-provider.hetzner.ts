@@ -4,7 +4,7 @@ import { sendChange } from './hetzner/hetzner-changes';
 import { findChange } from './hetzner/hetzner-find';
 import { hetznerReader, prepareOn } from './hetzner/hetzner-reader';
 
-/** What the provider takes on is in its listings within moments. */
+/** The provider lists a change within moments of accepting it. */
 const lostAnswerSecondsUsual = 30;
 
 /** One project of Hetzner Cloud, for handlers. */

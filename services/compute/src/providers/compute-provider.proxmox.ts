@@ -9,14 +9,17 @@ import { refusalIn } from './proxmox/proxmox-refusals';
 /** A task is in its node's list as soon as it is forked. */
 const lostAnswerSecondsUsual = 30;
 
-/** A node that the cluster cannot reach is no sign that the others are away; what a guest answers is its owner's doing, and no sign of anything. */
+/**
+ * An unreachable node does not mean that the others are away. A guest's answer depends on its owner, so it says nothing
+ * about the cluster.
+ */
 const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
   collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);
 
 const openApi = ({ token, ...options }: ProxmoxOptions) =>
   openProviderApi({ ...options, headers: { authorization: `PVEAPIToken=${token}` }, refusalIn, partOf });
 
-/** What one API token may see of one Proxmox VE cluster, for handlers. */
+/** One Proxmox VE cluster as one API token may see it, for handlers. */
 export function proxmoxComputeReader(options: ProxmoxOptions): ComputeReader & Closing {
   const api = openApi(options);
   return { ...proxmoxReader(api), close: () => api.close() };

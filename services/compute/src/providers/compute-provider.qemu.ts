@@ -6,7 +6,7 @@ import type { QemuOptions } from './qemu/qemu-options';
 import { looked, qemuReader } from './qemu/qemu-reader';
 import { reviveMachines } from './qemu/revive-machines';
 
-/** What was claimed is there for everybody at once; this is how long a worker may take from its note to its claim. */
+/** A claim is visible to everybody at once. The limit is for a worker's way from its note to its claim. */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
 
@@ -15,21 +15,21 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
   return { ...qemuReader(openMachineFolders(folder)), close };
 }
 
-/** Machines of this host, for workers. They go on without us. */
+/** Machines of this host, for workers. They go on running without this process. */
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);
-  // The process that carried a job out may have died, so each look by a worker makes the job go on.
+  // The process of a job may have died, so each look by a worker makes the job continue.
   const changes: QemuChanges = { folders, reader: qemuReader(folders, begin), options, beginWork: begin };
   return {
     ...changes.reader,
-    // Asked every minute by the comparison: so the machines of a host that was started again come back.
+    // The reconciliation calls this every minute, so the machines of a restarted host come back.
     listMachines: async (signal) => {
       await looked(reviveMachines(folders, begin));
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
-    // A job carries the workflow's id, and of all that claim the machine's next number one succeeds.
+    // A job has the workflow's id, and of all claims of the machine's next number only one succeeds.
     takesOnOnce: true,
     prepare: (change) => looked(prepareChange(changes, change)),
     send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),

@@ -2,60 +2,74 @@ import type { Accepted, Change, Checkpoint, ProviderAction } from './compute-cha
 import type { Machine, MachineSnapshot } from './compute-machine.types';
 
 /**
- * What handlers may ask a provider. One instance stands for one account (project, cluster) of one deploy target in one mode; an id of
- * another account is not found. Ids are the provider's, opaque to us. Every rejection is a ComputeError; reading is always `unavailable`
- * or `rate_limited` when it may pass, never `ambiguous`, and has already been repeated as often as makes sense. No answer takes longer
- * than the driver's deadline (10 s a call unless configured).
+ * The part for requests: it only reads. One instance stands for one account (project, cluster) of one deploy target in
+ * one mode; an id of another account is not found. Ids are the provider's, opaque to us.
+ * Every rejection is a ComputeError. A failed read that may pass is `unavailable` or `rate_limited`, never `ambiguous`,
+ * and has already been repeated as often as makes sense. No answer takes longer than the driver's deadline (10 s a call
+ * unless configured).
  */
 export interface ComputeReader {
-  /** The service's word for it, such as `hetzner`. */
+  /** The service's name for it, such as `hetzner`. */
   readonly provider: string;
-  /** Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here rejects with `unsupported`. */
+  /**
+   * Tokens of ComputeServer.capabilities, such as `compute:snapshots`, `compute:rebuild`. A change that is missing here
+   * rejects with `unsupported`.
+   */
   readonly capabilities: readonly string[];
-  /** Null when the provider says that there is no such machine (any more). */
+  /** Null if the provider has no such machine (any more). */
   readMachine(machineId: string, signal?: AbortSignal): Promise<Machine | null>;
   /** The machine that carries the name given by its order; null when there is none. */
   findMachine(name: string, signal?: AbortSignal): Promise<Machine | null>;
-  /** All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has vanished. */
+  /**
+   * All machines of the account, for reconciliation: far fewer calls than one each. A machine that is missing here has
+   * vanished.
+   */
   listMachines(signal?: AbortSignal): Promise<readonly Machine[]>;
-  /** The snapshots of this machine, newest first. Empty when the machine is gone: ask readMachine when that matters. */
+  /**
+   * The snapshots of this machine, newest first. Empty also if the machine is gone: call readMachine if that matters.
+   */
   listSnapshots(machineId: string, signal?: AbortSignal): Promise<readonly MachineSnapshot[]>;
-  /** Null when there is none of that id that was made from this machine: another machine's is told from none by nobody. */
+  /** Null if this machine has no snapshot with that id, also if another machine has one. */
   readSnapshot(machineId: string, snapshotId: string, signal?: AbortSignal): Promise<MachineSnapshot | null>;
-  /** The action that holds the machine now, hidden ones aside; null when there is none. */
+  /** The action that locks the machine now, except for hidden ones; null if there is none. */
   readRunningAction(machineId: string, signal?: AbortSignal): Promise<ProviderAction | null>;
   /**
-   * What `prepare` would remember, for a rollback or rebuild that is about to be accepted. It stays with the accepted work, so that `find` knows the change again also when
-   * everything that was recorded later is lost. Null where `find` needs none, or where a reader sees less than a driver.
+   * The checkpoint that `prepare` would return, for a rollback or rebuild that is about to be accepted. It is stored
+   * with the accepted work, so that `find` recognises the change even if everything recorded later is lost. Null if
+   * `find` needs none, or if a reader sees less than a driver.
    */
   prepareEarly(machineId: string, signal?: AbortSignal): Promise<Checkpoint | null>;
-  /** `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has forgotten it. */
+  /**
+   * `foreign` when the provider answers with another action or another machine's, `action_not_found` when it has
+   * forgotten it.
+   */
   readAction(machineId: string, actionId: string, signal?: AbortSignal): Promise<ProviderAction>;
 }
 
 /**
- * What workflow steps do. No provider on the net takes an idempotency key, so each change is made in three calls, the result of each checkpointed
- * before the next:
- *
- * 1. `prepare` remembers what was there before. It changes nothing and may be repeated until the first `send`.
- * 2. `send` sends once, and never repeats by itself what may have been accepted. When it rejects with a reason other than `ambiguous`,
- *    nothing was accepted and it may be called again.
- * 3. `find`, after `ambiguous`, and first of all in every step that sends, since it cannot know whether that was done: the oldest work
- *    begun since `prepare`, whatever became of it. Null for longer than `lostAnswerSeconds` after the send means that the provider never got it.
- *
+ * The part for workflow steps. No remote provider takes an idempotency key, so each change is made in three calls, the
+ * result of each checkpointed before the next:
+ * 1. `prepare` remembers the state before the change. It changes nothing and may be repeated until the first `send`.
+ * 2. `send` sends once, and never repeats a call that may have been accepted. If it rejects with any reason but
+ * `ambiguous`, nothing was accepted and it may be called again.
+ * 3. `find` returns the oldest work that was begun since `prepare`, however it ended. Call it after `ambiguous`, and
+ * first of all in every step that sends, because the step cannot know whether an earlier run has sent. If it is null
+ * for longer than `lostAnswerSeconds` after the send, the provider never got the change.
  * Then `readAction` until it ends.
  */
 export interface ComputeDriver extends ComputeReader {
   /** How long an accepted call may stay invisible to `find`. */
   readonly lostAnswerSeconds: number;
-  /** True where a change is known by its reference: sent twice, by whomever, it is taken on once. */
+  /**
+   * True if the provider recognises a change by its reference, so that it is accepted once however often it is sent.
+   */
   readonly takesOnOnce?: boolean;
   prepare(change: Change, signal?: AbortSignal): Promise<Checkpoint>;
   send(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted>;
   find(change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted | null>;
 }
 
-/** What opened connections has to close them: for the process' shutdown. */
+/** Closes connections when the process shuts down. */
 export interface Closing {
   close(): Promise<void>;
 }

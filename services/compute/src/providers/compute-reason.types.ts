@@ -1,6 +1,7 @@
 /**
- * Everything that a provider may refuse with, whatever its own words. `locked`, `conflict`, `rate_limited` and `unavailable` are worth a later attempt of the same call; the
- * others are final, but for `ambiguous`, after which the driver's `find` is asked.
+ * Every reason for a provider's refusal, whatever its own words. After `locked`, `conflict`, `rate_limited` and
+ * `unavailable` the same call may be tried later. The others are final, except for `ambiguous`, after which the
+ * driver's `find` is called.
  */
 export type ComputeReason =
   /** Another action holds the machine (423). Passes. */
@@ -11,9 +12,12 @@ export type ComputeReason =
   | 'rate_limited'
   /** No answer, or none that can be read, and nothing was accepted. Passes. */
   | 'unavailable'
-  /** A change was sent and its answer lost or unreadable: it may have been accepted. Look, never send again. */
+  /**
+   * A change was sent and its answer lost or unreadable: it may have been accepted. Look for it, and never send it
+   * again.
+   */
   | 'ambiguous'
-  /** Final: what it needs is not there (any more). */
+  /** Final: the machine does not exist (any more). */
   | 'machine_not_found'
   | 'snapshot_not_found'
   | 'action_not_found'
@@ -25,7 +29,7 @@ export type ComputeReason =
   | 'not_running'
   /** Final: the guest did not shut down when it was asked to. The machine runs as before. */
   | 'guest_unresponsive'
-  /** Final: architecture or size of the disk. */
+  /** Final: the architecture or the size of the disk does not fit. */
   | 'incompatible'
   /** Final until staff lift the protection. */
   | 'protected'

@@ -9,11 +9,11 @@ import { onServer, serverPath } from './server-names';
 
 interface MachineWork {
   server: Server;
-  /** What the machine is shown to do until the work has ended. */
+  /** The power state to show until the work has ended. */
   meanwhile: ServerPowerState;
 }
 
-/** Accepts work that stops or starts the server's machine: it cannot be acted on from here on. Resolves with the 202. */
+/** Accepts work that stops or starts the server's machine, and locks it against other work. Resolves with the 202. */
 export async function acceptMachineWork<Input>(
   context: HandlerContext,
   tx: Tx,

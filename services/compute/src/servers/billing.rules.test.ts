@@ -21,11 +21,17 @@ it.each([
   [24, 25],
 ])('%d hours after it came up, %i have been started', (hours, started) => {
   expect(startedHours(since, after(hours))).toBe(started);
-  expect(billingOf(server, after(hours))).toMatchObject({ started_hours: started, charged_until: after(started).toISOString() });
+  expect(billingOf(server, after(hours))).toMatchObject({
+    started_hours: started,
+    charged_until: after(started).toISOString(),
+  });
 });
 
 it('a machine that has vanished is not metered any further', () => {
-  expect(billingOf({ ...server, vanishedAt: after(2.5) }, after(90))).toMatchObject({ started_hours: 3, status: 'cancelled' });
+  expect(billingOf({ ...server, vanishedAt: after(2.5) }, after(90))).toMatchObject({
+    started_hours: 3,
+    status: 'cancelled',
+  });
 });
 
 it('a term ends on the same day of the month, or on its last', () => {
@@ -36,6 +42,9 @@ it('a term ends on the same day of the month, or on its last', () => {
 
 it('nothing is charged before the machine can be used, nor ever in the sandbox', () => {
   const none = { status: 'none', charged_until: null, subscription_id: null };
-  expect(billingOf({ ...server, activeSince: null, status: 'provisioning' }, after(9))).toMatchObject({ ...none, started_hours: 0 });
+  expect(billingOf({ ...server, activeSince: null, status: 'provisioning' }, after(9))).toMatchObject({
+    ...none,
+    started_hours: 0,
+  });
   expect(billingOf({ ...server, mode: 'sandbox', termMonths: 12, subscriptionId: 'x' }, after(9))).toMatchObject(none);
 });

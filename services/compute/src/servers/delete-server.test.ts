@@ -25,7 +25,7 @@ const remove = (serverId: string, options: CallOptions = {}) => world.api.call('
 const read = (serverId: string, options: CallOptions = {}) => world.api.call('GET', pathOf(serverId), options);
 const preflight = async (serverId: string): Promise<Preflight> =>
   (await world.api.call('POST', `${pathOf(serverId)}/deletion/preflight`)).json as Preflight;
-/** What the call and its preflight say, which must be the same. */
+/** The code of the refusal. The call and its preflight must give the same. */
 async function refusedAs(serverId: string): Promise<string> {
   const told = (await preflight(serverId)).refusal;
   const answer = await remove(serverId);
@@ -40,7 +40,8 @@ async function carryOut(serverId: string, options?: CallOptions) {
 }
 const deletionsOf = async (machineId: string): Promise<number> =>
   (await world.project.ledger('delete_server')).filter(({ resource }) => resource === machineId).length;
-const rowOf = async (serverId: string) => (await world.api.rows('SELECT status, vanished_at FROM servers WHERE id = $1', [serverId]))[0];
+const rowOf = async (serverId: string) =>
+  (await world.api.rows('SELECT status, vanished_at FROM servers WHERE id = $1', [serverId]))[0];
 
 it('is the server that it was when the provider refuses in the last moment, and of two at once one is accepted', async () => {
   const { serverId, machineId } = await makeDisk(world);
@@ -49,14 +50,27 @@ it('is the server that it was when the provider refuses in the last moment, and 
   const answers = await Promise.all([remove(serverId), remove(serverId), remove(serverId)]);
   const accepted = answers.filter(({ status }) => status === 202);
   expect(accepted).toHaveLength(1);
-  expect(accepted[0]?.json).toMatchObject({ id: serverId, status: 'terminating', operable: false, power_state: 'stopping' });
+  expect(accepted[0]?.json).toMatchObject({
+    id: serverId,
+    status: 'terminating',
+    operable: false,
+    power_state: 'stopping',
+  });
   for (const { status, json } of answers.filter((answer) => !accepted.includes(answer)))
-    expect([status, json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowIdOf(accepted[0]) }]);
-  expect(refusalOf(await world.api.call('POST', `${pathOf(serverId)}/reboot`, { body: {} }))).toBe('422 operation_in_progress');
+    expect([status, json]).toMatchObject([
+      422,
+      { code: 'operation_in_progress', workflow_id: workflowIdOf(accepted[0]) },
+    ]);
+  expect(refusalOf(await world.api.call('POST', `${pathOf(serverId)}/reboot`, { body: {} }))).toBe(
+    '422 operation_in_progress',
+  );
   expect((await preflight(serverId)).refusal).toMatchObject({ code: 'operation_in_progress' });
   await world.project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
   world.spawnWorker();
-  expect(await ended(world, accepted[0]?.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'server_protected' } });
+  expect(await ended(world, accepted[0]?.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'server_protected' },
+  });
   expect((await read(serverId)).json).toMatchObject({ status: 'active', operable: true, power_state: 'on' });
   expect([await deletionsOf(machineId), (await world.project.snapshotsOf(machineId)).length]).toEqual([0, 1]);
 });
@@ -74,7 +88,9 @@ it('takes machine, disk and snapshots, told once and noted in the audit log, and
   expect(refusalOf(await read(serverId))).toBe('404 server_not_found');
   expect(refusalOf(await remove(serverId))).toBe('404 server_not_found');
   for (const filter of ['', '?status=terminated']) {
-    const { data } = (await world.api.call('GET', `/v1/compute/servers${filter}`)).json as { data: ComputeServerView[] };
+    const { data } = (await world.api.call('GET', `/v1/compute/servers${filter}`)).json as {
+      data: ComputeServerView[];
+    };
     expect(data.map(({ id }) => id)).not.toContain(serverId);
   }
   expect(await rowOf(serverId)).toEqual({ status: 'terminated', vanished_at: expect.any(Date) });
@@ -94,7 +110,12 @@ it('refuses what staff have protected or something else holds, as its preflight 
 
 it('an answer that is lost is looked for, and the deletion is sent once', async () => {
   const { serverId, machineId } = await makeDisk(world);
-  await world.project.fault({ method: 'DELETE', path: '/v1/servers/\\d+$', isCarriedOut: true, answer: { kind: 'reset' } });
+  await world.project.fault({
+    method: 'DELETE',
+    path: '/v1/servers/\\d+$',
+    isCarriedOut: true,
+    answer: { kind: 'reset' },
+  });
   expect(await carryOut(serverId)).toMatchObject({ status: 'succeeded' });
   expect([await deletionsOf(machineId), await world.project.machinesNamed(serverId)]).toEqual([1, []]);
 });

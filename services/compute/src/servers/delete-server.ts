@@ -13,24 +13,28 @@ import type { Server } from './server.types';
 import { viewServer } from './server.view';
 import { onServer, serverPath, serverResourceKey } from './server-names';
 
-/** What a deletion is decided by, asked of the provider now. */
-export async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {
+/** The facts that decide a deletion, read from the provider now. */
+export async function lookForDeletion(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+): Promise<DeletionWorld> {
   const reader = readerOf(context, server);
   const { id, machineId } = server;
   return lookedUp(async (signal) => {
-    const machine = machineId === null ? await reader.findMachine(id, signal) : await reader.readMachine(machineId, signal);
+    const machine =
+      machineId === null ? await reader.findMachine(id, signal) : await reader.readMachine(machineId, signal);
     if (machine !== null && isAnothers(machine, server)) return { machine: null, snapshots: [] };
     const snapshotsOf = machine?.id ?? machineId;
     return { machine, snapshots: snapshotsOf === null ? [] : await reader.listSnapshots(snapshotsOf, signal) };
   });
 }
 
-/** Accepts that machine, disk and snapshots go; {@link deleteServerWorkflow} does it. */
+/** Accepts the deletion of machine, disk and snapshots, which {@link deleteServerWorkflow} carries out. */
 export const deleteServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // Before the provider is asked: an operation in progress is the answer whatever it would say.
+      // This comes before the provider is asked, because its answer would make no difference.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       return lookForDeletion(context, server);
     },

@@ -15,10 +15,15 @@ import { defineWorkflow, driverOf } from './work';
 
 const input = z.strictObject({
   deployTarget: z.string(),
-  /** Null: its order failed before the provider told a number. The machine is looked for by its name then. */
+  /** Null: its order failed before the provider sent a number. The machine is then looked for by its name. */
   machineId: z.string().nullable(),
-  /** What the server was when it was asked; it is that again when nothing was deleted. */
-  before: z.strictObject({ status: serverStatusSchema, message: z.string(), operable: z.boolean(), powerState: powerStateSchema }),
+  /** The server's state when the deletion was asked for. It is restored when nothing was deleted. */
+  before: z.strictObject({
+    status: serverStatusSchema,
+    message: z.string(),
+    operable: z.boolean(),
+    powerState: powerStateSchema,
+  }),
 });
 
 type DeleteStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'workflowId'>;
@@ -27,12 +32,12 @@ const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
   ({ kind: 'delete', reference: workflowId, machineId, name: subject.id }) as const;
 
 const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
-/** Looks that a provider gets to know the machine no more once its action has ended: some eight minutes. */
+/** Looks until the provider forgets the machine after its action has ended: about eight minutes. */
 const looksMax = 50;
 
 /**
- * The machine first: as long as it may be refused nothing else is touched. The server is gone in the moment in which its machine is; the snapshots that its
- * provider keeps apart go behind it, since nobody could reach them any more.
+ * Deletes the machine first: as long as that may be refused nothing else is touched. The server is gone as soon as its
+ * machine is. Snapshots that the provider keeps apart are deleted after it, because nobody could reach them any more.
  */
 export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', input })
   .step('prepare', {
@@ -79,7 +84,8 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
       const driver = driverOf(context, step, step.input.deployTarget);
       const machine = await lookedAt(driver.readMachine(target.machineId, step.signal), step);
       if (machine === null) return;
-      if (step.attempt >= looksMax) throw fail('step_failed', { internal: `machine ${machine.id} is ${machine.vendorStatus}` });
+      if (step.attempt >= looksMax)
+        throw fail('step_failed', { internal: `machine ${machine.id} is ${machine.vendorStatus}` });
       throw retryLater({ seconds: pollSeconds(step.attempt) });
     },
     commit: (tx, step) => terminateServer(tx, step.subject.id),
@@ -87,13 +93,17 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .step('discard_snapshots', {
     run: async (step, context) => {
       const { snapshotsOf } = step.outputs.prepare;
-      if (snapshotsOf !== null) await discardSnapshots(step, driverOf(context, step, step.input.deployTarget), snapshotsOf);
+      if (snapshotsOf !== null)
+        await discardSnapshots(step, driverOf(context, step, step.input.deployTarget), snapshotsOf);
     },
   })
   .onEnd({ failed: (tx, run) => keepServer(tx, run.subject.id, run.input.before) })
   .build();
 
-/** A provider that keeps them within the machine lists none any more. What it refuses to delete waits for staff: the customer's data is in it. */
+/**
+ * A provider that keeps them within the machine lists none any more. A refused deletion waits for staff, because the
+ * snapshot holds the customer's data.
+ */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await lookedAt(driver.listSnapshots(machineId, step.signal), step);
   for (const { id: snapshotId } of snapshots) {

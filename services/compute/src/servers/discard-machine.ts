@@ -5,7 +5,10 @@ import type { Step } from '../changes/send-once';
 import type { ComputeDriver } from '../providers/compute-provider';
 import type { WorkContext } from './work';
 
-/** Deletes what an order may have made, until the provider knows it no more. Found by its name, since the answer to the order may be what was lost. */
+/**
+ * Deletes the machine that an order may have made, until the provider does not know it any more. It is found by its
+ * name, because the answer to the order may have been lost.
+ */
 export async function discardMachine(
   { database }: Pick<WorkContext, 'database'>,
   step: Step & { subject: { id: string } },
@@ -18,6 +21,11 @@ export async function discardMachine(
     if (lookedSeconds === null || lookedSeconds >= driver.lostAnswerSeconds) return;
     throw lookAgain();
   }
-  await carryOutDeletion(step, driver, { kind: 'delete', reference: step.workflowId, machineId: machine.id, name: step.subject.id });
+  await carryOutDeletion(step, driver, {
+    kind: 'delete',
+    reference: step.workflowId,
+    machineId: machine.id,
+    name: step.subject.id,
+  });
   if ((await find()) !== null) throw lookAgain();
 }

@@ -10,12 +10,15 @@ interface AboutServer {
   params: { serverId: string };
 }
 
-/** The caller's server. Throws the one 404 for whatever else it may be. */
-export async function readServer(context: Pick<HandlerContext, 'database'>, { caller, params }: AboutServer): Promise<Server> {
+/** The caller's server. Throws the same 404 in every other case. */
+export async function readServer(
+  context: Pick<HandlerContext, 'database'>,
+  { caller, params }: AboutServer,
+): Promise<Server> {
   return present(await findServer(context.database.pool, ownerOf(caller), params.serverId));
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdServer(tx: Tx, { caller, params }: AboutServer): Promise<Server> {
   return present(await lockServer(tx, ownerOf(caller), params.serverId));
 }

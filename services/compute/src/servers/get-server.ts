@@ -6,5 +6,8 @@ import { viewServer } from './server.view';
 
 export const getServer = (context: HandlerContext) =>
   ({
-    read: async (request) => ({ status: 200, body: viewServer(await readServer(context, request), context.targets, request.now) }),
+    read: async (request) => ({
+      status: 200,
+      body: viewServer(await readServer(context, request), context.targets, request.now),
+    }),
   }) satisfies ReadHandlers<typeof endpoint>;

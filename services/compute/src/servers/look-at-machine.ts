@@ -6,19 +6,27 @@ import type { ComputeReader } from '../providers/compute-provider';
 import type { Server } from './server.types';
 import { targetOf } from './targets';
 
-/** Throws 503 when nobody is configured any more to ask about the server. */
-export function readerOf({ targets }: Pick<HandlerContext, 'targets'>, server: Pick<Server, 'mode' | 'deployTarget'>): ComputeReader {
+/** Throws 503 if the server's range is not configured any more. */
+export function readerOf(
+  { targets }: Pick<HandlerContext, 'targets'>,
+  server: Pick<Server, 'mode' | 'deployTarget'>,
+): ComputeReader {
   const target = targetOf(targets, server);
-  if (target === undefined) throw providerUnavailable(new Error(`no provider is configured for ${server.deployTarget} (${server.mode})`));
+  if (target === undefined)
+    throw providerUnavailable(new Error(`no provider is configured for ${server.deployTarget} (${server.mode})`));
   return target.provider;
 }
 
-/** An older answer is of no use: another change of the machine may have run meanwhile, and would be taken for the one that is accepted now. */
+/**
+ * An older answer is useless: another change of the machine may have run meanwhile, and would be taken for the one that
+ * is accepted now.
+ */
 const beforeMsMax = 2_000;
 
 /**
- * What the provider's record of the machine says just before an overwrite of it is accepted. It goes into the workflow's input, so that an overwrite that was sent
- * is known again also when all later records are lost. Null when the provider did not say; the workflow asks for itself then.
+ * The provider's record of the machine just before an overwrite of it is accepted. It is part of the workflow's input,
+ * so that an overwrite that was sent is recognised even if all later records are lost. Null if the provider does not
+ * answer; the workflow then asks for itself.
  */
 export async function lookBefore(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<Checkpoint | null> {
   const { machineId } = server;
@@ -28,7 +36,7 @@ export async function lookBefore(context: Pick<HandlerContext, 'targets'>, serve
     .catch(() => null);
 }
 
-/** The machine as its provider knows it now, null when there is none, and what that provider can do. */
+/** The machine as its provider knows it now, null if there is none, and the provider's capabilities. */
 export async function lookAtMachine(
   context: Pick<HandlerContext, 'targets'>,
   server: Server,

@@ -15,7 +15,14 @@ import { type Offer, targetOf } from './targets';
 export const orderServer = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
-      const { name, deploy_target: deployTarget, plan_code: planCode = '', image, zone, term_months: termMonths = null } = request.body;
+      const {
+        name,
+        deploy_target: deployTarget,
+        plan_code: planCode = '',
+        image,
+        zone,
+        term_months: termMonths = null,
+      } = request.body;
       const owner = ownerOf(request.caller);
       const target = targetOf(context.targets, { ...owner, deployTarget });
       if (target === undefined)
@@ -41,12 +48,19 @@ export const orderServer = (context: HandlerContext) =>
         action: 'server.order',
         id,
       });
-      return { status: 202, headers: followHeaders(serverPath(id), workflowId), body: viewServer(server, context.targets, request.now) };
+      return {
+        status: 202,
+        headers: followHeaders(serverPath(id), workflowId),
+        body: viewServer(server, context.targets, request.now),
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
 
-/** Throws `size_not_offered`, naming what is. */
-function sizeOf({ plans, prices }: Offer, { plan_code, spec: asked }: { plan_code?: string | undefined; spec?: string | undefined }) {
+/** Throws `size_not_offered`, which names the sizes on offer. */
+function sizeOf(
+  { plans, prices }: Offer,
+  { plan_code, spec: asked }: { plan_code?: string | undefined; spec?: string | undefined },
+) {
   const spec = plan_code === undefined ? asked : plans.get(plan_code);
   const price = spec === undefined ? undefined : prices.get(spec);
   if (spec === undefined || price === undefined)

@@ -48,7 +48,13 @@ async function outcomeOf(change: object = {}, options: object = {}) {
 it('makes one machine, named by the server’s id, and hands it over running', async () => {
   const { workflow, server } = await outcomeOf({ term_months: 12 });
   expect(workflow).toMatchObject({ id: server.id, status: 'succeeded', progress: 100 });
-  expect(server).toMatchObject({ status: 'active', operable: true, power_state: 'on', vendor_status: 'running', message: '' });
+  expect(server).toMatchObject({
+    status: 'active',
+    operable: true,
+    power_state: 'on',
+    vendor_status: 'running',
+    message: '',
+  });
   expect(server.addresses).toEqual([expect.stringMatching(/^203\.0\.113\./), expect.stringMatching(/^2001:db8:/)]);
   expect(server.billing).toMatchObject({
     mode: 'term',
@@ -63,7 +69,10 @@ it('charges by the started hour from the moment that the machine can be used, an
   const { server } = await outcomeOf();
   expect(server.billing).toMatchObject({ mode: 'metered', status: 'active', started_hours: 1, amount_minor: 1 });
   const tried = await outcomeOf({}, { caller: { ...world.caller, mode: 'sandbox' } });
-  expect(tried.server).toMatchObject({ status: 'active', billing: { status: 'none', started_hours: 0, charged_until: null } });
+  expect(tried.server).toMatchObject({
+    status: 'active',
+    billing: { status: 'none', started_hours: 0, charged_until: null },
+  });
   expect(await world.project.machinesNamed(tried.server.id)).toEqual([]); // the live project knows nothing of it
 });
 
@@ -88,7 +97,12 @@ it('finds the machine whose order was answered to nobody, and makes no second on
 
 it('calls staff when the machine of a failed order cannot be deleted, instead of asking the provider for ever', async () => {
   const ofActions = (status: string, times: number) =>
-    world.project.fault({ method: 'GET', path: '^/v1/actions$', times, answer: { kind: 'edited', set: { 'actions.0.status': status } } });
+    world.project.fault({
+      method: 'GET',
+      path: '^/v1/actions$',
+      times,
+      answer: { kind: 'edited', set: { 'actions.0.status': status } },
+    });
   await ofActions('running', 500);
   const answer = await world.api.call('POST', servers, { body: order });
   const { id } = answer.json as ComputeServerView;
@@ -113,11 +127,19 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
         )
       ).length === 1,
   );
-  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'needs_attention', error: { code: 'order_failed' } });
+  expect(await ended(world, answer.headers['location'])).toMatchObject({
+    status: 'needs_attention',
+    error: { code: 'order_failed' },
+  });
   // Mended by staff at the provider, and gone on with.
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: {} });
-  await world.api.rows("UPDATE workflow SET status = 'queued', due_at = now(), dispatch_after = now() WHERE id = $1", [id]);
-  expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'order_failed' } });
+  await world.api.rows("UPDATE workflow SET status = 'queued', due_at = now(), dispatch_after = now() WHERE id = $1", [
+    id,
+  ]);
+  expect(await ended(world, answer.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'order_failed' },
+  });
   expect(await world.project.machinesNamed(id)).toEqual([]);
 });
 
@@ -131,7 +153,11 @@ it('an order that is abandoned although its machine runs ends, and leaves the se
   const workflow = `${servers}/${server.id}/workflows/${server.id}`;
   expect((await world.api.call('POST', `${workflow}/abandon`)).status).toBe(202);
   expect(await ended(world, workflow)).toMatchObject({ status: 'failed', error: { code: 'abandoned' } });
-  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({ status: 'active', operable: true, message: '' });
+  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({
+    status: 'active',
+    operable: true,
+    message: '',
+  });
 });
 
 it('takes a snapshot that its number names, lists it, and deletes it', async () => {
@@ -146,11 +172,20 @@ it('takes a snapshot that its number names, lists it, and deletes it', async () 
     { id: expect.stringMatching(/^\d+$/), description: 'before the upgrade', status: 'creating', size_gb: null },
   ]);
   expect(await ended(world, taken.headers['location'])).toMatchObject({ kind: 'take_snapshot', status: 'succeeded' });
-  expect(await list()).toMatchObject([{ id, description: 'before the upgrade', status: 'available', size_gb: expect.any(Number) }]);
+  expect(await list()).toMatchObject([
+    { id, description: 'before the upgrade', status: 'available', size_gb: expect.any(Number) },
+  ]);
   expect((await world.api.call('DELETE', `${snapshots}/${id}`)).status).toBe(204);
   expect(await list()).toEqual([]);
-  expect((await world.api.call('DELETE', `${snapshots}/${id}`)).json).toMatchObject({ status: 422, code: 'snapshot_not_on_server' });
-  expect(await auditedOf(world.api, `${servers}/${server.id}`)).toEqual(['server.order', 'server_snapshot.take', 'server_snapshot.delete']);
+  expect((await world.api.call('DELETE', `${snapshots}/${id}`)).json).toMatchObject({
+    status: 422,
+    code: 'snapshot_not_on_server',
+  });
+  expect(await auditedOf(world.api, `${servers}/${server.id}`)).toEqual([
+    'server.order',
+    'server_snapshot.take',
+    'server_snapshot.delete',
+  ]);
 });
 
 it('rolls a server back once though kill -9 meets the worker between the send and its record', async () => {
@@ -158,7 +193,10 @@ it('rolls a server back once though kill -9 meets the worker between the send an
   tokens.arm('roll_back_server.send.after_effect', 'kill');
   const answer = await rollBack(world, disk);
   expect(answer.status).toBe(202);
-  expect(await ended(world, answer.headers['location'])).toMatchObject({ kind: 'roll_back_server', status: 'succeeded' });
+  expect(await ended(world, answer.headers['location'])).toMatchObject({
+    kind: 'roll_back_server',
+    status: 'succeeded',
+  });
   expect(tokens.left()).toEqual([]);
   const sent = (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === disk.machineId);
   expect([await world.project.readDisk(disk.machineId), sent.length]).toEqual(['new', 1]);
@@ -177,6 +215,12 @@ it('rebuilds from an image, and says from which the machine is built then', asyn
     power_state: 'on',
   });
   const refused = await world.api.call('POST', `${servers}/${server.id}/rebuild`, { body: { image: 'no-such-image' } });
-  expect(await ended(world, refused.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'order_refused' } });
-  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({ image: 'debian-12', operable: true });
+  expect(await ended(world, refused.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'order_refused' },
+  });
+  expect((await world.api.call('GET', `${servers}/${server.id}`)).json).toMatchObject({
+    image: 'debian-12',
+    operable: true,
+  });
 });

@@ -14,21 +14,23 @@ const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image
 
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
-/** Named by our id, so that a machine whose order was answered to nobody can be found. */
+/** The machine has our id as its name, so that it can be found if the answer to its order was lost. */
 export const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** Looks that a machine gets to come up after its start: some eight minutes. */
+/** Looks until a machine is up after its start: about eight minutes. */
 const looksMax = 50;
 
-/** A machine that runs, or none: what was made of an order that fails is deleted again. */
+/** Makes a machine that runs, or none: the machine of a failed order is deleted again. */
 export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input })
   .step('prepare', {
     run: async (step, context) => {
       const change = { kind: 'create', reference: step.workflowId, order: orderOf(step) } as const;
-      return { checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step) };
+      return {
+        checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(change, step.signal), step),
+      };
     },
   })
   .step('create', {
@@ -42,26 +44,34 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   })
   .step('follow', {
     weight: 4,
-    run: (step, context) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
+    run: (step, context) =>
+      followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.create, 'create'),
   })
   .step('start', {
     run: (step, context) =>
-      startMachine(step, driverOf(context, step, step.input.deployTarget), step.outputs.create.machineId, orderOf(step)),
+      startMachine(
+        step,
+        driverOf(context, step, step.input.deployTarget),
+        step.outputs.create.machineId,
+        orderOf(step),
+      ),
   })
   .step('observe', {
     run: async (step, context) => {
       const driver = driverOf(context, step, step.input.deployTarget);
       const machine = await lookedAt(driver.readMachine(step.outputs.create.machineId, step.signal), step);
       if (machine?.powerState === 'on') return machine;
-      if (step.attempt >= looksMax) throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
+      if (step.attempt >= looksMax)
+        throw fail('order_failed', { internal: `the machine is ${machine?.vendorStatus ?? 'gone'}` });
       throw retryLater({ seconds: pollSeconds(step.attempt) });
     },
     commit: async (tx, step, machine) => activateServer(tx, step.subject.id, machine, await databaseTime(tx)),
   })
   .onEnd({
     failed: async (tx, run, { code }) => {
-      // Abandoned behind its last step: the machine runs, and is the customer's.
-      if ((await findServer(tx, run, run.subject.id))?.status !== 'active') await failServer(tx, run.subject.id, problems[code].title);
+      // It was abandoned after its last step: the machine runs and is the customer's.
+      if ((await findServer(tx, run, run.subject.id))?.status !== 'active')
+        await failServer(tx, run.subject.id, problems[code].title);
     },
   })
   .build();

@@ -22,12 +22,15 @@ type Asked = 'power-on' | 'power-off' | 'reboot';
 
 const pathOf = (serverId: string): string => `/v1/compute/servers/${serverId}`;
 const ask = (serverId: string, what: Asked | `${Asked}/preflight`, body: object = {}, options: CallOptions = {}) =>
-  world.api.call('POST', `${pathOf(serverId)}/${what}`, { ...(what.startsWith('power-on') ? {} : { body }), ...options });
+  world.api.call('POST', `${pathOf(serverId)}/${what}`, {
+    ...(what.startsWith('power-on') ? {} : { body }),
+    ...options,
+  });
 const read = async (serverId: string, options: CallOptions = {}): Promise<ComputeServerView> =>
   (await world.api.call('GET', pathOf(serverId), options)).json as ComputeServerView;
 const preflight = async (serverId: string, what: Asked, body: object = {}): Promise<Preflight> =>
   (await ask(serverId, `${what}/preflight`, body)).json as Preflight;
-/** What the call and its preflight say, which must be the same. */
+/** The code of the refusal. The call and its preflight must give the same. */
 async function refusedAs(serverId: string, what: Asked): Promise<string> {
   const told = (await preflight(serverId, what)).refusal;
   const answer = await ask(serverId, what);
@@ -49,9 +52,17 @@ const toldOf = async (machineId: string): Promise<string[]> =>
 it('has the guest shut down, the machine powered on and restarted, each told once and noted in the audit log', async () => {
   const { serverId, machineId } = await makeDisk(world);
   const answer = await ask(serverId, 'power-off');
-  expect([answer.status, answer.json]).toMatchObject([202, { id: serverId, status: 'active', operable: false, power_state: 'stopping' }]);
+  expect([answer.status, answer.json]).toMatchObject([
+    202,
+    { id: serverId, status: 'active', operable: false, power_state: 'stopping' },
+  ]);
   expect(await ended(world, answer.headers['location'])).toMatchObject({ kind: 'power_server', status: 'succeeded' });
-  expect(await read(serverId)).toMatchObject({ power_state: 'off', vendor_status: 'off', operable: true, status: 'active' });
+  expect(await read(serverId)).toMatchObject({
+    power_state: 'off',
+    vendor_status: 'off',
+    operable: true,
+    status: 'active',
+  });
   expect(refusalOf(await ask(serverId, 'reboot'))).toBe('422 server_not_running');
   expect(await carryOut(serverId, 'power-off', { force: true })).toMatchObject({ status: 'succeeded' });
   expect(await carryOut(serverId, 'power-on')).toMatchObject({ status: 'succeeded' });
@@ -69,7 +80,10 @@ it('has the guest shut down, the machine powered on and restarted, each told onc
 it('a guest that does not hear is left running and said to be, and force cuts its power', async () => {
   const { serverId, machineId } = await makeDisk(world);
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.deaf': '' } });
-  expect(await carryOut(serverId, 'power-off')).toMatchObject({ status: 'failed', error: { code: 'guest_unresponsive' } });
+  expect(await carryOut(serverId, 'power-off')).toMatchObject({
+    status: 'failed',
+    error: { code: 'guest_unresponsive' },
+  });
   expect(await read(serverId)).toMatchObject({ power_state: 'on', operable: true });
   expect(await carryOut(serverId, 'power-off', { force: true })).toMatchObject({ status: 'succeeded' });
   expect(await read(serverId)).toMatchObject({ power_state: 'off', operable: true });
@@ -114,10 +128,15 @@ it('says before what a change of the power would stop and lose, changes nothing,
   expect(await findingsOf('reboot')).toEqual(['WARNING server_running']);
   expect(await findingsOf('reboot', { force: true })).toEqual(lost);
   expect((await preflight(serverId, 'reboot')).would).toMatch(/^Have the guest of .* restart/);
-  expect((await preflight(serverId, 'reboot', { force: true })).would).toMatch(/^Cut the power of .* and give it back$/);
+  expect((await preflight(serverId, 'reboot', { force: true })).would).toMatch(
+    /^Cut the power of .* and give it back$/,
+  );
   expect([await toldOf(machineId), (await read(serverId)).power_state]).toEqual([[], 'on']);
   expect(await carryOut(serverId, 'power-off', { force: true })).toMatchObject({ status: 'succeeded' });
-  expect([await findingsOf('power-off', { force: true }), await findingsOf('power-on')]).toEqual([['INFO no_change'], []]);
+  expect([await findingsOf('power-off', { force: true }), await findingsOf('power-on')]).toEqual([
+    ['INFO no_change'],
+    [],
+  ]);
   expect(await refusedAs(serverId, 'reboot')).toBe('422 server_not_running');
   const caller = { ...world.caller, scopes: ['sites.view' as const] };
   for (const what of ['power-on', 'power-off', 'reboot'] as const)
@@ -140,7 +159,10 @@ it('refuses a server that is suspended or gone, and a machine that something els
 it('fails where the name of a sandbox server asks for it, and tells the provider nothing', async () => {
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const { serverId, machineId } = await makeDisk(world, { name: 'fail_power' }, caller);
-  expect(await carryOut(serverId, 'reboot', {}, { caller })).toMatchObject({ status: 'failed', error: { code: 'power_failed' } });
+  expect(await carryOut(serverId, 'reboot', {}, { caller })).toMatchObject({
+    status: 'failed',
+    error: { code: 'power_failed' },
+  });
   expect(await read(serverId, { caller })).toMatchObject({ power_state: 'on', operable: true });
   expect(await toldOf(machineId)).toEqual([]);
 });

@@ -70,7 +70,8 @@ async function acceptPower(
 export const powerOnServer = (context: HandlerContext) =>
   ({
     preload: (request) => preloadPower(context, request),
-    execute: (tx: Tx, request, world) => acceptPower(context, tx, request, world, { change: 'power_on', isForced: false }),
+    execute: (tx: Tx, request, world) =>
+      acceptPower(context, tx, request, world, { change: 'power_on', isForced: false }),
   }) satisfies ExecuteHandlers<typeof powerOnComputeServer, Tx, PowerWorld>;
 
 export const powerOffServer = (context: HandlerContext) =>
@@ -102,7 +103,7 @@ export const preflightReboot = (context: HandlerContext) =>
     read: (request) => preflightPower(context, request, { change: 'reboot', isForced: request.body.force === true }),
   }) satisfies ReadHandlers<typeof preflightComputeServerReboot>;
 
-/** What a change of the power would do, with the very rules that it asks. Reads only. */
+/** The preflight of a change of the power: asks the same rules and changes nothing. */
 async function preflightPower(
   context: HandlerContext,
   request: Pick<AboutPower, 'caller' | 'params' | 'requestId'>,
@@ -127,22 +128,32 @@ async function preflightPower(
 function sentenceOf({ name }: Pick<Server, 'name'>, { change, isForced }: AskedPower): string {
   if (change === 'power_on') return `Power ${name} on`;
   if (change === 'power_off')
-    return isForced ? `Cut the power of ${name}` : `Have the guest of ${name} shut down; its power is never cut unasked`;
-  return isForced ? `Cut the power of ${name} and give it back` : `Have the guest of ${name} restart; its power is never cut unasked`;
+    return isForced
+      ? `Cut the power of ${name}`
+      : `Have the guest of ${name} shut down; its power is never cut unasked`;
+  return isForced
+    ? `Cut the power of ${name} and give it back`
+    : `Have the guest of ${name} restart; its power is never cut unasked`;
 }
 
 function findingsOf(machine: Machine | null, { change, isForced }: AskedPower): Preflight['findings'] {
-  if (machine === null) return [{ level: 'ERROR', code: 'machine_missing', detail: 'The provider knows no such machine.' }];
+  if (machine === null)
+    return [{ level: 'ERROR', code: 'machine_missing', detail: 'The provider knows no such machine.' }];
   if (isPowered(machine, change)) return [unchanged(machine)];
   const isDisturbed = change !== 'power_on' && machine.powerState === 'on';
   const findings: Array<Preflight['findings'][number] | false> = [
-    isDisturbed && isForced && { level: 'WARNING', code: 'unwritten_lost', detail: 'What the guest has not written to its disk is lost.' },
+    isDisturbed &&
+      isForced && {
+        level: 'WARNING',
+        code: 'unwritten_lost',
+        detail: 'Data that the guest has not written to its disk is lost.',
+      },
     isDisturbed && {
       level: 'WARNING',
       code: 'server_running',
-      detail: 'What it serves is cut off, and what its programs hold in memory is lost.',
+      detail: 'Its connections are cut off, and data that its programs hold in memory is lost.',
     },
-    change === 'power_off' && { level: 'INFO', code: 'still_paid_for', detail: 'A server that is off is paid for all the same.' },
+    change === 'power_off' && { level: 'INFO', code: 'still_paid_for', detail: 'A server that is off costs the same.' },
   ];
   return findings.filter((finding) => finding !== false);
 }

@@ -20,23 +20,27 @@ const input = z.strictObject({
   change: z.enum(['power_on', 'power_off', 'reboot']),
   /** Cuts the power instead of asking the guest. */
   isForced: z.boolean(),
-  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  /** The power state when the work was asked for. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** What the provider's record said then. */
+  /** The provider's record at that time, see `lookBefore`. */
   before: z.string().nullable(),
 });
 
 type PowerStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'workflowId'>;
 
-function changeOf({ input, workflowId }: PowerStep, { guestSeconds }: WorkContext): Extract<Change, { kind: PowerKind }> {
+function changeOf(
+  { input, workflowId }: PowerStep,
+  { guestSeconds }: WorkContext,
+): Extract<Change, { kind: PowerKind }> {
   const { change: kind, machineId, isForced } = input;
   const about = { reference: workflowId, machineId };
   return kind === 'power_on' ? { kind, ...about } : { kind, ...about, isForced, guestSeconds };
 }
 
 /**
- * The driver looks at the machine in the moment before it sends: one that is already as it should be is left alone, and the send happens once. Behind it the
- * provider's action is followed to its end, and the machine is looked at until it is what was asked for.
+ * The driver checks the machine just before it sends: one that is already in the wanted state is left alone, and the
+ * send happens once. Then the provider's action is followed to its end, and the machine is watched until it is in the
+ * wanted state.
  */
 export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input })
   .step('prepare', {
@@ -45,7 +49,8 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
       if (server === null) throw conclude('server_not_operable', { internal: 'the server is gone' });
       const { failsPower, isSlow } = sandboxBehaviour(server);
       const driver = driverOf(context, step, step.input.deployTarget);
-      const checkpoint = step.input.before ?? (await lookedAt(driver.prepare(changeOf(step, context), step.signal), step));
+      const checkpoint =
+        step.input.before ?? (await lookedAt(driver.prepare(changeOf(step, context), step.signal), step));
       return { checkpoint, failsPower, endsNotBeforeMs: isSlow ? context.now().getTime() + context.slowMs : 0 };
     },
   })
@@ -79,7 +84,7 @@ export const powerServerWorkflow = defineWorkflow({ kind: 'power_server', input 
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })
   .build();
 
-/** The provider's action may say no more than that the guest was asked. It shuts down in its own time, or never hears. */
+/** The provider's action may only mean that the guest was asked. The guest shuts down in its own time, or never. */
 async function awaitOff(
   step: Step,
   context: WorkContext,
@@ -89,6 +94,7 @@ async function awaitOff(
   const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
   if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
   if (machine.powerState === 'off') return machine;
-  if (context.now().getTime() - askedAtMs < context.guestSeconds * 1_000) throw retryLater({ seconds: pollSeconds(step.attempt) });
+  if (context.now().getTime() - askedAtMs < context.guestSeconds * 1_000)
+    throw retryLater({ seconds: pollSeconds(step.attempt) });
   throw conclude('guest_unresponsive', { internal: `machine ${machineId} is ${machine.vendorStatus}` });
 }

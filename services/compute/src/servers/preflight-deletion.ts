@@ -12,7 +12,7 @@ import { type DeletionWorld, refuseDeletion } from './server.rules';
 import type { Server } from './server.types';
 import { serverPath, serverResourceKey } from './server-names';
 
-/** What a deletion would do, with the very rules that it asks. Reads only. */
+/** The preflight of a deletion: asks the same rules and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -39,8 +39,16 @@ function findingsOf(server: Server, { machine, snapshots }: DeletionWorld, now: 
   const isPaidAhead = mode === 'term' && status === 'active' && paidUntil !== null && new Date(paidUntil) > now;
   const findings: Array<Preflight['findings'][number] | false> = [
     machine === null && { level: 'INFO', code: 'machine_missing', detail: 'The provider knows no such machine.' },
-    machine?.powerState === 'on' && { level: 'WARNING', code: 'server_running', detail: 'Its power is cut without notice.' },
-    snapshots.length > 0 && { level: 'WARNING', code: 'snapshots_deleted', detail: `Snapshots that go with it: ${snapshots.length}.` },
+    machine?.powerState === 'on' && {
+      level: 'WARNING',
+      code: 'server_running',
+      detail: 'Its power is cut without notice.',
+    },
+    snapshots.length > 0 && {
+      level: 'WARNING',
+      code: 'snapshots_deleted',
+      detail: `Snapshots that are deleted with it: ${snapshots.length}.`,
+    },
     isPaidAhead && { level: 'WARNING', code: 'term_not_over', detail: `It is paid for until ${paidUntil}.` },
   ];
   return findings.filter((finding) => finding !== false);

@@ -10,7 +10,7 @@ import { lookAtMachine } from './look-at-machine';
 import { refuseInoperable, refuseRebuild } from './server.rules';
 import { serverPath, serverResourceKey } from './server-names';
 
-/** What a rebuild would do, with the very rules that it asks. Reads only. */
+/** The preflight of a rebuild: asks the same rules and changes nothing. */
 export const preflightRebuild = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -24,9 +24,13 @@ export const preflightRebuild = (context: HandlerContext) =>
         machine?.powerState === 'on' && {
           level: 'WARNING',
           code: 'server_running',
-          detail: 'The machine is stopped for it without notice.',
+          detail: 'The machine is stopped without notice.',
         },
-        isKeepable && { level: 'INFO', code: 'take_a_snapshot', detail: 'A snapshot taken now would keep the current state.' },
+        isKeepable && {
+          level: 'INFO',
+          code: 'take_a_snapshot',
+          detail: 'A snapshot taken now would keep the current state.',
+        },
       ];
       const body = {
         would: `Overwrite the disk of ${server.name} with the image ${request.body.image}. Everything on it is lost; its addresses and snapshots stay`,

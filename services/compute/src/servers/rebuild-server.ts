@@ -25,7 +25,12 @@ export const rebuildServer = (context: HandlerContext) =>
       assertAllowed(refuseRebuild(server, machine, capabilities));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, image: request.body.image, powerBefore, before };
-      const work = { definition: rebuildServerWorkflow, input, action: 'server.rebuild', meanwhile: 'rebooting' } as const;
+      const work = {
+        definition: rebuildServerWorkflow,
+        input,
+        action: 'server.rebuild',
+        meanwhile: 'rebooting',
+      } as const;
       return acceptMachineWork(context, tx, request, { server, ...work });
     },
   }) satisfies ExecuteHandlers<

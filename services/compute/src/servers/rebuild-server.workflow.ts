@@ -12,9 +12,9 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   image: z.string(),
-  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  /** The power state when the work was asked for. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** What the provider's record said then. */
+  /** The provider's record at that time, see `lookBefore`. */
   before: z.string().nullable().default(null),
 });
 
@@ -23,12 +23,16 @@ type RebuildStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | '
 const changeOf = ({ input, workflowId }: RebuildStep) =>
   ({ kind: 'rebuild', reference: workflowId, machineId: input.machineId, image: input.image }) as const;
 
-/** The disk becomes the image's. Behind the send nothing can be taken back: the provider's action is followed to its end. */
+/**
+ * Overwrites the disk with the image. After the send nothing can be undone: the provider's action is followed to its
+ * end.
+ */
 export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', input })
   .step('prepare', {
     run: async (step, context) => ({
       checkpoint:
-        step.input.before ?? (await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step)),
+        step.input.before ??
+        (await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step)),
     }),
   })
   .pointOfNoReturn()
@@ -40,10 +44,12 @@ export const rebuildServerWorkflow = defineWorkflow({ kind: 'rebuild_server', in
   })
   .step('follow', {
     weight: 8,
-    run: (step, context) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rebuild'),
+    run: (step, context) =>
+      followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'rebuild'),
   })
   .step('observe', {
-    run: (step, context) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+    run: (step, context) =>
+      observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
     commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine, step.input.image),
   })
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })

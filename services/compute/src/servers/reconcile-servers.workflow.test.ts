@@ -15,11 +15,15 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const read = async (serverId: string) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json as ComputeServerView;
+const read = async (serverId: string) =>
+  (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json as ComputeServerView;
 /** Compares now, and waits until that is over. */
 async function reconcile(mode: 'live' | 'sandbox' = 'live'): Promise<void> {
   const id = await startReconciliation(world.api, mode);
-  await until(async () => (await world.api.rows("SELECT 1 FROM workflow WHERE id = $1 AND status = 'succeeded'", [id])).length === 1);
+  await until(
+    async () =>
+      (await world.api.rows("SELECT 1 FROM workflow WHERE id = $1 AND status = 'succeeded'", [id])).length === 1,
+  );
 }
 const machine = (id: string, change: object) => world.project.admin('PATCH', `/servers/${id}`, change);
 
@@ -30,7 +34,9 @@ it('is scheduled for each range of each mode, without anybody asking', async () 
   });
   expect(names).toEqual(['reconcile_servers:live:fsn', 'reconcile_servers:sandbox:fsn']);
   await until(
-    async () => (await world.api.rows("SELECT 1 FROM workflow WHERE request_id LIKE 'schedule_%' AND status = 'succeeded'")).length === 2,
+    async () =>
+      (await world.api.rows("SELECT 1 FROM workflow WHERE request_id LIKE 'schedule_%' AND status = 'succeeded'"))
+        .length === 2,
   );
 });
 
@@ -39,7 +45,12 @@ it('power, addresses and the provider’s own word follow the machine', async ()
   const serverId = await givenServer(world.api, world.caller, { machineId });
   await machine(machineId, { status: 'off', ipv4: null, ipv6: '2001:db8:77::/64' });
   await reconcile();
-  expect(await read(serverId)).toMatchObject({ vendor_status: 'off', power_state: 'off', addresses: ['2001:db8:77::/64'], operable: true });
+  expect(await read(serverId)).toMatchObject({
+    vendor_status: 'off',
+    power_state: 'off',
+    addresses: ['2001:db8:77::/64'],
+    operable: true,
+  });
   await machine(machineId, { status: 'migrating', ipv6: null });
   await reconcile();
   expect(await read(serverId)).toMatchObject({ vendor_status: 'migrating', power_state: 'unknown', addresses: [] });
@@ -51,7 +62,13 @@ it('says that a machine has vanished, stops its meter', async () => {
   await world.project.admin('DELETE', `/servers/${machineId}`);
   await reconcile();
   const gone = await read(serverId);
-  expect(gone).toMatchObject({ status: 'active', vendor_status: 'not_found', power_state: 'unknown', addresses: [], operable: false });
+  expect(gone).toMatchObject({
+    status: 'active',
+    vendor_status: 'not_found',
+    power_state: 'unknown',
+    addresses: [],
+    operable: false,
+  });
   expect(gone.billing).toMatchObject({ status: 'cancelled', started_hours: 1 });
   const refused = await world.api.call('POST', `/v1/compute/servers/${serverId}/snapshots`, { body: {} });
   expect(refused.json).toMatchObject({ code: 'server_not_operable' });
@@ -70,7 +87,12 @@ it('one machine that cannot be asked about by itself keeps no other server from 
   const given = (machineId: string) => givenServer(world.api, world.caller, { machineId });
   const [illId, wellId] = [await given(ill), await given(well)];
   await machine(well, { status: 'off' });
-  await world.project.fault({ method: 'GET', path: `^/v1/servers/${ill}$`, times: 50, answer: { kind: 'fixed', status: 500 } });
+  await world.project.fault({
+    method: 'GET',
+    path: `^/v1/servers/${ill}$`,
+    times: 50,
+    answer: { kind: 'fixed', status: 500 },
+  });
   await reconcile();
   await world.project.admin('DELETE', '/faults');
   expect(await read(wellId)).toMatchObject({ power_state: 'off' });
@@ -90,11 +112,15 @@ it('forgets which changes were sent once the workflows that sent them are long o
   const failedRun = uuidv7();
   await given(failedRun, 'reconcile_servers', 'failed', '-40 days', 'deploy_target');
   for (const id of [over, open, gone])
-    await world.api.rows("INSERT INTO provider_sends (workflow_id, fence, sent_at) VALUES ($1, 1, now() - interval '4 days')", [id]);
+    await world.api.rows(
+      "INSERT INTO provider_sends (workflow_id, fence, sent_at) VALUES ($1, 1, now() - interval '4 days')",
+      [id],
+    );
   await reconcile();
-  const left = await world.api.rows<{ id: string }>('SELECT workflow_id AS id FROM provider_sends WHERE workflow_id = ANY($1::uuid[])', [
-    [over, open, gone],
-  ]);
+  const left = await world.api.rows<{ id: string }>(
+    'SELECT workflow_id AS id FROM provider_sends WHERE workflow_id = ANY($1::uuid[])',
+    [[over, open, gone]],
+  );
   expect(left).toEqual([{ id: open }]);
   expect(await world.api.rows('SELECT 1 FROM workflow WHERE id = $1', [failedRun])).toEqual([]);
 });
@@ -109,9 +135,10 @@ it('leaves a server to the workflow that is at work on it', async () => {
   );
   await reconcile();
   expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'rebooting' });
-  await world.api.rows('UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE subject_id = $1', [
-    serverId,
-  ]);
+  await world.api.rows(
+    'UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE subject_id = $1',
+    [serverId],
+  );
   await reconcile();
   expect(await read(serverId)).toMatchObject({ operable: false, power_state: 'on' });
 });

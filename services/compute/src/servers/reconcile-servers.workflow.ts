@@ -10,7 +10,10 @@ import { applySeen, applyVanished, listExpected, type SeenMachine } from './reco
 import { databaseTime } from './server.store';
 import { defineWorkflow, driverOf } from './work';
 
-/** One range of one mode: what its provider says now is what its servers are. Those that a workflow is at work on are left to it. */
+/**
+ * Updates the servers of one range of one mode to the provider's present state. Servers under work are left to their
+ * workflow.
+ */
 export const reconcileServersWorkflow = defineWorkflow({
   kind: 'reconcile_servers',
   input: z.strictObject({ deployTarget: z.string() }),
@@ -24,7 +27,9 @@ export const reconcileServersWorkflow = defineWorkflow({
       const listedAt = await databaseTime(pool);
       const seen = (await lookedAt(driver.listMachines(step.signal), step)).map(seenOf);
       const ids = new Set(seen.map(({ machineId }) => machineId));
-      const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter((machineId) => !ids.has(machineId));
+      const missing = (await listExpected(pool, { mode: step.mode, deployTarget }, listedAt)).filter(
+        (machineId) => !ids.has(machineId),
+      );
       return { listedAt: listedAt.toISOString(), seen, vanished: await confirmMissing(step, driver, missing) };
     },
     commit: async (tx, step, { listedAt, seen, vanished }, context) => {
@@ -43,7 +48,10 @@ const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine
   addresses: [...addresses],
 });
 
-/** A listing may be short of one for a moment; whoever is missing from it is asked for by itself. More than these wait for the next time. */
+/**
+ * A listing may miss one for a moment, so a missing machine is asked for separately. If more than these are missing,
+ * the rest waits for the next run.
+ */
 const confirmedMax = 20;
 
 async function confirmMissing(
@@ -57,7 +65,7 @@ async function confirmMissing(
       if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error;
-      // Whether it is gone is not known; what is known of the others is told all the same.
+      // It is not known whether this machine is gone; the facts about the others are recorded all the same.
       step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
     }
   }

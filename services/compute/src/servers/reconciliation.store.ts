@@ -16,7 +16,7 @@ interface Range {
   deployTarget: string;
 }
 
-/** Machines that the range's provider should know, as far as nothing newer than `listedAt` is known of them. */
+/** Machines that the range's provider should have, leaving out those with facts newer than `listedAt`. */
 export async function listExpected(tx: Reader, { mode, deployTarget }: Range, listedAt: Date): Promise<string[]> {
   const rows = await tx.server.findMany({
     where: { mode, deployTarget, status: 'active', vanishedAt: null, observedAt: { lt: listedAt } },
@@ -27,10 +27,16 @@ export async function listExpected(tx: Reader, { mode, deployTarget }: Range, li
 }
 
 /**
- * Power, addresses and status as the provider has them, where nothing newer is known and no workflow is at work. A machine that comes back can be acted on again,
- * unless its server waits for staff. One that has vanished is known again only under its own name: providers give numbers out a second time.
+ * Records power, addresses and status from the provider, if nothing newer is known and no workflow is at work. A
+ * machine that comes back can be used again, unless its server waits for staff. A vanished one is recognised only by
+ * its own name, because providers use numbers again.
  */
-export const applySeen = (tx: Tx, { mode, deployTarget }: Range, seen: readonly SeenMachine[], listedAt: string): Promise<number> =>
+export const applySeen = (
+  tx: Tx,
+  { mode, deployTarget }: Range,
+  seen: readonly SeenMachine[],
+  listedAt: string,
+): Promise<number> =>
   tx.$executeRaw`
     UPDATE servers SET vendor_status = seen."vendorStatus", power_state = seen."powerState"::power_state, spec = coalesce(seen.spec, servers.spec),
       addresses = ARRAY(SELECT jsonb_array_elements_text(seen.addresses)), vanished_at = NULL, observed_at = clock_timestamp(),
@@ -41,10 +47,10 @@ export const applySeen = (tx: Tx, { mode, deployTarget }: Range, seen: readonly 
       AND servers.status = 'active' AND servers.observed_at < ${listedAt}::timestamptz AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))`;
 
-/** The message of a server whose machine its provider no longer knows, in the word that providers answer then. */
+/** The message of a server whose machine its provider does not know any more, in the providers' own word. */
 const vanishedWord = 'not_found';
 
-/** Resolves with the servers whose machines are gone since now. */
+/** Resolves with the servers whose machines have vanished just now. */
 export async function applyVanished(
   tx: Tx,
   { mode, deployTarget }: Range,

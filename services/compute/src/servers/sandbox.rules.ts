@@ -1,6 +1,6 @@
 import type { Server } from './server.types';
 
-/** What a sandbox server's name asks for. */
+/** The behaviour that a sandbox server's name asks for. */
 interface SandboxBehaviour {
   failsRollback: boolean;
   failsPower: boolean;
@@ -8,7 +8,7 @@ interface SandboxBehaviour {
   isSlow: boolean;
 }
 
-/** An error or slowness, so that a client can test its own paths (decisions.md 5). Never of a live server. */
+/** Errors or slowness on demand, so that a client can test its own paths (decisions.md 5). Never for a live server. */
 export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
   const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
   return {

@@ -9,10 +9,15 @@ const platformOrgId = '00000000-0000-0000-0000-000000000000';
 
 const modes = ['live', 'sandbox'] as const;
 
-/** Has every configured range compared with its provider every `seconds`, and those no longer that are not configured any more. */
-export async function scheduleReconciliation(database: ComputeDatabase, targets: Targets<unknown>, seconds: number): Promise<void> {
+/** Schedules a reconciliation of every configured range every `seconds`, and removes those of other ranges. */
+export async function scheduleReconciliation(
+  database: ComputeDatabase,
+  targets: Targets<unknown>,
+  seconds: number,
+): Promise<void> {
   const ranges = modes.flatMap((mode) => [...targets[mode].keys()].map((deployTarget) => ({ mode, deployTarget })));
-  const nameOf = ({ mode, deployTarget }: (typeof ranges)[number]): string => `${reconcileServersWorkflow.kind}:${mode}:${deployTarget}`;
+  const nameOf = ({ mode, deployTarget }: (typeof ranges)[number]): string =>
+    `${reconcileServersWorkflow.kind}:${mode}:${deployTarget}`;
   await database.transaction(async (tx) => {
     const sql = database.sql(tx);
     for (const range of ranges) {

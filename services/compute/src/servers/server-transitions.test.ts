@@ -8,6 +8,10 @@ it('knows no edge that is not in the table', () => {
 });
 
 it('is what the README draws', () => {
-  const edges = Object.entries(serverTransitions).flatMap(([from, reachable]) => reachable.map((to) => `    ${from} --> ${to}`));
-  expect(readFileSync(path.resolve(__dirname, '../../README.md'), 'utf8')).toContain(`stateDiagram-v2\n${edges.join('\n')}\n`);
+  const edges = Object.entries(serverTransitions).flatMap(([from, reachable]) =>
+    reachable.map((to) => `    ${from} --> ${to}`),
+  );
+  expect(readFileSync(path.resolve(__dirname, '../../README.md'), 'utf8')).toContain(
+    `stateDiagram-v2\n${edges.join('\n')}\n`,
+  );
 });

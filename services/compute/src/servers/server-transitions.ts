@@ -1,6 +1,6 @@
 import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
 
-/** Every change of status that there is; the drawing in the README is made of it. */
+/** Every allowed change of status; the README's drawing is made from it. */
 export const serverTransitions = {
   pending: ['provisioning', 'terminating'],
   provisioning: ['active', 'failed', 'terminating'],

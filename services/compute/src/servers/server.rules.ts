@@ -3,11 +3,11 @@ import { judgeDeletion, judgePower, type PowerKind } from '../providers/change.r
 import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
 import type { Server } from './server.types';
 
-/** `operable` is read as it stands, and the status beside it: neither follows from the other. */
+/** Reads `operable` and the status separately: neither follows from the other. */
 export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>
   operable && status === 'active' ? null : { code: 'server_not_operable' };
 
-/** May the machine be overwritten with an image? Asked again by the provider's driver in the moment before it sends. */
+/** Whether the machine may be overwritten with an image. The provider's driver asks again just before it sends. */
 export function refuseRebuild(
   server: Pick<Server, 'operable' | 'status'>,
   machine: { isLocked: boolean; isRebuildProtected: boolean } | null,
@@ -20,35 +20,41 @@ export function refuseRebuild(
   return machine?.isRebuildProtected === true ? { code: 'rebuild_protected' } : null;
 }
 
-/** May the power be changed? The driver asks its part again in the moment before it sends. */
+/** Whether the power may be changed. The driver asks its part again just before it sends. */
 export function refusePower(
   server: Pick<Server, 'operable' | 'status'>,
   machine: Pick<Machine, 'isLocked' | 'powerState'> | null,
   kind: PowerKind,
 ): Refusal | null {
   const reason = machine === null ? null : judgePower(machine, kind);
-  // Held by an action that is not ours: the provider would refuse.
+  // An action that is not ours locks it: the provider would refuse.
   if (reason === 'locked') return { code: 'operation_in_progress' };
   const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
   return inoperable ?? (reason === null ? null : { code: 'server_not_running' });
 }
 
-/** The server's machine and the snapshots that go with it, as the provider said just now. */
+/** The server's machine and the snapshots that go with it, as the provider reports them now. */
 export interface DeletionWorld {
-  /** Null: the provider knows no machine of this server (any more). */
+  /** Null: the provider has no machine of this server (any more). */
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected' | 'powerState'> | null;
   snapshots: readonly Pick<MachineSnapshot, 'isDeleteProtected'>[];
 }
 
-/** The server's machine has vanished, and its number was given to another one. */
-export const isAnothers = ({ name }: Pick<Machine, 'name'>, { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>): boolean =>
-  vanishedAt !== null && name !== id;
+/** Whether the server's machine has vanished and its number now belongs to another one. */
+export const isAnothers = (
+  { name }: Pick<Machine, 'name'>,
+  { id, vanishedAt }: Pick<Server, 'id' | 'vanishedAt'>,
+): boolean => vanishedAt !== null && name !== id;
 
-/** May the server go, whatever its status? The driver asks its part again in the moment before it sends. */
+/** Whether the server may be deleted, whatever its status. The driver asks its part again just before it sends. */
 export function refuseDeletion({ id }: Pick<Server, 'id'>, { machine, snapshots }: DeletionWorld): Refusal | null {
   const reason = machine === null ? null : judgeDeletion(machine, id);
   if (reason !== null) return { code: codeOfDeletion[reason] };
   return snapshots.some(({ isDeleteProtected }) => isDeleteProtected) ? { code: 'snapshot_protected' } : null;
 }
 
-const codeOfDeletion = { locked: 'operation_in_progress', foreign: 'server_not_operable', protected: 'server_protected' } as const;
+const codeOfDeletion = {
+  locked: 'operation_in_progress',
+  foreign: 'server_not_operable',
+  protected: 'server_protected',
+} as const;

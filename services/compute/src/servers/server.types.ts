@@ -1,7 +1,7 @@
 import type { ServerPowerState, ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
-/** Whose world a look-up stays in: one organisation's, and one mode's. */
+/** The organisation and the mode that a look-up is limited to. */
 export interface Owner {
   orgId: string;
   mode: Mode;
@@ -13,7 +13,7 @@ export interface Server extends Owner {
   deployTarget: string;
   planCode: string;
   provider: string;
-  /** The provider's; null until it has accepted the order. */
+  /** The provider's id; null until it has accepted the order. */
   machineId: string | null;
   spec: string;
   zone: string;

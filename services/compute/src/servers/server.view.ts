@@ -6,8 +6,15 @@ import { type Targets, targetOf } from './targets';
 
 const { blueprint: blueprintSchema, cluster_role: clusterRoleSchema } = computeServerSchema.shape;
 
-/** ComputeServer of interface.md 2.6, extended. What its provider can do is the driver's to say: a range that is no longer configured can do nothing. */
-export function viewServer(server: Server, targets: Targets<Pick<ComputeReader, 'capabilities'>>, now: Date): ComputeServerView {
+/**
+ * ComputeServer of interface.md 2.6, extended. The capabilities are the driver's: a range that is not configured any
+ * more has none.
+ */
+export function viewServer(
+  server: Server,
+  targets: Targets<Pick<ComputeReader, 'capabilities'>>,
+  now: Date,
+): ComputeServerView {
   return {
     id: server.id,
     name: server.name,

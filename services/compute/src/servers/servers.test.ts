@@ -12,7 +12,10 @@ let project: HetznerProject;
 let api: ServiceApi;
 beforeAll(async () => {
   project = await openHetznerProject();
-  api = await startApi(owner, { targets: { fsn: project.target() }, sandboxTargets: { fsn: project.target({}, 'sandbox') } });
+  api = await startApi(owner, {
+    targets: { fsn: project.target() },
+    sandboxTargets: { fsn: project.target({}, 'sandbox') },
+  });
 });
 afterAll(async () => {
   await api.close();
@@ -80,13 +83,19 @@ describe('POST /v1/compute/servers', () => {
 
   it('sells a term by the month and by a subscription of the machine’s own, and nothing in the sandbox', async () => {
     const live = (await buy({ term_months: 12 })).json as ComputeServerView;
-    expect(live).toMatchObject({ term_months: 12, billing: { mode: 'term', amount_minor: 449, interval: 'month', term_months: 12 } });
+    expect(live).toMatchObject({
+      term_months: 12,
+      billing: { mode: 'term', amount_minor: 449, interval: 'month', term_months: 12 },
+    });
     const tried = (await buy({ term_months: 12 }, { caller: sandbox })).json as ComputeServerView;
-    const subscriptions = await api.rows('SELECT id, subscription_id IS NOT NULL AS has FROM servers WHERE id IN ($1, $2)', [
-      live.id,
-      tried.id,
-    ]);
-    expect(Object.fromEntries(subscriptions.map(({ id, has }) => [id, has]))).toEqual({ [live.id]: true, [tried.id]: false });
+    const subscriptions = await api.rows(
+      'SELECT id, subscription_id IS NOT NULL AS has FROM servers WHERE id IN ($1, $2)',
+      [live.id, tried.id],
+    );
+    expect(Object.fromEntries(subscriptions.map(({ id, has }) => [id, has]))).toEqual({
+      [live.id]: true,
+      [tried.id]: false,
+    });
     expect(tried.billing).toMatchObject({ status: 'none', subscription_id: null, charged_until: null });
   });
 
@@ -101,7 +110,10 @@ describe('POST /v1/compute/servers', () => {
   });
 
   it('names the ranges and the sizes there are to who asks for another', async () => {
-    expect((await buy({ deploy_target: 'mars' })).json).toMatchObject({ code: 'deploy_target_unknown', deploy_targets: ['fsn'] });
+    expect((await buy({ deploy_target: 'mars' })).json).toMatchObject({
+      code: 'deploy_target_unknown',
+      deploy_targets: ['fsn'],
+    });
     expect((await buy({ plan_code: 'huge' })).json).toMatchObject({ code: 'size_not_offered', plans: ['small'] });
     expect((await buy({ plan_code: undefined, spec: 'cpx41' })).json).toMatchObject({
       code: 'size_not_offered',
@@ -136,7 +148,11 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
       { status: 'active', operable: false, power_state: 'rebooting', image: 'ubuntu-24.04' },
     ]);
     const workflowId = workflowIdOf(answer);
-    expect((await rebuild()).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id: workflowId });
+    expect((await rebuild()).json).toMatchObject({
+      status: 422,
+      code: 'operation_in_progress',
+      workflow_id: workflowId,
+    });
   });
 
   it('its preflight tells what would be lost and the refusal that it would give, and changes nothing', async () => {
@@ -152,7 +168,10 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
     await project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
     expect(await preflight(serverId)).toMatchObject({ refusal: { code: 'rebuild_protected' } });
     const gone = await givenServer(api, owner, { machineId: '999998' });
-    expect(await preflight(gone)).toMatchObject({ refusal: { code: 'server_not_operable' }, findings: [{ code: 'machine_missing' }, {}] });
+    expect(await preflight(gone)).toMatchObject({
+      refusal: { code: 'server_not_operable' },
+      findings: [{ code: 'machine_missing' }, {}],
+    });
     expect(await project.ledger('rebuild_server')).toEqual([]);
   });
 
@@ -163,7 +182,9 @@ describe('POST /v1/compute/servers/{serverId}/rebuild', () => {
       (await api.call('POST', `/v1/compute/servers/${id}/rebuild`, { body: { image: 'debian-12' } })).json;
     await project.admin('PATCH', `/servers/${machineId}`, { isProtected: true });
     expect(await rebuild(serverId)).toMatchObject({ code: 'rebuild_protected' });
-    expect(await rebuild(await givenServer(api, owner, { machineId: '999999' }))).toMatchObject({ code: 'server_not_operable' });
+    expect(await rebuild(await givenServer(api, owner, { machineId: '999999' }))).toMatchObject({
+      code: 'server_not_operable',
+    });
     const other = await givenServer(api, owner, { machineId: await project.makeMachine(), operable: false });
     expect(await rebuild(other)).toMatchObject({ code: 'server_not_operable' });
     expect(await project.ledger('rebuild_server')).toEqual([]);

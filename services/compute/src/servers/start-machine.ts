@@ -5,14 +5,24 @@ import type { MachineOrder } from '../providers/compute-change.types';
 import { ComputeError } from '../providers/compute-error';
 import type { ComputeDriver } from '../providers/compute-provider';
 
-/** Sized as ordered and started. Sent as often as it takes: what runs is left as it is. */
-export async function startMachine(step: Step, driver: ComputeDriver, machineId: string, order: MachineOrder): Promise<void> {
+/**
+ * Resizes the machine as ordered and starts it. It is sent as often as needed, because a running machine is left as it
+ * is.
+ */
+export async function startMachine(
+  step: Step,
+  driver: ComputeDriver,
+  machineId: string,
+  order: MachineOrder,
+): Promise<void> {
   const change = { kind: 'start', reference: step.workflowId, machineId, order } as const;
   const checkpoint = await lookedAt(driver.prepare(change, step.signal), step);
   const { actionId } = await driver.send(change, checkpoint, step.signal).catch((error: unknown) => {
     if (!(error instanceof ComputeError)) throw error;
-    throw error.reason === 'ambiguous' ? retryLater({ seconds: pollSeconds(step.attempt) }) : refusedSend(error, change.kind, step);
+    throw error.reason === 'ambiguous'
+      ? retryLater({ seconds: pollSeconds(step.attempt) })
+      : refusedSend(error, change.kind, step);
   });
-  // Whether it came up is asked of the machine itself; its next send finds it started.
+  // The machine itself shows whether it came up; a repeated send finds it started.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }

@@ -1,12 +1,12 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** What a size costs, in the currency's smallest unit. */
+/** The price of a size, in the currency's smallest unit. */
 export interface Price {
   hourMinor: number;
   monthMinor: number;
 }
 
-/** What can be ordered in a range. */
+/** The sizes, prices and plans that can be ordered in a range. */
 export interface Offer {
   currency: string;
   prices: ReadonlyMap<string, Price>;
@@ -14,7 +14,7 @@ export interface Offer {
   plans: ReadonlyMap<string, string>;
 }
 
-/** A range of servers: whoever answers for its machines, and what is sold there. */
+/** A range of servers: the provider of its machines, and the offer. */
 export interface Target<Provider> {
   provider: Provider;
   offer: Offer;
@@ -29,5 +29,7 @@ interface Located {
 }
 
 /** Undefined when nothing of that name is configured (any more). */
-export const targetOf = <Provider>(targets: Targets<Provider>, { mode, deployTarget }: Located): Target<Provider> | undefined =>
-  targets[mode].get(deployTarget);
+export const targetOf = <Provider>(
+  targets: Targets<Provider>,
+  { mode, deployTarget }: Located,
+): Target<Provider> | undefined => targets[mode].get(deployTarget);

@@ -9,7 +9,10 @@ import { describeServer } from './server.store';
 import { viewServer } from './server.view';
 import { serverPath } from './server-names';
 
-/** What only the customer reads; the machine has another name. Two who change it at once both get their change: the server is held. */
+/**
+ * Changes the name and metadata of our record; the machine keeps its own name. The row is locked, so that of two
+ * changes at once neither is lost.
+ */
 export const updateServer = ({ database, targets }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -17,9 +20,19 @@ export const updateServer = ({ database, targets }: HandlerContext) =>
       const held = await holdServer(tx, request);
       const { id, name, metadata } = held;
       await request.assertMatch(() => viewServer(held, targets, now));
-      const server = await describeServer(tx, id, { name: body.name ?? name, metadata: changeMetadata(metadata, body.metadata) });
+      const server = await describeServer(tx, id, {
+        name: body.name ?? name,
+        metadata: changeMetadata(metadata, body.metadata),
+      });
       const { orgId, mode, keyId: actorKeyId } = caller;
-      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'server.update', target: serverPath(id), workflowId: null });
+      await audit(database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'server.update',
+        target: serverPath(id),
+        workflowId: null,
+      });
       return { status: 200, body: viewServer(server, targets, now) };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

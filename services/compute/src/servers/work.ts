@@ -4,7 +4,7 @@ import type { ComputeDatabase, Tx } from '../database.store';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { type Targets, targetOf } from './targets';
 
-/** What workflow steps may use: here are the drivers that handlers never see. */
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
 export interface WorkContext {
   database: ComputeDatabase;
   targets: Targets<ComputeDriver>;
@@ -18,7 +18,11 @@ export interface WorkContext {
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** @throws when this worker does not know the range: a fault of the installation, which staff mend */
-export function driverOf({ targets }: Pick<WorkContext, 'targets'>, { mode }: { mode: Mode }, deployTarget: string): ComputeDriver {
+export function driverOf(
+  { targets }: Pick<WorkContext, 'targets'>,
+  { mode }: { mode: Mode },
+  deployTarget: string,
+): ComputeDriver {
   const target = targetOf(targets, { mode, deployTarget });
   if (target === undefined) throw new Error(`no provider is configured for ${deployTarget} (${mode})`);
   return target.provider;

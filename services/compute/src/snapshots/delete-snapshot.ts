@@ -2,7 +2,14 @@ import type { deleteServerSnapshot as endpoint } from '@drydock/contracts/comput
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { AwaitHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, assertFree, problemOf, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
+import {
+  acceptWorkflow,
+  assertAllowed,
+  assertFree,
+  problemOf,
+  readStartBy,
+  startDecidedMs,
+} from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
 import type { HandlerContext } from '../context';
@@ -15,7 +22,10 @@ import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
 import { readNamedSnapshot } from './look-at-snapshot';
 import { refuseDeletion } from './snapshot.rules';
 
-/** Only a worker changes the world: the request waits for it, and answers 204 once the provider has deleted the snapshot. */
+/**
+ * Only a worker changes anything outside: the request waits for it, and answers 204 once the provider has deleted the
+ * snapshot.
+ */
 export const deleteSnapshot = (context: HandlerContext) =>
   ({
     preload: async (request) => {

@@ -16,7 +16,10 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: DeleteStep) 
 export const deleteSnapshotWorkflow = defineWorkflow({ kind: 'delete_snapshot', input })
   .step('prepare', {
     run: async (step, context) => ({
-      checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step),
+      checkpoint: await lookedAt(
+        driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal),
+        step,
+      ),
     }),
   })
   .pointOfNoReturn()
@@ -28,6 +31,7 @@ export const deleteSnapshotWorkflow = defineWorkflow({ kind: 'delete_snapshot', 
     commit: (tx, step, _output, context) => auditAcceptance(context.database, tx, step, 'server_snapshot.delete'),
   })
   .step('follow', {
-    run: (step, context) => followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'delete_snapshot'),
+    run: (step, context) =>
+      followChange(step, driverOf(context, step, step.input.deployTarget), step.outputs.send, 'delete_snapshot'),
   })
   .build();

@@ -4,7 +4,10 @@ import { lookForSend } from '../changes/provider-send.store';
 import type { Sending, Step } from '../changes/send-once';
 import type { WorkContext } from '../servers/work';
 
-/** Deletes the snapshot that a failed workflow may have made. `snapshotId` null: its answer was lost, and it is looked for as long as it may be invisible. */
+/**
+ * Deletes the snapshot that a failed workflow may have made. `snapshotId` null: its answer was lost, and it is looked
+ * for as long as it may be invisible.
+ */
 export async function discardSnapshot(
   { database }: Pick<WorkContext, 'database'>,
   step: Step,
@@ -19,8 +22,14 @@ export async function discardSnapshot(
     return;
   }
   const machineId = 'machineId' in change ? change.machineId : '';
-  const isThere = async (): Promise<boolean> => (await lookedAt(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
+  const isThere = async (): Promise<boolean> =>
+    (await lookedAt(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
   if (!(await isThere())) return;
-  await carryOutDeletion(step, driver, { kind: 'delete_snapshot', reference: step.workflowId, machineId, snapshotId: id });
+  await carryOutDeletion(step, driver, {
+    kind: 'delete_snapshot',
+    reference: step.workflowId,
+    machineId,
+    snapshotId: id,
+  });
   if (await isThere()) throw lookAgain();
 }

@@ -6,7 +6,10 @@ import { readerOf } from '../servers/look-at-machine';
 import type { Server } from '../servers/server.types';
 import type { RollbackWorld } from './snapshot.rules';
 
-/** The machine's snapshot as its provider knows it; null when it has none of that id, and for what is no id: that one is not sent. */
+/**
+ * The machine's snapshot as its provider knows it; null if it has none with that id. A text that cannot be an id is not
+ * sent.
+ */
 export const readNamedSnapshot = async (
   reader: ComputeReader,
   machineId: string,
@@ -14,8 +17,12 @@ export const readNamedSnapshot = async (
   signal: AbortSignal,
 ): Promise<MachineSnapshot | null> => (snapshotId === '' ? null : reader.readSnapshot(machineId, snapshotId, signal));
 
-/** What a rollback is decided by, asked of the provider now. */
-export async function lookAtSnapshot(context: Pick<HandlerContext, 'targets'>, server: Server, snapshotId: string): Promise<RollbackWorld> {
+/** The facts that decide a rollback, read from the provider now. */
+export async function lookAtSnapshot(
+  context: Pick<HandlerContext, 'targets'>,
+  server: Server,
+  snapshotId: string,
+): Promise<RollbackWorld> {
   const reader = readerOf(context, server);
   const { capabilities } = reader;
   const { machineId } = server;

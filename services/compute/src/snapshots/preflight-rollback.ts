@@ -10,7 +10,7 @@ import { lookAtSnapshot } from './look-at-snapshot';
 import { viewPreflight } from './preflight-rollback.view';
 import { refuseRollback } from './snapshot.rules';
 
-/** What endpoint 8 would do, with the very rules that it asks. Reads only. */
+/** The preflight of endpoint 8: asks the same rules and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -19,6 +19,9 @@ export const preflightRollback = (context: HandlerContext) =>
       const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, params.snapshotId);
       const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
-      return { status: 200, body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+      return {
+        status: 200,
+        body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -5,16 +5,25 @@ import type { RollbackWorld } from './snapshot.rules';
 
 type Finding = Preflight['findings'][number];
 
-/** Older than this a snapshot is worth a second thought, in seconds. */
+/** A snapshot older than this gets a warning, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
-export function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight['refusal'], now: Date): Preflight {
+export function viewPreflight(
+  server: Server,
+  world: RollbackWorld,
+  refusal: Preflight['refusal'],
+  now: Date,
+): Preflight {
   const { snapshot } = world;
-  const ageSeconds = snapshot === null ? 0 : Math.max(0, Math.floor((now.getTime() - snapshot.createdAt.getTime()) / 1_000));
+  const ageSeconds =
+    snapshot === null ? 0 : Math.max(0, Math.floor((now.getTime() - snapshot.createdAt.getTime()) / 1_000));
   return {
     would: `Overwrite the disk of ${server.name} with the snapshot. Everything written since is lost, and the current state is not kept`,
     resource: serverPath(server.id),
-    point: snapshot === null ? null : { id: snapshot.id, taken_at: snapshot.createdAt.toISOString(), age_seconds: ageSeconds },
+    point:
+      snapshot === null
+        ? null
+        : { id: snapshot.id, taken_at: snapshot.createdAt.toISOString(), age_seconds: ageSeconds },
     space: spaceOf(world),
     refusal,
     findings: findingsOf(server, world, ageSeconds),
@@ -24,12 +33,18 @@ export function viewPreflight(server: Server, world: RollbackWorld, refusal: Pre
 
 const bytesInGb = 1e9;
 
-/** The disk is overwritten whole, so that all of it is free for what the snapshot holds: nothing is staged beside it. Null where the provider does not say. */
+/**
+ * The whole disk is overwritten, so all of it is free for the snapshot's content, and nothing is staged beside it. Null
+ * if the provider does not report it.
+ */
 function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
   const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
   if (neededGb === null) return null;
   const freeGb = machine?.diskGb ?? null;
-  return { needed_bytes: Math.ceil(neededGb * bytesInGb), free_bytes: freeGb === null ? null : Math.floor(freeGb * bytesInGb) };
+  return {
+    needed_bytes: Math.ceil(neededGb * bytesInGb),
+    free_bytes: freeGb === null ? null : Math.floor(freeGb * bytesInGb),
+  };
 }
 
 function findingsOf(server: Server, { machine, snapshot, capabilities }: RollbackWorld, ageSeconds: number): Finding[] {
@@ -40,9 +55,17 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
       code: 'old_snapshot',
       detail: `Everything written since ${snapshot?.createdAt.toISOString()} is lost.`,
     },
-    machine?.powerState === 'on' && { level: 'WARNING', code: 'server_running', detail: 'The machine is stopped for it without notice.' },
+    machine?.powerState === 'on' && {
+      level: 'WARNING',
+      code: 'server_running',
+      detail: 'The machine is stopped without notice.',
+    },
     capabilities.includes('compute:snapshots') &&
-      refusesNothing(server) && { level: 'INFO', code: 'take_a_snapshot', detail: 'A snapshot taken now would keep the current state.' },
+      refusesNothing(server) && {
+        level: 'INFO',
+        code: 'take_a_snapshot',
+        detail: 'A snapshot taken now would keep the current state.',
+      },
   ];
   return findings.filter((finding) => finding !== false);
 }

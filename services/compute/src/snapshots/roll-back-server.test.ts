@@ -19,16 +19,20 @@ afterAll(async () => {
   await project.close();
 });
 
-const path = (serverId: string, snapshotId: string): string => `/v1/compute/servers/${serverId}/snapshots/${snapshotId}`;
-const rollBack = (serverId: string, snapshotId: string, options: object = {}) => api.call('POST', path(serverId, snapshotId), options);
+const path = (serverId: string, snapshotId: string): string =>
+  `/v1/compute/servers/${serverId}/snapshots/${snapshotId}`;
+const rollBack = (serverId: string, snapshotId: string, options: object = {}) =>
+  api.call('POST', path(serverId, snapshotId), options);
 
 /** A machine with a snapshot, and its server. */
-async function givenSnapshot(deployTarget = 'fsn'): Promise<{ serverId: string; machineId: string; snapshotId: string }> {
+async function givenSnapshot(
+  deployTarget = 'fsn',
+): Promise<{ serverId: string; machineId: string; snapshotId: string }> {
   const machineId = await project.makeMachine();
   const snapshotId = await project.makeSnapshot(machineId);
   return { machineId, snapshotId, serverId: await givenServer(api, owner, { machineId, deployTarget }) };
 }
-/** What the call and its preflight say, which must be the same. */
+/** The code of the refusal. The call and its preflight must give the same. */
 async function refusedAs(serverId: string, snapshotId: string): Promise<unknown> {
   const preflight = (await api.call('POST', `${path(serverId, snapshotId)}/preflight`)).json as Preflight;
   const answer = await rollBack(serverId, snapshotId);
@@ -48,7 +52,10 @@ it('answers 202 with the server as it is during a rollback, and notes what was a
     'retry-after': '1',
     location: expect.stringMatching(new RegExp(`^/v1/compute/servers/${serverId}/workflows/`)),
   });
-  expect((await api.call('GET', String(answer.headers['location']))).json).toMatchObject({ kind: 'roll_back_server', status: 'queued' });
+  expect((await api.call('GET', String(answer.headers['location']))).json).toMatchObject({
+    kind: 'roll_back_server',
+    status: 'queued',
+  });
   expect(await api.rows('SELECT action FROM audit_outbox')).toEqual([{ action: 'server.roll_back' }]);
   expect(await project.ledger('rebuild_server')).toEqual([]);
 });
@@ -60,7 +67,10 @@ it('of five at once accepts exactly one', async () => {
   expect(accepted).toHaveLength(1);
   const workflowId = workflowIdOf(accepted[0]);
   for (const refused of answers.filter((answer) => !accepted.includes(answer)))
-    expect([refused.status, refused.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
+    expect([refused.status, refused.json]).toMatchObject([
+      422,
+      { code: 'operation_in_progress', workflow_id: workflowId },
+    ]);
 });
 
 it('says that an operation is in progress before anything else, and without asking the provider', async () => {
@@ -71,15 +81,30 @@ it('says that an operation is in progress before anything else, and without aski
     expect((await rollBack(serverId, named)).json).toMatchObject({ code: 'operation_in_progress' });
   }
   expect((await project.calls()).length).toBe(before);
-  await api.rows('UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE subject_id = $1', [serverId]);
-  expect((await rollBack(serverId, snapshotId)).json).toMatchObject({ code: 'needs_attention', workflow_id: expect.any(String) });
+  await api.rows(
+    'UPDATE workflow SET status = \'needs_attention\', error = \'{"code":"step_failed"}\' WHERE subject_id = $1',
+    [serverId],
+  );
+  expect((await rollBack(serverId, snapshotId)).json).toMatchObject({
+    code: 'needs_attention',
+    workflow_id: expect.any(String),
+  });
 });
 
 it("answers another machine's snapshot, another organisation's and one that never was alike", async () => {
   const { serverId } = await givenSnapshot();
   const { snapshotId: neighbours } = await givenSnapshot();
   const answers = [];
-  for (const snapshotId of [neighbours, '999999', 'pre-upgrade', '161547269', '..', 'a%2Fb', 'x'.repeat(200), '%F0%9F%92%A9']) {
+  for (const snapshotId of [
+    neighbours,
+    '999999',
+    'pre-upgrade',
+    '161547269',
+    '..',
+    'a%2Fb',
+    'x'.repeat(200),
+    '%F0%9F%92%A9',
+  ]) {
     const { status, json } = await rollBack(serverId, snapshotId);
     answers.push(JSON.stringify([status, { ...(json as object), request_id: '' }]));
   }
@@ -98,7 +123,8 @@ it('answers a malformed name as one of nothing, behind the question whose the se
 
 it('refuses a snapshot that is not ready, a machine that is locked or protected, and what does not fit', async () => {
   const { serverId, machineId, snapshotId } = await givenSnapshot();
-  const change = (what: 'servers' | 'images', id: string, body: object) => project.admin('PATCH', `/${what}/${id}`, body);
+  const change = (what: 'servers' | 'images', id: string, body: object) =>
+    project.admin('PATCH', `/${what}/${id}`, body);
   await change('images', snapshotId, { status: 'creating' });
   expect(await refusedAs(serverId, snapshotId)).toBe('snapshot_not_ready');
   await change('images', snapshotId, { status: 'unavailable' });
@@ -156,7 +182,10 @@ it('shows in a preflight what would be lost, how old the point is, and changes n
 it('answers a server that is not the caller’s as one that does not exist, and lists its snapshots to nobody else', async () => {
   const { serverId, snapshotId } = await givenSnapshot();
   for (const caller of [callerOf(), { ...owner, mode: 'sandbox' as const }]) {
-    const [foreign, missing] = [await rollBack(serverId, snapshotId, { caller }), await rollBack(uuidv7(), snapshotId, { caller })];
+    const [foreign, missing] = [
+      await rollBack(serverId, snapshotId, { caller }),
+      await rollBack(uuidv7(), snapshotId, { caller }),
+    ];
     expect(refusalOf(foreign)).toBe('404 server_not_found');
     expect(withoutRequestId(missing)).toEqual(withoutRequestId(foreign));
     expect((await api.call('GET', `/v1/compute/servers/${serverId}/snapshots`, { caller })).status).toBe(404);

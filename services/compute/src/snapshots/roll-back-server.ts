@@ -12,12 +12,15 @@ import { lookAtSnapshot } from './look-at-snapshot';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
-/** Endpoint 8: accepts that the live disk is overwritten with the snapshot; {@link rollBackServerWorkflow} does it. */
+/**
+ * Endpoint 8: accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries
+ * out.
+ */
 export const rollBackServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
       const server = await readServer(context, request);
-      // Before the provider is asked: an operation in progress is the answer whatever it would say.
+      // This comes before the provider is asked, because its answer would make no difference.
       await assertFree(context.database.sql(), serverResourceKey(server.id));
       const world = await lookAtSnapshot(context, server, request.params.snapshotId);
       return { world, before: await lookBefore(context, server) };
@@ -28,7 +31,12 @@ export const rollBackServer = (context: HandlerContext) =>
       assertAllowed(refuseRollback(server, world));
       const { deployTarget, machineId, powerState: powerBefore } = server;
       const input = { deployTarget, machineId, snapshotId: request.params.snapshotId, powerBefore, before };
-      const work = { definition: rollBackServerWorkflow, input, action: 'server.roll_back', meanwhile: 'rebooting' } as const;
+      const work = {
+        definition: rollBackServerWorkflow,
+        input,
+        action: 'server.roll_back',
+        meanwhile: 'rebooting',
+      } as const;
       return acceptMachineWork(context, tx, request, { server, ...work });
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { world: RollbackWorld; before: Checkpoint | null }>;

@@ -14,9 +14,9 @@ const input = z.strictObject({
   deployTarget: z.string(),
   machineId: z.string(),
   snapshotId: z.string(),
-  /** What the machine was doing when it was asked; said again when nothing came of it. */
+  /** The power state when the work was asked for. It is shown again if nothing was changed. */
   powerBefore: powerStateSchema,
-  /** What the provider's record said then. */
+  /** The provider's record at that time, see `lookBefore`. */
   before: z.string().nullable().default(null),
 });
 
@@ -26,8 +26,8 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
   ({ kind: 'rollback', reference: workflowId, machineId, snapshotId }) as const;
 
 /**
- * Endpoint 8's work. The driver asks everything again in the moment before it sends; the send happens once; from then on only the provider knows, and its
- * action is followed to its end.
+ * The work of endpoint 8. The driver checks everything again just before it sends, and the send happens once. From then
+ * on only the provider knows the state, and its action is followed to its end.
  */
 export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server', input })
   .step('prepare', {
@@ -45,7 +45,11 @@ export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server',
     run: (step, context) => {
       const { checkpoint, failsRollback } = step.outputs.prepare;
       if (failsRollback) throw conclude('rollback_failed', { internal: 'as the name of the sandbox server asks' });
-      return sendOnce(context, step, { driver: driverOf(context, step, step.input.deployTarget), change: changeOf(step), checkpoint });
+      return sendOnce(context, step, {
+        driver: driverOf(context, step, step.input.deployTarget),
+        change: changeOf(step),
+        checkpoint,
+      });
     },
   })
   .step('follow', {
@@ -57,7 +61,8 @@ export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server',
     },
   })
   .step('observe', {
-    run: (step, context) => observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
+    run: (step, context) =>
+      observeMachine(step, driverOf(context, step, step.input.deployTarget), step.input.machineId),
     commit: (tx, step, machine) => releaseMachine(tx, step.subject.id, machine),
   })
   .onEnd({ failed: (tx, run) => releaseUnchanged(tx, run.subject.id, run.input.powerBefore) })

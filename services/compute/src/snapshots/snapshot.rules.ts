@@ -4,10 +4,10 @@ import type { Machine, MachineSnapshot } from '../providers/compute-machine.type
 import { refuseInoperable } from '../servers/server.rules';
 import type { Server } from '../servers/server.types';
 
-/** The machine, the snapshot that was named and what the provider can do, as it said just now. */
+/** The machine, the named snapshot and the provider's capabilities, as it reports them now. */
 export interface RollbackWorld {
   machine: Machine | null;
-  /** Null: none of that id was made from this machine. */
+  /** Null: this machine has no snapshot with that id. */
   snapshot: MachineSnapshot | null;
   capabilities: readonly string[];
 }
@@ -24,9 +24,12 @@ const codeOfJudgement = {
 const isJudged = (reason: string | null): reason is keyof typeof codeOfJudgement =>
   reason !== null && Object.hasOwn(codeOfJudgement, reason);
 
-/** May the machine's disk be overwritten with the snapshot? In the order of decisions.md 1; who is at work on the server was asked before. */
+/**
+ * Whether the machine's disk may be overwritten with the snapshot, in the order of decisions.md 1; work in progress was
+ * checked before.
+ */
 export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
-  // Held by an action that is not ours: the provider would refuse.
+  // An action that is not ours locks it: the provider would refuse.
   if (machine?.isLocked === true) return { code: 'operation_in_progress' };
   const hasSnapshots = capabilities.includes('compute:snapshots');
   if (hasSnapshots && snapshot === null) return { code: 'snapshot_not_on_server' };
@@ -39,7 +42,9 @@ export function refuseRollback(server: Standing, { machine, snapshot, capabiliti
 }
 
 export function refuseSnapshot(server: Standing, capabilities: readonly string[]): Refusal | null {
-  return refuseInoperable(server) ?? (capabilities.includes('compute:snapshots') ? null : { code: 'snapshots_unsupported' });
+  return (
+    refuseInoperable(server) ?? (capabilities.includes('compute:snapshots') ? null : { code: 'snapshots_unsupported' })
+  );
 }
 
 export function refuseDeletion(snapshot: MachineSnapshot | null): Refusal | null {

@@ -1,7 +1,13 @@
 import type { takeServerSnapshot as endpoint } from '@drydock/contracts/compute/compute-snapshots';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { AwaitHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, assertFree, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
+import {
+  acceptWorkflow,
+  assertAllowed,
+  assertFree,
+  followHeaders,
+  problemOf,
+} from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
 import { providerUnavailable } from '../changes/provider-unavailable';
@@ -13,10 +19,13 @@ import { onServer, serverPath, serverResourceKey } from '../servers/server-names
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 
-/** The part of the send's output that is told. */
+/** The part of the send's output that is shown. */
 const sentSchema = z.looseObject({ snapshotId: z.string().nullable() });
 
-/** The provider numbers a snapshot within a second or two. What takes longer is accepted all the same, and told without its number. */
+/**
+ * The provider numbers a snapshot within a second or two. A slower one is accepted all the same, and shown without its
+ * number.
+ */
 const waitMs = 5_000;
 
 interface Accepted {
@@ -41,7 +50,8 @@ export const takeSnapshot = (context: HandlerContext) =>
     awaitOutcome: async ({ params }, { workflowId, description, createdAt }) => {
       const { database, listener } = context;
       const waited = await waitForStep(database, workflowId, 'send', waitMs, { listener });
-      if (waited.state === 'failed') throw problems[waited.problem.code].status === 422 ? problemOf(waited.problem) : providerUnavailable();
+      if (waited.state === 'failed')
+        throw problems[waited.problem.code].status === 422 ? problemOf(waited.problem) : providerUnavailable();
       const id = (waited.state === 'succeeded' ? sentSchema.parse(waited.output).snapshotId : null) ?? '';
       const snapshot = { id, description, status: 'creating', created_at: createdAt, size_gb: null } as const;
       const body = { ...snapshot, workflow_id: workflowId };

@@ -15,11 +15,14 @@ type TakeStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'input' | 'wor
 const changeOf = ({ input: { machineId, description }, workflowId }: TakeStep) =>
   ({ kind: 'take_snapshot', reference: workflowId, machineId, description }) as const;
 
-/** A snapshot that can be rolled back to, or none. */
+/** Makes a snapshot that can be rolled back to, or none. */
 export const takeSnapshotWorkflow = defineWorkflow({ kind: 'take_snapshot', input })
   .step('prepare', {
     run: async (step, context) => ({
-      checkpoint: await lookedAt(driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal), step),
+      checkpoint: await lookedAt(
+        driverOf(context, step, step.input.deployTarget).prepare(changeOf(step), step.signal),
+        step,
+      ),
     }),
   })
   .step('send', {
@@ -45,7 +48,8 @@ export const takeSnapshotWorkflow = defineWorkflow({ kind: 'take_snapshot', inpu
       const { send } = step.outputs;
       await followChange(step, driver, send, 'take_snapshot');
       const { snapshotId, machineId } = send;
-      const snapshot = snapshotId === null ? null : await lookedAt(driver.readSnapshot(machineId, snapshotId, step.signal), step);
+      const snapshot =
+        snapshotId === null ? null : await lookedAt(driver.readSnapshot(machineId, snapshotId, step.signal), step);
       if (snapshot?.status === 'available') return;
       if (snapshot?.status === 'creating') throw retryLater({ seconds: pollSeconds(step.attempt) });
       throw conclude('snapshot_failed', { internal: `snapshot ${snapshotId ?? '?'} is ${snapshot?.status ?? 'gone'}` });

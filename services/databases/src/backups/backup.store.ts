@@ -7,11 +7,27 @@ import type { DatabaseBackup as Row } from '../generated/prisma/client';
 import { type BackupProof, type DatabaseBackup, proofSchema, type StoredArchive } from './backup.types';
 
 function toBackup(row: Row): DatabaseBackup {
-  const { storageKey, sizeBytes, rawBytes, manifestMac, checksumSha256, sequence, errorCode: _code, proof, ...rest } = row;
-  // A check of the table makes them all present or all absent.
+  const {
+    storageKey,
+    sizeBytes,
+    rawBytes,
+    manifestMac,
+    checksumSha256,
+    sequence,
+    errorCode: _code,
+    proof,
+    ...rest
+  } = row;
+  // A check constraint makes them all present or all absent.
   const isStored = storageKey !== null && sizeBytes !== null && manifestMac !== null && checksumSha256 !== null;
   const archive = isStored
-    ? { storageKey, sizeBytes: Number(sizeBytes), rawBytes: rawBytes === null ? null : Number(rawBytes), manifestMac, checksumSha256 }
+    ? {
+        storageKey,
+        sizeBytes: Number(sizeBytes),
+        rawBytes: rawBytes === null ? null : Number(rawBytes),
+        manifestMac,
+        checksumSha256,
+      }
     : null;
   return { ...rest, sequence: Number(sequence), archive, proof: proof === null ? null : proofSchema.parse(proof) };
 }
@@ -24,7 +40,10 @@ export interface NewBackup {
   createdAt: Date;
 }
 
-/** A queued backup with the next sequence number of its database. A second call with the same id changes nothing. */
+/**
+ * Inserts a queued backup with the next sequence number of its database. A second call with the same id changes
+ * nothing.
+ */
 export async function insertBackup(tx: Tx, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.databaseId);
   await tx.databaseBackup.createMany({ data: [{ ...backup, sequence, status: 'queued' }], skipDuplicates: true });
@@ -39,8 +58,12 @@ export async function findBackup(tx: Reader, databaseId: string, backupId: strin
 export const countCompleted = (tx: Reader, databaseId: string): Promise<number> =>
   tx.databaseBackup.count({ where: { databaseId, status: 'completed' } });
 
-/** The owner's backup of whichever database that has not been deleted. */
-export async function findBackupOf(tx: Reader, { orgId, mode }: Owner, backupId: string): Promise<DatabaseBackup | null> {
+/** The owner's backup, of any database that has not been deleted. */
+export async function findBackupOf(
+  tx: Reader,
+  { orgId, mode }: Owner,
+  backupId: string,
+): Promise<DatabaseBackup | null> {
   const database = { orgId, mode, status: { not: 'deleted' as const } };
   const row = await tx.databaseBackup.findFirst({ where: { id: backupId, database } });
   return row === null ? null : toBackup(row);
@@ -48,7 +71,10 @@ export async function findBackupOf(tx: Reader, { orgId, mode }: Owner, backupId:
 
 /** The newest completed one; null when there is none. */
 export async function findNewestBackup(tx: Reader, databaseId: string): Promise<DatabaseBackup | null> {
-  const row = await tx.databaseBackup.findFirst({ where: { databaseId, status: 'completed' }, orderBy: { id: 'desc' } });
+  const row = await tx.databaseBackup.findFirst({
+    where: { databaseId, status: 'completed' },
+    orderBy: { id: 'desc' },
+  });
   return row === null ? null : toBackup(row);
 }
 
@@ -72,7 +98,12 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.databaseBackup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-export async function markCompleted(tx: Tx, backupId: string, archive: StoredArchive, completedAt: Date): Promise<void> {
+export async function markCompleted(
+  tx: Tx,
+  backupId: string,
+  archive: StoredArchive,
+  completedAt: Date,
+): Promise<void> {
   const { count } = await tx.databaseBackup.updateMany({
     where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } },
     data: { status: 'completed', ...archive, completedAt },
@@ -80,7 +111,7 @@ export async function markCompleted(tx: Tx, backupId: string, archive: StoredArc
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
-/** What its last load has shown. */
+/** Records the result of the latest load of the backup. */
 export async function recordProof(tx: Tx, backupId: string, proof: BackupProof): Promise<void> {
   await tx.databaseBackup.updateMany({ where: { id: backupId }, data: { proof } });
 }

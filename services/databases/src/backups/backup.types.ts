@@ -6,20 +6,23 @@ import { z } from 'zod';
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
-  /** Unpacked; null of backups from before it was kept. */
+  /** The unpacked size; null for backups of earlier versions. */
   rawBytes: number | null;
   manifestMac: string;
   checksumSha256: string;
 }
 
-/** What the last load of a backup has shown. `content`: all of it was loaded, and its counts compared; `schema`: its schema alone, on trial. */
+/**
+ * The result of the latest load of a backup. `content`: all of it was loaded, and its counts compared. `schema`: only
+ * its schema was loaded, on trial.
+ */
 export const proofSchema = z.strictObject({
   of: z.enum(['content', 'schema']),
   major: majorSchema,
   at: z.iso.datetime(),
   /** Statements that Postgres did not take. */
   refused: z.array(z.strictObject({ object: z.string(), reason: z.string() })),
-  /** What did not come back as it was, though all else did. */
+  /** Parts that came back changed, although everything else is as it was. */
   findings: loadFindingsSchema.default([]),
 });
 export type BackupProof = z.infer<typeof proofSchema>;

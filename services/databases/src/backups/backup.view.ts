@@ -1,7 +1,15 @@
 import type { DatabaseBackup as View } from '@drydock/contracts/databases/database-backups';
 import type { DatabaseBackup } from './backup.types';
 
-export const viewBackup = ({ id, kind, status, engineVersion: engine_version, archive, createdAt, completedAt }: DatabaseBackup): View => ({
+export const viewBackup = ({
+  id,
+  kind,
+  status,
+  engineVersion: engine_version,
+  archive,
+  createdAt,
+  completedAt,
+}: DatabaseBackup): View => ({
   id,
   kind,
   status,

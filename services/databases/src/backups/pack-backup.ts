@@ -16,10 +16,16 @@ import type { StoredArchive } from './backup.types';
 
 type Step = StepContext<unknown, unknown>;
 
-/** Steps that move every byte of a database; failures that may pass are tried more often, since much is lost. */
+/**
+ * Limits of steps that move every byte of a database. They are tried more often than others, because a failure loses
+ * much work.
+ */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Packs the instance that serves, or the one that `replacedBy` has replaced, into a folder of this attempt's own; the archive counts only once it was verified. */
+/**
+ * Packs the serving instance, or the one that the restore `replacedBy` has replaced, into a folder of this attempt's
+ * own; the archive counts only once it was verified.
+ */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,
   step: Step,
@@ -32,14 +38,17 @@ export async function packBackup(
   const storageKey = `${backupPrefix(ref, backupId)}/${step.fence}`;
   const { sequence, createdAt } = backup;
   const archive = { sink: backupStorage.sink(storageKey), archiveId: backupId, sequence, createdAt };
-  const packed = await definitely(provider.pack(ref, archive, { ...fencedCall(step), progress: step.progress }, replacedBy));
+  const packed = await definitely(
+    provider.pack(ref, archive, { ...fencedCall(step), progress: step.progress }, replacedBy),
+  );
   const { manifestMac, checksumSha256, sizeBytes, rawBytes } = packed;
   return { storageKey, manifestMac, checksumSha256, sizeBytes, rawBytes };
 }
 
 /**
- * The newest whole attempt at a backup that lies in the storage and is on no record: what was written after the moment to which Drydock's database was put back.
- * Null when there is none. What it says of itself is sealed with our key; its content is still to be verified.
+ * Finds the newest complete attempt at a backup that lies in the storage but is not on record: it was written after the
+ * moment to which Drydock's database was put back. Null if there is none. The facts in its manifest are sealed with our
+ * key; the content is still to be verified.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -49,7 +58,11 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
   for (const storageKey of finished.sort((one, other) => (fenceOf(one) < fenceOf(other) ? 1 : -1))) {
     try {
       const expected = { archiveId: backupId, siteId: ref.databaseId, orgId: ref.orgId };
-      const { manifestSha256: checksumSha256, ...facts } = await readFacts(backupStorage.source(storageKey), archiveKey, expected);
+      const { manifestSha256: checksumSha256, ...facts } = await readFacts(
+        backupStorage.source(storageKey),
+        archiveKey,
+        expected,
+      );
       return { storageKey, checksumSha256, ...facts };
     } catch (error) {
       if (!(error instanceof ArchiveError)) throw error;
@@ -59,22 +72,32 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
   return null;
 }
 
-/** Takes back whatever any attempt at the backup has written. */
+/** Removes everything that any attempt at the backup has written. */
 export const discardPacked = ({ backupStorage }: WorkContext, step: Step, backupId: string): Promise<void> =>
   backupStorage.removeAll(backupPrefix(refOf(step), backupId));
 
-/** Reads a whole archive: every MAC, every index entry, and that its manifest is the one on record. `databaseId`: of which it is a backup. */
+/**
+ * Reads a whole archive: every MAC, every index entry, and that its manifest is the one on record. `databaseId`: the
+ * database that it is a backup of.
+ */
 export async function verifyStored(
   { archiveKey, backupStorage }: WorkContext,
   { orgId, signal }: Pick<Step, 'orgId' | 'signal'>,
   { id: archiveId, databaseId: siteId }: { id: string; databaseId: string },
   { storageKey, manifestMac }: StoredArchive,
 ): Promise<void> {
-  await translated(verifyArchive(backupStorage.source(storageKey), archiveKey, { archiveId, siteId, orgId, manifestMac }, { signal }));
+  await translated(
+    verifyArchive(backupStorage.source(storageKey), archiveKey, { archiveId, siteId, orgId, manifestMac }, { signal }),
+  );
 }
 
-/** The same of one that was just packed. The folders of earlier attempts go. */
-export async function verifyPacked(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+/** Verifies an archive that was just packed, and removes the folders of earlier attempts. */
+export async function verifyPacked(
+  context: WorkContext,
+  step: Step,
+  backupId: string,
+  archive: StoredArchive,
+): Promise<void> {
   await verifyStored(context, step, { id: backupId, databaseId: step.subject.id }, archive);
   await context.backupStorage.removeAll(backupPrefix(refOf(step), backupId), archive.storageKey);
 }
@@ -83,11 +106,14 @@ interface Load {
   at: string;
   major: Major;
   isProven: boolean;
-  /** Steps that an earlier version ran have none. */
+  /** Absent in outputs of steps that an earlier version ran. */
   loadFindings?: LoadFindings;
 }
 
-/** Proves it restorable: into a scratch instance, and a row read back as a client. Resolves with whether a row was there to be read, and what did not come back as it was. */
+/**
+ * Proves that it can be restored: loads it into a scratch instance and reads a row back as a client. Resolves with
+ * whether there was a row to read, and with the parts that came back changed.
+ */
 export async function proveRestorable(
   { provider, backupStorage }: WorkContext,
   step: Step,
@@ -102,12 +128,21 @@ export async function proveRestorable(
 }
 
 /** The backup is there. */
-export async function completeBackup(tx: Tx, databaseId: string, backupId: string, archive: StoredArchive, at: Date): Promise<void> {
+export async function completeBackup(
+  tx: Tx,
+  databaseId: string,
+  backupId: string,
+  archive: StoredArchive,
+  at: Date,
+): Promise<void> {
   await markCompleted(tx, backupId, archive, at);
   await recordBackup(tx, databaseId, at);
 }
 
-/** All of the backup was loaded into this major. The database's own proof needs a row that was read back besides. */
+/**
+ * Records that all of the backup was loaded into this major. The database's own proof also needs a row that was read
+ * back.
+ */
 export async function recordLoad(
   tx: Tx,
   databaseId: string,

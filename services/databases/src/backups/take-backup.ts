@@ -25,10 +25,22 @@ export const takeBackup = (context: HandlerContext) =>
         createdAt: request.now,
       };
       const input = { backupId: backup.id };
-      const acceptance = { ...onDatabase(managed.id), definition: takeBackupWorkflow, input, action: 'database_backup.take' };
+      const acceptance = {
+        ...onDatabase(managed.id),
+        definition: takeBackupWorkflow,
+        input,
+        action: 'database_backup.take',
+      };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await insertBackup(tx, backup);
-      const view = viewBackup({ ...backup, status: 'queued', sequence: 0, archive: null, proof: null, completedAt: null });
+      const view = viewBackup({
+        ...backup,
+        status: 'queued',
+        sequence: 0,
+        archive: null,
+        proof: null,
+        completedAt: null,
+      });
       const body = { ...view, workflow_id: workflowId };
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },

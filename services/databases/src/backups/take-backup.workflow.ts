@@ -4,8 +4,11 @@ import { defineWorkflow } from '../databases/work';
 import { markFailed, markRunning } from './backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked } from './pack-backup';
 
-/** One moment of the database into one verified archive; reads and writes go on. */
-export const takeBackupWorkflow = defineWorkflow({ kind: 'take_database_backup', input: z.strictObject({ backupId: z.uuid() }) })
+/** Packs one moment of the database into one verified archive; reads and writes go on. */
+export const takeBackupWorkflow = defineWorkflow({
+  kind: 'take_database_backup',
+  input: z.strictObject({ backupId: z.uuid() }),
+})
   .step('pack', {
     ...movingLimits,
     weight: 8,
@@ -22,7 +25,8 @@ export const takeBackupWorkflow = defineWorkflow({ kind: 'take_database_backup',
       await definitely(verifyPacked(context, step, step.input.backupId, step.outputs.pack));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.pack, new Date(at)),
+    commit: (tx, step, { at }) =>
+      completeBackup(tx, step.subject.id, step.input.backupId, step.outputs.pack, new Date(at)),
   })
   .onEnd({ failed: (tx, run, { code }) => markFailed(tx, run.input.backupId, code) })
   .build();

@@ -6,7 +6,10 @@ import { movingLimits, proveRestorable, recordLoad } from './pack-backup';
 
 export const verifyScheduleOf = (databaseId: string): string => `verify_restore:${databaseId}`;
 
-/** Restores the newest backup beside the database and reads a row back over a client connection. Without a backup, or without a row in it, it proves nothing. */
+/**
+ * Restores the newest backup beside the database and reads a row back over a client connection. Without a backup, or
+ * without a row in it, it proves nothing.
+ */
 export const verifyRestoreWorkflow = defineWorkflow({ kind: 'verify_database_restore', input: z.strictObject({}) })
   .step('restore', {
     ...movingLimits,

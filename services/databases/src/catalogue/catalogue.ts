@@ -19,7 +19,7 @@ const mariadb = (version: string, upgradableTo: string[], endOfLife: string): Ve
   end_of_life: endOfLife,
 });
 
-/** Replication between versions of MySQL is not tried yet, and 9.7 has no newer one. */
+/** Replication between versions of MySQL is not tested yet, and no newer version than 9.7 exists. */
 const mysql = (version: string, endOfLife: string): Version => ({
   ...mariadb(version, [], endOfLife),
   flavour: 'mysql',
@@ -27,14 +27,18 @@ const mysql = (version: string, endOfLife: string): Version => ({
 });
 
 /**
- * Every version that can be run. Postgres' programs are packages of ours; of the others those are offered whose programs the host has. Days of retirement:
- * postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy,
+ * Every version that can be run. Postgres' programs are packages of ours; other versions are offered if the host has
+ * their programs. Days of retirement: postgresql.org/support/versioning, mariadb.org/about/#maintenance-policy,
  * oracle.com/support/lifetime-support.
  */
 const known: DatabaseCatalogue['engines'] = [
   {
     engine: 'postgres',
-    versions: [postgres('16', ['17', '18'], '2028-11-09'), postgres('17', ['18'], '2029-11-08'), postgres('18', [], '2030-11-14')],
+    versions: [
+      postgres('16', ['17', '18'], '2028-11-09'),
+      postgres('17', ['18'], '2029-11-08'),
+      postgres('18', [], '2030-11-14'),
+    ],
   },
   {
     engine: 'mysql',
@@ -58,14 +62,18 @@ const sizes: DatabaseSize[] = [
 const isThere = (version: string, majors: readonly Major[]): boolean =>
   flavourOf(majorOf(version)) === 'postgres' || majors.includes(majorOf(version));
 
-/** Every version of an engine that Drydock can run, offered by a host of these majors or not. Each can be upgraded to those that the host has. */
+/**
+ * Every version of an engine that Drydock can run, whether or not the host offers it. Each can be upgraded to the
+ * versions that the host has.
+ */
 export const versionsOf = (engine: DatabaseEngine, majors: readonly Major[]): Version[] =>
   allVersions(engine).map((version) => ({
     ...version,
     upgradable_to: version.upgradable_to.filter((newer) => isThere(newer, majors)),
   }));
 
-const allVersions = (engine: DatabaseEngine): readonly Version[] => known.find((one) => one.engine === engine)?.versions ?? [];
+const allVersions = (engine: DatabaseEngine): readonly Version[] =>
+  known.find((one) => one.engine === engine)?.versions ?? [];
 
 /** The catalogue of a host that has the programs of these majors. */
 export function catalogueOf(majors: readonly Major[]): DatabaseCatalogue {

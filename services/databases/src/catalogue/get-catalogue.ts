@@ -5,13 +5,15 @@ import type { ReadHandlers } from '@drydock/service/http/route';
 import type { HandlerContext } from '../context';
 import { catalogueOf, findVersion } from './catalogue';
 
-/** While the host does not answer, what needs nothing of it is offered. */
+/** While the host does not answer, only the versions that do not depend on it are offered. */
 export const getCatalogue = ({ provider }: HandlerContext) =>
   ({
     read: async () => ({ status: 200, body: catalogueOf(await provider.listMajors().catch(() => [])) }),
   }) satisfies ReadHandlers<typeof endpoint>;
 
-/** The majors whose programs the host has, where what is asked for depends on them: Postgres' programs are there wherever we are. */
+/**
+ * The majors whose programs the host has, read only if the request depends on them: Postgres' programs are everywhere.
+ */
 export async function majorsFor(
   { provider }: HandlerContext,
   { engine, engine_version: version }: { engine: DatabaseEngine; engine_version: string },
@@ -20,6 +22,10 @@ export async function majorsFor(
   try {
     return await provider.listMajors();
   } catch (error) {
-    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'database-host' },
+      retryAfterSeconds: 30,
+      cause: error,
+    });
   }
 }

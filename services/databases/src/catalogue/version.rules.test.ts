@@ -22,9 +22,12 @@ it.each([
   expect(compareVersions(a, b)).toBe(0);
 });
 
-it.each(['', ' 16', '16 ', '16.', '.16', '1e1', '-16', '16..1', '١٦', '16\n', 'latest', '1'.repeat(33)])('%j is no version', (text) => {
-  expect(isVersion(text)).toBe(false);
-});
+it.each(['', ' 16', '16 ', '16.', '.16', '1e1', '-16', '16..1', '١٦', '16\n', 'latest', '1'.repeat(33)])(
+  '%j is no version',
+  (text) => {
+    expect(isVersion(text)).toBe(false);
+  },
+);
 
 it('any two versions are ordered one way, whatever their length, as their numbers are', () => {
   const version = fc.array(fc.nat(2_000), { minLength: 1, maxLength: 4 });

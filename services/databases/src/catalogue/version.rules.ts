@@ -1,9 +1,12 @@
 const form = /^\d+(?:\.\d+)*$/;
 
-/** `16`, `8.4`: ASCII digits and dots alone. */
+/** A version such as `16` or `8.4`: ASCII digits and dots alone. */
 export const isVersion = (text: string): boolean => form.test(text) && text.length <= 32;
 
-/** Below 0 when `a` is older, above when newer: part by part as integers of any size, missing parts are 0. Both must be versions. */
+/**
+ * Below 0 when `a` is older, above when newer: part by part as integers of any size, missing parts are 0. Both must be
+ * versions.
+ */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(BigInt));
   for (let part = 0; part < Math.max(left?.length ?? 0, right?.length ?? 0); part += 1) {

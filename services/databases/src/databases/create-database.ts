@@ -1,4 +1,8 @@
-import { type CreatedDatabase, type createDatabase as endpoint, managedDatabaseSchema } from '@drydock/contracts/databases/databases';
+import {
+  type CreatedDatabase,
+  type createDatabase as endpoint,
+  managedDatabaseSchema,
+} from '@drydock/contracts/databases/databases';
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { metadataSchema } from '@drydock/contracts/platform/values';
@@ -24,8 +28,11 @@ import { databasePath, onDatabase } from './database-names';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
-/** What a version without metadata has stored has none. */
-const storedSchema = managedDatabaseSchema.extend({ metadata: metadataSchema.default({}), made_with: z.string().optional() });
+/** An answer that was stored by a version without metadata has none. */
+const storedSchema = managedDatabaseSchema.extend({
+  metadata: metadataSchema.default({}),
+  made_with: z.string().optional(),
+});
 
 export const createDatabase = (context: HandlerContext) =>
   ({
@@ -38,7 +45,10 @@ export const createDatabase = (context: HandlerContext) =>
       if (from !== undefined) assertAllowed(refuseOrigin(origin, body.engine_version));
       await assertWithinQuota(context.database.sql(tx), context.quota, ownerOf(caller));
       const id = uuidv7();
-      const source = origin === null || body.engine === 'postgres' ? null : await findDatabase(tx, ownerOf(caller), origin.databaseId);
+      const source =
+        origin === null || body.engine === 'postgres'
+          ? null
+          : await findDatabase(tx, ownerOf(caller), origin.databaseId);
       const names = namesOf(id, source);
       const managed = await insertDatabase(tx, {
         id,
@@ -59,12 +69,19 @@ export const createDatabase = (context: HandlerContext) =>
         from === undefined
           ? { definition: createDatabaseWorkflow, input }
           : { definition: createFromBackupWorkflow, input: { ...input, backupId: from } };
-      const workflowId = await acceptWorkflow(context, tx, request, { ...onDatabase(id), ...work, action: 'database.create' });
+      const workflowId = await acceptWorkflow(context, tx, request, {
+        ...onDatabase(id),
+        ...work,
+        action: 'database.create',
+      });
       const created = { ...viewDatabase(managed), password: passwords.of(id) };
       return { status: 202, headers: followHeaders(databasePath(id), workflowId), body: created };
     },
     replaySecret: {
-      remove: ({ password: _password, ...managed }: CreatedDatabase) => ({ ...managed, made_with: context.passwords.madeWith }),
+      remove: ({ password: _password, ...managed }: CreatedDatabase) => ({
+        ...managed,
+        made_with: context.passwords.madeWith,
+      }),
       rehydrate: (stored): CreatedDatabase => {
         const { made_with: madeWith, ...managed } = storedSchema.parse(stored);
         return { ...managed, password: context.passwords.of(managed.id, madeWith) };
@@ -72,7 +89,7 @@ export const createDatabase = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
 
-/** `majors`: those whose programs the host has. */
+/** Refuses a wrong order. `majors`: those whose programs the host has. */
 export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, majors: readonly Major[]): Refusal | null {
   const { engine, engine_version, size, high_availability } = order;
   if (findVersion(engine, engine_version) === undefined) return { code: 'version_not_offered' };
@@ -83,7 +100,10 @@ export function refuseOrder(order: Omit<BodyOf<typeof endpoint>, 'label'>, major
   return high_availability ? { code: 'high_availability_unavailable' } : null;
 }
 
-/** The end of the id, which is random. Code in a backup of MySQL's names its database and its user, so a database that begins with one has their names. */
+/**
+ * Names a database and its user after the random end of its id. Programs in a MySQL backup contain the names of its
+ * database and its user, so a database that is made from it gets the same names.
+ */
 function namesOf(id: string, source: Names | null): Names {
   if (source !== null) return { databaseName: source.databaseName, username: source.username };
   const tail = id.replaceAll('-', '').slice(-12);

@@ -2,7 +2,7 @@ import { fencedCall } from '@drydock/workflow/definition/definition';
 import { endCreation, newDatabaseSchema, provision, serve } from './provision-database';
 import { defineWorkflow, refOf } from './work';
 
-/** An instance of its own at an address that stays, and the weekly proof of its backups. */
+/** Makes an instance at an address that never changes, and schedules the weekly proof of its backups. */
 export const createDatabaseWorkflow = defineWorkflow({
   kind: 'create_database',
   input: newDatabaseSchema,

@@ -1,14 +1,17 @@
 import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
 
-/** What one workflow at a time holds: whatever is done to a database excludes everything else. */
+/** Workflows with the same key exclude each other: only one at a time works on a database. */
 export const databaseResourceKey = (databaseId: string): string => `database:${databaseId}`;
 
-export const databaseSubject = (databaseId: string): { type: 'database'; id: string } => ({ type: 'database', id: databaseId });
+export const databaseSubject = (databaseId: string): { type: 'database'; id: string } => ({
+  type: 'database',
+  id: databaseId,
+});
 
-/** What the audit log names. */
+/** The path under which the audit log names a database. */
 export const databasePath = (databaseId: string): string => `/v1/databases/${databaseId}`;
 
-/** What a workflow that is done to a database is accepted with. */
+/** The target of a workflow on a database. */
 export const onDatabase = (databaseId: string): WorkTarget => ({
   resourceKey: databaseResourceKey(databaseId),
   subject: databaseSubject(databaseId),

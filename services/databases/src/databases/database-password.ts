@@ -2,15 +2,18 @@ import { hkdfSync } from 'node:crypto';
 import { nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
 
 /**
- * Passwords are stored nowhere: the service's secret and the database's id make each again, for the worker that sets it and for the replay of the call
- * that showed it. A stolen record reveals none.
+ * Derives passwords from the service's secret and the database's id. They are stored nowhere: the worker that sets one
+ * and the replay of the call that showed it derive it again, and a stolen record reveals none.
  */
 export interface DatabasePasswords {
   /** The name of the secret that new passwords come from. */
   madeWith: string;
   /** True while the secret is rotated: a worker may then have another current one than the API. */
   areRotated: boolean;
-  /** 32 characters of base64url, by the secret of that name, the current one without. Throws when it is no longer accepted. */
+  /**
+   * 32 characters of base64url, derived from the secret of that name, by default the current one. Throws if the secret
+   * is no longer accepted.
+   */
   of(databaseId: string, madeWith?: string): string;
 }
 

@@ -12,29 +12,35 @@ const toDatabase = ({ backupSequence: _sequence, ...row }: DatabaseRow): Managed
   metadata: metadataSchema.parse(row.metadata),
 });
 
-export type NewDatabase = Omit<ManagedDatabase, 'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'>;
+export type NewDatabase = Omit<
+  ManagedDatabase,
+  'status' | 'statusDetail' | 'host' | 'port' | 'lastBackupAt' | 'restoreVerifiedAt'
+>;
 
 export async function insertDatabase(tx: Tx, database: NewDatabase): Promise<ManagedDatabase> {
   return toDatabase(await tx.managedDatabase.create({ data: { ...database, status: 'provisioning' } }));
 }
 
-/** The databases of an owner. Deleted ones do not count as there. */
+/** The databases of an owner. Deleted ones are left out. */
 const theirs = ({ orgId, mode }: Owner) => ({ orgId, mode, status: { not: 'deleted' as const } });
 
-/** The owner's database, or null: another organisation's and the other mode's are not there. */
+/** The owner's database; null if there is none, or if it is another organisation's or the other mode's. */
 export async function findDatabase(tx: Reader, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const row = await tx.managedDatabase.findFirst({ where: { id: databaseId, ...theirs(owner) } });
   return row === null ? null : toDatabase(row);
 }
 
-/** The same, held until the transaction ends: what is decided about the database stays true until it is written. */
+/**
+ * The same, with the row locked until the transaction ends: a decision about the database stays true until it is
+ * written.
+ */
 export async function lockDatabase(tx: Tx, owner: Owner, databaseId: string): Promise<ManagedDatabase | null> {
   const table = { name: 'managed_databases', fields: Prisma.ManagedDatabaseScalarFieldEnum };
   const row = await lockRow<DatabaseRow>(tx, table, owner, databaseId);
   return row === null || row.status === 'deleted' ? null : toDatabase(row);
 }
 
-/** What the customer calls it and keeps with it. The database is held. */
+/** Sets the label and the metadata. The caller holds the row's lock. */
 export async function describeDatabase(
   tx: Tx,
   databaseId: string,
@@ -50,7 +56,12 @@ export async function listDatabases(
   page: { after: string | null; take: number },
   { status, text, metadata, ...created }: DatabaseFilter,
 ): Promise<ManagedDatabase[]> {
-  const narrowed = { AND: oneOf('status', status), ...holding(text, 'label'), ...carrying(metadata), ...createdBetween(created) };
+  const narrowed = {
+    AND: oneOf('status', status),
+    ...holding(text, 'label'),
+    ...carrying(metadata),
+    ...createdBetween(created),
+  };
   const rows = await tx.managedDatabase.findMany({
     where: { ...theirs(owner), ...(page.after === null ? {} : { id: { lt: page.after } }), ...narrowed },
     orderBy: { id: 'desc' },
@@ -59,11 +70,19 @@ export async function listDatabases(
   return rows.map(toDatabase);
 }
 
-export async function changeStatus(tx: Tx, databaseId: string, status: DatabaseStatus, statusDetail = ''): Promise<void> {
+export async function changeStatus(
+  tx: Tx,
+  databaseId: string,
+  status: DatabaseStatus,
+  statusDetail = '',
+): Promise<void> {
   await tx.managedDatabase.update({ where: { id: databaseId }, data: { status, statusDetail } });
 }
 
-/** A move of it waits for staff. Where the move has switched over, the database serves and takes writes, and its customer is shown so. */
+/**
+ * Shows a database as available while its move waits for staff, if the move has switched it: then it serves and takes
+ * writes.
+ */
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';
   await sql.query(
@@ -74,7 +93,11 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
 }
 
 /** It is served there from now on. */
-export async function recordAddress(tx: Tx, databaseId: string, address: { host: string; port: number }): Promise<void> {
+export async function recordAddress(
+  tx: Tx,
+  databaseId: string,
+  address: { host: string; port: number },
+): Promise<void> {
   await tx.managedDatabase.update({ where: { id: databaseId }, data: address });
 }
 
@@ -90,7 +113,7 @@ export async function recordVerified(tx: Tx, databaseId: string, restoreVerified
   await tx.managedDatabase.update({ where: { id: databaseId }, data: { restoreVerifiedAt } });
 }
 
-/** The next sequence number of its backups; greater than every one before, also of those that failed. */
+/** The next sequence number of the database's backups; greater than every earlier one, failed backups included. */
 export async function nextBackupSequence(tx: Tx, databaseId: string): Promise<bigint> {
   const { backupSequence } = await tx.managedDatabase.update({
     where: { id: databaseId },

@@ -1,7 +1,7 @@
 import type { DatabaseEngine, DatabaseStatus } from '@drydock/contracts/databases/databases';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
-/** Whose world a look-up stays in: one organisation's, and one mode's. */
+/** The organisation and the mode that a look-up is limited to. */
 export interface Owner {
   orgId: string;
   mode: Mode;

@@ -2,7 +2,7 @@ import type { ManagedDatabase as View } from '@drydock/contracts/databases/datab
 import { findSize, findVersion } from '../catalogue/catalogue';
 import type { ManagedDatabase } from './database.types';
 
-/** interface.md 2.8. Nothing here is sold: no basket line and no subscription stands behind a database. */
+/** interface.md 2.8. Nothing is sold here, so a database has no basket line and no subscription. */
 export function viewDatabase(managed: ManagedDatabase): View {
   const size = findSize(managed.size);
   return {
@@ -10,7 +10,8 @@ export function viewDatabase(managed: ManagedDatabase): View {
     label: managed.label,
     engine: managed.engine,
     engine_version: managed.engineVersion,
-    engine_label: findVersion(managed.engine, managed.engineVersion)?.label ?? `${managed.engine} ${managed.engineVersion}`,
+    engine_label:
+      findVersion(managed.engine, managed.engineVersion)?.label ?? `${managed.engine} ${managed.engineVersion}`,
     size: managed.size,
     status: managed.status,
     status_detail: managed.statusDetail,

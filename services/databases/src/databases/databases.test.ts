@@ -18,7 +18,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const wanted = (change: object = {}) => ({ label: 'Shop', engine: 'postgres', engine_version: '16', size: 'small', ...change });
+const wanted = (change: object = {}) => ({
+  label: 'Shop',
+  engine: 'postgres',
+  engine_version: '16',
+  size: 'small',
+  ...change,
+});
 const create = (body: object, options: object = {}) => api.call('POST', '/v1/databases', { body, ...options });
 
 describe('POST /v1/databases', () => {
@@ -26,7 +32,15 @@ describe('POST /v1/databases', () => {
     const answer = await create(wanted());
     expect([answer.status, answer.json]).toMatchObject([
       202,
-      { label: 'Shop', engine_label: 'PostgreSQL 16', status: 'provisioning', host: '', tls_required: true, last_backup_at: null, vcpu: 1 },
+      {
+        label: 'Shop',
+        engine_label: 'PostgreSQL 16',
+        status: 'provisioning',
+        host: '',
+        tls_required: true,
+        last_backup_at: null,
+        vcpu: 1,
+      },
     ]);
     const { id, password } = answer.json as CreatedDatabase;
     expect(password).toMatch(/^[\w-]{32}$/);
@@ -61,7 +75,12 @@ describe('POST /v1/databases', () => {
 });
 
 describe('an order of MySQL or MariaDB', () => {
-  const order = (engine_version: string) => ({ engine: 'mysql' as const, engine_version, size: 'small', high_availability: false });
+  const order = (engine_version: string) => ({
+    engine: 'mysql' as const,
+    engine_version,
+    size: 'small',
+    high_availability: false,
+  });
 
   it.each([
     ['the host has no programs of the engine', '10.11', [16, 17, 18], 'engine_not_offered'],
@@ -74,13 +93,18 @@ describe('an order of MySQL or MariaDB', () => {
 
   it('is not decided while the host does not answer', async () => {
     const answer = await create(wanted({ engine: 'mysql', engine_version: '10.11' }));
-    expect([refusalOf(answer), answer.json]).toMatchObject(['503 dependency_unavailable', { dependency: 'database-host' }]);
+    expect([refusalOf(answer), answer.json]).toMatchObject([
+      '503 dependency_unavailable',
+      { dependency: 'database-host' },
+    ]);
   });
 });
 
 it('the catalogue has of MySQL and MariaDB what the host has programs of, with its flavour, and in the order of their numbers', () => {
   const { engines } = catalogueOf(['11.8', '9.7', '10.11']);
-  expect(engines.map(({ engine, versions }) => [engine, versions.map(({ label, flavour }) => [label, flavour])])).toEqual([
+  expect(
+    engines.map(({ engine, versions }) => [engine, versions.map(({ label, flavour }) => [label, flavour])]),
+  ).toEqual([
     ['postgres', [16, 17, 18].map((major) => [`PostgreSQL ${major}`, null])],
     [
       'mysql',
@@ -101,7 +125,8 @@ it('the catalogue lists what can be created, and every target of an upgrade is i
   expect(engines.flatMap(({ versions }) => versions.flatMap(({ upgradable_to }) => upgradable_to))).toContain('18');
   for (const { versions } of engines) {
     const known = versions.map(({ version }) => version);
-    for (const { upgradable_to } of versions) expect(upgradable_to.filter((version) => !known.includes(version))).toEqual([]);
+    for (const { upgradable_to } of versions)
+      expect(upgradable_to.filter((version) => !known.includes(version))).toEqual([]);
   }
 });
 
@@ -118,7 +143,8 @@ it('a list has the caller’s databases of its mode, newest first, and none that
 });
 
 describe('endpoint 10', () => {
-  const upgrade = (id: string, engine_version: unknown) => api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version } });
+  const upgrade = (id: string, engine_version: unknown) =>
+    api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version } });
 
   it('accepts a newer major, with its workflow, its backup and its audit entry', async () => {
     const id = await givenDatabase(api, owner);
@@ -151,7 +177,11 @@ describe('endpoint 10', () => {
 
   it('keeps a refused version for its Idempotency-Key, also when the version would be taken by now', async () => {
     const id = await givenDatabase(api, owner, { version: '18' });
-    const once = () => api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '18' }, idempotencyKey: `refused-${id}` });
+    const once = () =>
+      api.call('POST', `/v1/databases/${id}/upgrade`, {
+        body: { engine_version: '18' },
+        idempotencyKey: `refused-${id}`,
+      });
     const first = await once();
     expect([first.status, first.json]).toMatchObject([422, { code: 'version_not_newer' }]);
     await api.rows("UPDATE managed_databases SET engine_version = '16' WHERE id = $1", [id]);
@@ -186,7 +216,11 @@ describe('a restore', () => {
     expect([again.text, again.headers['idempotent-replayed']]).toEqual([answer.text, 'true']);
     expect(await auditedOf(api, `/v1/databases/${id}`)).toEqual(['database_backup.restore']);
     const workflow_id = workflowIdOf(answer);
-    expect((await restore(id, backupId)).json).toMatchObject({ status: 422, code: 'operation_in_progress', workflow_id });
+    expect((await restore(id, backupId)).json).toMatchObject({
+      status: 422,
+      code: 'operation_in_progress',
+      workflow_id,
+    });
   });
 
   it.each([
@@ -194,7 +228,12 @@ describe('a restore', () => {
     ['a malformed id', {}, () => 'no-id', 'backup_not_found'],
     ['a backup that has not completed', {}, (id: string) => givenBackup(api, id, 'running'), 'backup_not_completed'],
     ['a backup that failed', {}, (id: string) => givenBackup(api, id, 'failed'), 'backup_not_completed'],
-    ['another database’s backup', {}, async () => givenBackup(api, await givenDatabase(api, owner)), 'backup_not_found'],
+    [
+      'another database’s backup',
+      {},
+      async () => givenBackup(api, await givenDatabase(api, owner)),
+      'backup_not_found',
+    ],
     ['a failed database', { status: 'failed' }, (id: string) => givenBackup(api, id), 'database_not_available'],
   ])('refuses %s, changes nothing, and the preflight says so', async (_what, given, backupOf, code) => {
     const id = await givenDatabase(api, owner, given);
@@ -223,11 +262,31 @@ describe('a database made from a backup', () => {
   });
 
   it.each([
-    ['another organisation’s backup', async () => givenBackup(api, await givenDatabase(api, callerOf())), 'backup_not_found'],
-    ['the other mode’s', async () => givenBackup(api, await givenDatabase(api, { ...owner, mode: 'sandbox' })), 'backup_not_found'],
-    ['a deleted database’s', async () => givenBackup(api, await givenDatabase(api, owner, { status: 'deleted' })), 'backup_not_found'],
-    ['one that has not completed', async () => givenBackup(api, await givenDatabase(api, owner), 'queued'), 'backup_not_completed'],
-    ['a newer major’s', async () => givenBackup(api, await givenDatabase(api, owner), 'completed', '17'), 'backup_version_newer'],
+    [
+      'another organisation’s backup',
+      async () => givenBackup(api, await givenDatabase(api, callerOf())),
+      'backup_not_found',
+    ],
+    [
+      'the other mode’s',
+      async () => givenBackup(api, await givenDatabase(api, { ...owner, mode: 'sandbox' })),
+      'backup_not_found',
+    ],
+    [
+      'a deleted database’s',
+      async () => givenBackup(api, await givenDatabase(api, owner, { status: 'deleted' })),
+      'backup_not_found',
+    ],
+    [
+      'one that has not completed',
+      async () => givenBackup(api, await givenDatabase(api, owner), 'queued'),
+      'backup_not_completed',
+    ],
+    [
+      'a newer major’s',
+      async () => givenBackup(api, await givenDatabase(api, owner), 'completed', '17'),
+      'backup_version_newer',
+    ],
     ['MariaDB’s', async () => givenBackup(api, await givenDatabase(api, owner), 'completed', '10.5'), 'engine_differs'],
     ['what is no id', async () => 'no-id', 'invalid_request'],
   ])('is refused for %s', async (_what, backupOf, code) => {
@@ -258,11 +317,17 @@ describe('every endpoint of databases', () => {
       const databaseId = await givenDatabase(api, owner);
       const deleted = await givenDatabase(api, owner, { status: 'deleted' });
       const ask = async (target: string, caller = owner) =>
-        withoutRequestId(await askEndpoint(api, endpoint, { params: { databaseId: target }, body: bodies[id], caller }));
+        withoutRequestId(
+          await askEndpoint(api, endpoint, { params: { databaseId: target }, body: bodies[id], caller }),
+        );
       const strangers = [callerOf(), { ...owner, mode: 'sandbox' as const }];
       const missing = await ask(uuidv7());
       expect(missing).toMatchObject({ status: 404, body: { code: 'database_not_found' } });
-      const answers = await Promise.all([ask('no-id'), ask(deleted), ...strangers.map((caller) => ask(databaseId, caller))]);
+      const answers = await Promise.all([
+        ask('no-id'),
+        ask(deleted),
+        ...strangers.map((caller) => ask(databaseId, caller)),
+      ]);
       expect(answers).toEqual(answers.map(() => missing));
     },
   );
@@ -274,19 +339,28 @@ it('the preflight of a deletion counts the backups that go with it, and gives th
   expect(await preflight()).toMatchObject({ would: expect.stringContaining('for good'), refusal: null, findings: [] });
   await givenBackup(api, id);
   await givenBackup(api, id, 'failed');
-  const detail = expect.stringContaining('Backups that go with it: 1.');
-  expect(await preflight()).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'backups_deleted', detail }] });
+  const detail = expect.stringContaining('Backups that are deleted with it: 1.');
+  expect(await preflight()).toMatchObject({
+    refusal: null,
+    findings: [{ level: 'WARNING', code: 'backups_deleted', detail }],
+  });
   const workflowId = workflowIdOf(await api.call('DELETE', `/v1/databases/${id}`));
   expect(await preflight()).toMatchObject({ refusal: { code: 'operation_in_progress', workflow_id: workflowId } });
 });
 
 describe('PATCH /v1/databases/{databaseId}', () => {
   it('changes the label and what the customer keeps with the database, and shows no password', async () => {
-    const { password: _password, ...made } = (await create(wanted({ metadata: { contract: 'C-1', team: 'web' } }))).json as CreatedDatabase;
+    const { password: _password, ...made } = (await create(wanted({ metadata: { contract: 'C-1', team: 'web' } })))
+      .json as CreatedDatabase;
     expect(made.metadata).toEqual({ contract: 'C-1', team: 'web' });
     const path = `/v1/databases/${made.id}`;
-    const changed = await api.call('PATCH', path, { body: { label: 'Bakery', metadata: { contract: '', region: 'eu' } } });
-    expect([changed.status, changed.json]).toEqual([200, { ...made, label: 'Bakery', metadata: { team: 'web', region: 'eu' } }]);
+    const changed = await api.call('PATCH', path, {
+      body: { label: 'Bakery', metadata: { contract: '', region: 'eu' } },
+    });
+    expect([changed.status, changed.json]).toEqual([
+      200,
+      { ...made, label: 'Bakery', metadata: { team: 'web', region: 'eu' } },
+    ]);
     expect((await api.call('GET', path)).json).toEqual(changed.json);
     expect(await auditedOf(api, path)).toEqual(['database.create', 'database.update']);
   });

@@ -1,16 +1,21 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { archiveErrorIn, archiveFailure, type ContentReason, type FailureReason } from '@drydock/workflow/definition/archive-failures';
+import {
+  archiveErrorIn,
+  archiveFailure,
+  type ContentReason,
+  type FailureReason,
+} from '@drydock/workflow/definition/archive-failures';
 import { conclude, fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
-/** Refusals that do not depend on the archive. A failure that is not listed may pass and is tried again. */
+/** Refusals that do not depend on the archive. A refusal that is not listed may pass and is tried again. */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
   major_not_installed: 'version_not_offered',
   moved: 'upgrade_failed',
 };
 
-/** Why an archive or its content is refused; undefined for an error of another kind. */
+/** The reason why an archive or its content is refused; undefined for an error of another kind. */
 function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentReason): FailureReason | undefined {
   if (refusal === 'archive_refused') return archiveErrorIn(cause)?.reason ?? 'tampered';
   if (refusal === 'content_refused') return content;
@@ -19,9 +24,10 @@ function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentRea
 
 function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
   const { refusal, detail } = error;
-  // Nobody can mend a database that is gone: its work ends wherever it is.
+  // Nobody can repair a database that is gone, so its work ends in whatever step it is.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
-  const findings = refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
+  const findings =
+    refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;
   const told = findings.length > 0 ? { extra: { findings } } : {};
   const reason = reasonOf(error, content);
   if (reason !== undefined) return archiveFailure(reason, 'database_backup', error, told);
@@ -29,7 +35,10 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
   return code === undefined ? undefined : fail(code, { ...told, internal: error.message, cause: error });
 }
 
-/** The same work, with what no repetition can mend as the failure of the step; everything else may pass and is tried again. `content`: which way it goes. */
+/**
+ * Turns permanent errors of the work into failures of the step; all others may pass and are tried again. `content`: the
+ * direction in which the content moves.
+ */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {
     throw error instanceof DatabaseProviderError ? (failureOf(error, content) ?? error) : error;

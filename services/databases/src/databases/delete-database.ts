@@ -14,7 +14,12 @@ export const deleteDatabase = (context: HandlerContext) =>
     execute: async (tx: Tx, request) => {
       const managed = await holdDatabase(tx, request);
       await assertFree(context.database.sql(tx), databaseResourceKey(managed.id));
-      const acceptance = { ...onDatabase(managed.id), definition: deleteDatabaseWorkflow, input: {}, action: 'database.delete' };
+      const acceptance = {
+        ...onDatabase(managed.id),
+        definition: deleteDatabaseWorkflow,
+        input: {},
+        action: 'database.delete',
+      };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       await changeStatus(tx, managed.id, 'deleting');
       const body = viewDatabase({ ...managed, status: 'deleting' });

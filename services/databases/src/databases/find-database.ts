@@ -10,12 +10,15 @@ interface AboutDatabase {
   params: { databaseId: string };
 }
 
-/** The caller's database. Throws the one 404 for whatever else it may be. */
-export async function readDatabase(context: Pick<HandlerContext, 'database'>, { caller, params }: AboutDatabase): Promise<ManagedDatabase> {
+/** The caller's database. Throws the same 404 in every other case. */
+export async function readDatabase(
+  context: Pick<HandlerContext, 'database'>,
+  { caller, params }: AboutDatabase,
+): Promise<ManagedDatabase> {
   return present(await findDatabase(context.database.pool, ownerOf(caller), params.databaseId));
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdDatabase(tx: Tx, { caller, params }: AboutDatabase): Promise<ManagedDatabase> {
   return present(await lockDatabase(tx, ownerOf(caller), params.databaseId));
 }

@@ -11,6 +11,9 @@ export const listDatabases = ({ pager, database }: HandlerContext) =>
       const binding = { list: endpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
       const page = pager.read(query, binding, now);
       const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 }, query);
-      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewDatabase }) };
+      return {
+        status: 200,
+        body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewDatabase }),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

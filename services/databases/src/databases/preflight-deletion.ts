@@ -9,7 +9,7 @@ import type { HandlerContext } from '../context';
 import { databasePath, databaseResourceKey } from './database-names';
 import { readDatabase } from './find-database';
 
-/** What a deletion would remove, with the very rule that it asks. Reads only. */
+/** The preflight of a deletion: asks the same rule and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -17,8 +17,9 @@ export const preflightDeletion = (context: HandlerContext) =>
       const managed = await readDatabase(context, request);
       const refusal = refusalByWorkflow(await findUnfinished(database.sql(), databaseResourceKey(managed.id)));
       const backups = await countCompleted(database.pool, managed.id);
-      const detail = `Backups that go with it: ${backups}. A database made from one of them before the deletion stays.`;
-      const findings: Preflight['findings'] = backups > 0 ? [{ level: 'WARNING', code: 'backups_deleted', detail }] : [];
+      const detail = `Backups that are deleted with it: ${backups}. A database made from one of them before the deletion stays.`;
+      const findings: Preflight['findings'] =
+        backups > 0 ? [{ level: 'WARNING', code: 'backups_deleted', detail }] : [];
       const body = {
         would: `Delete ${managed.label} with everything in it and all of its backups, for good`,
         resource: databasePath(managed.id),

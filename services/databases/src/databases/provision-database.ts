@@ -13,7 +13,7 @@ import { refOf, type WorkContext } from './work';
 
 export const newDatabaseSchema = z.strictObject({
   major: majorSchema,
-  /** The code of a size of the catalogue. */
+  /** The code of a size in the catalogue. */
   size: z.string(),
   databaseName: z.string(),
   username: z.string(),
@@ -27,7 +27,7 @@ interface Address {
   port: number;
 }
 
-/** An instance of its own with an empty database, at an address that stays. */
+/** Makes an instance with an empty database, at an address that never changes. */
 export async function provision(context: WorkContext, step: StepContext<NewDatabase, unknown>): Promise<Address> {
   const { major, databaseName, username, size: code, passwordMadeWith } = step.input;
   const size = findSize(code);
@@ -39,7 +39,7 @@ export async function provision(context: WorkContext, step: StepContext<NewDatab
   return { host, port };
 }
 
-/** Its customer is told where it is, and its backups are proved every week from now on. */
+/** Publishes its address, and schedules the weekly proof of its backups. */
 export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, address: Address): Promise<void> {
   const { id } = run.subject;
   await recordAddress(tx, id, address);
@@ -57,13 +57,18 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * A database is available once its creation has ended, and not a moment before: the next call would be refused as in progress. One that could
- * not be made is failed, and can be deleted.
+ * A database is available exactly when its creation has ended: earlier, the next call would be refused as in progress.
+ * One that could not be made is failed, and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
   failed: async (tx, run, _problem, context) => {
     await removeSchedule(context.database.sql(tx), verifyScheduleOf(run.subject.id));
-    await changeStatus(tx, run.subject.id, 'failed', 'The database could not be created. Delete it and create another one.');
+    await changeStatus(
+      tx,
+      run.subject.id,
+      'failed',
+      'The database could not be created. Delete it and create another one.',
+    );
   },
 };

@@ -9,7 +9,7 @@ import { viewDatabase } from './database.view';
 import { databasePath } from './database-names';
 import { holdDatabase } from './find-database';
 
-/** What only the customer reads. Two who change it at once both get their change: the database is held. */
+/** Changes the label and metadata. The row is locked, so that of two changes at once neither is lost. */
 export const updateDatabase = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -17,9 +17,19 @@ export const updateDatabase = ({ database }: HandlerContext) =>
       const held = await holdDatabase(tx, request);
       const { id, label, metadata } = held;
       await request.assertMatch(() => viewDatabase(held));
-      const managed = await describeDatabase(tx, id, { label: body.label ?? label, metadata: changeMetadata(metadata, body.metadata) });
+      const managed = await describeDatabase(tx, id, {
+        label: body.label ?? label,
+        metadata: changeMetadata(metadata, body.metadata),
+      });
       const { orgId, mode, keyId: actorKeyId } = caller;
-      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'database.update', target: databasePath(id), workflowId: null });
+      await audit(database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'database.update',
+        target: databasePath(id),
+        workflowId: null,
+      });
       return { status: 200, body: viewDatabase(managed) };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -5,7 +5,7 @@ import type { BackupStorage } from '../providers/backup-storage';
 import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';
 import type { DatabasePasswords } from './database-password';
 
-/** What workflow steps may use: here are the drivers that handlers never see. */
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
 export interface WorkContext {
   database: DatabasesDatabase;
   provider: DatabaseProvider;
@@ -13,10 +13,10 @@ export interface WorkContext {
   passwords: DatabasePasswords;
   /** 32 bytes: every archive is sealed with a key derived from it. */
   archiveKey: RootKey;
-  /** How long an old instance is kept, and how often a backup is proved. */
+  /** How long an old instance is kept, and the time between two proofs of a backup. */
   oldInstanceSeconds: number;
   verifyRestoreSeconds: number;
-  /** How long a sandbox database called slow takes over an upgrade. */
+  /** How long an upgrade of a sandbox database named slow takes. */
   slowMs: number;
   now(): Date;
 }
@@ -24,7 +24,11 @@ export interface WorkContext {
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
 /** The database that a step works on. */
-export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({
+export const refOf = ({
+  orgId,
+  mode,
+  subject,
+}: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({
   databaseId: subject.id,
   orgId,
   mode,

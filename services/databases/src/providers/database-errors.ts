@@ -13,7 +13,7 @@ const refusalOfControl: Partial<Record<DatabaseHostErrorCode, DatabaseRefusal>> 
   major_not_installed: 'major_not_installed',
 };
 
-/** The refusals by a job's error code that no repetition makes better. The other codes may be a connection that was lost. */
+/** Permanent refusals by a job's error code. The other codes may come from a lost connection. */
 const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
   ...refusalOfControl,
   no_space: 'no_space',
@@ -28,7 +28,7 @@ const refusalOfJob: Record<string, DatabaseRefusal | undefined> = {
 
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT']);
 
-/** The file system of the backups says ENOSPC or EDQUOT, wrapped or not. */
+/** Whether the file system of the backups has reported ENOSPC or EDQUOT, wrapped or not. */
 function isDiskFull(error: unknown, depth = 0): boolean {
   if (fullDiskCodes.has(systemErrorCode(error))) return true;
   return depth < 5 && error instanceof Error && isDiskFull(error.cause, depth + 1);
@@ -38,7 +38,7 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   if (error instanceof DatabaseHostError) return refusalOfControl[error.code];
   if (error instanceof ArchiveError) {
     if (error.reason === 'no_space') return 'no_space';
-    // The content is more than an archive takes.
+    // The content is larger than an archive may be.
     if (isPacking && error.reason === 'limit_exceeded') return 'content_refused';
     return isFinal(error.reason) ? 'archive_refused' : undefined;
   }
@@ -46,10 +46,11 @@ function refusalOf(error: unknown, isPacking: boolean): DatabaseRefusal | undefi
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** A job's refusal of an archive as the error that it was in its program. */
-const errorOfJob = (error: unknown): unknown => (error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error);
+/** Turns a job's refusal of an archive back into the error that its program threw. */
+const errorOfJob = (error: unknown): unknown =>
+  error instanceof JobProblem ? (archiveErrorOfJob(error) ?? error) : error;
 
-/** The same work, with what no repetition can mend as a {@link DatabaseProviderError}. */
+/** Turns permanent errors of the work into {@link DatabaseProviderError}s. */
 export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);
@@ -60,7 +61,7 @@ export function translated<T>(work: Promise<T>, { isPacking = false } = {}): Pro
   });
 }
 
-/** What the reader says of an instance that does not answer. */
+/** Turns an instance that does not answer into the reader's error for it. */
 export function unavailableIfDown<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof DatabaseHostError && error.code === 'instance_down')

@@ -12,7 +12,14 @@ import { folderSink, folderSource } from '@drydock/archive/format/folder-objects
 import { realisticDatabase } from '@drydock/postgres/testing/realistic-database';
 import pg from 'pg';
 import { type DatabaseHostProcess, startDatabaseHost } from '../../test/database-host-process';
-import type { DatabaseProvider, DatabaseRef, FencedCallWithProgress, HostedDatabase, InstanceSpec, Upgrade } from './database-provider';
+import type {
+  DatabaseProvider,
+  DatabaseRef,
+  FencedCallWithProgress,
+  HostedDatabase,
+  InstanceSpec,
+  Upgrade,
+} from './database-provider';
 import { localDatabaseProvider } from './database-provider.local';
 
 const archiveKey = randomBytes(32);
@@ -50,9 +57,20 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
   });
 
   const newDatabase = (): DatabaseRef => ({ databaseId: randomUUID(), orgId: randomUUID(), mode: 'live' });
-  const runSql = async <Row>({ host: address, port, caCertificate: ca }: HostedDatabase, ...statements: string[]): Promise<Row[]> => {
+  const runSql = async <Row>(
+    { host: address, port, caCertificate: ca }: HostedDatabase,
+    ...statements: string[]
+  ): Promise<Row[]> => {
     const { databaseName: database, username: user, password } = spec;
-    const client = new pg.Client({ host: address, port, database, user, password, ssl: { ca }, connectionTimeoutMillis: 20_000 });
+    const client = new pg.Client({
+      host: address,
+      port,
+      database,
+      user,
+      password,
+      ssl: { ca },
+      connectionTimeoutMillis: 20_000,
+    });
     await client.connect();
     try {
       let rows: Row[] = [];
@@ -95,14 +113,20 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await filled(ref);
     const archiveId = randomUUID();
     const place = path.join(folder, archiveId);
-    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, call(2));
+    const packed = await provider.pack(
+      ref,
+      { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() },
+      call(2),
+    );
     expect(packed).toMatchObject({ major: 16, manifestMac: expect.any(String) });
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
     expect(verified).toMatchObject({ tables: 11, readFrom: expect.stringMatching(/^"\w+"\."/) });
     expect(verified.rows).toBeGreaterThan(1_000);
     const wrong = { ...archive, manifestMac: '0'.repeat(packed.manifestMac.length) };
-    await expect(provider.verifyRestore(ref, packed.major, wrong, call(4))).rejects.toMatchObject({ refusal: 'archive_refused' });
+    await expect(provider.verifyRestore(ref, packed.major, wrong, call(4))).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
     await provider.destroy(ref, call(5));
   });
 
@@ -127,12 +151,17 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     );
     const archiveId = randomUUID();
     const place = path.join(folder, archiveId);
-    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, call(2));
+    const packed = await provider.pack(
+      ref,
+      { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() },
+      call(2),
+    );
     // A proof is of the backup, not of what became of the database since.
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
-    // The owner sees no row of the largest table. What its policies give it, they give to whoever owns the restored tables.
+    // The owner sees no row of the largest table. What its policies give it, they give to whoever owns the restored
+    // tables.
     expect(verified).toEqual({ tables: 3, rows: 5_002, readFrom: '"public"."mine"', findings: [] });
     await provider.destroy(ref, call(4));
   });
@@ -185,9 +214,15 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await expect(provider.retireOld(ref, upgrade, call(fence))).rejects.toMatchObject({ refusal: 'moved' });
     await provider.copyData(ref, upgrade, call(fence));
     await runSql(database, "insert into notes values (0, 'written after the cutover')");
-    expect(await provider.compare(ref, upgrade, call(fence))).toMatchObject({ outcome: 'equal', tables: 11, names: [] });
+    expect(await provider.compare(ref, upgrade, call(fence))).toMatchObject({
+      outcome: 'equal',
+      tables: 11,
+      names: [],
+    });
     for (let again = 0; again < 2; again++) await provider.finish(ref, upgrade, call(fence));
-    expect(await runSql(database, "select count(*)::int as n from notes where b like 'written after%'")).toEqual([{ n: 1 }]);
+    expect(await runSql(database, "select count(*)::int as n from notes where b like 'written after%'")).toEqual([
+      { n: 1 },
+    ]);
     for (let again = 0; again < 2; again++) await provider.retireOld(ref, upgrade, call(fence));
     expect(await provider.describe(ref)).toMatchObject({ major: 18, isUp: true, upgrade: null });
     await provider.destroy(ref, call(fence));

@@ -38,7 +38,7 @@ function toHosted(description: DatabaseDescription): HostedDatabase {
   };
 }
 
-/** What handlers may ask the database-host process. */
+/** The part for requests: it only reads from the database-host process. */
 export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'close'>): DatabaseReader {
   return {
     listMajors: (signal) => client.listMajors(signal),
@@ -51,7 +51,10 @@ export function localDatabaseReader(client: Omit<DatabaseHostReaderClient, 'clos
   };
 }
 
-/** Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives and watches them. */
+/**
+ * Real instances of a database-host process, which does all the work: this worker submits jobs, serves their archives
+ * and watches them.
+ */
 export function localDatabaseProvider(tools: LocalTools): DatabaseProvider {
   const { client } = tools;
   return {
@@ -102,10 +105,13 @@ function localMoves(
       ),
     catchUp: (...stage) => translated(run('catch_up')(...stage)),
     cutover: async ({ databaseId }, upgrade, call) => {
-      const { writes_blocked_ms: writesBlockedMs } = await translated(client.cutover(databaseId, upgrade.upgradeId, claimOf(call)));
+      const { writes_blocked_ms: writesBlockedMs } = await translated(
+        client.cutover(databaseId, upgrade.upgradeId, claimOf(call)),
+      );
       return { writesBlockedMs };
     },
-    compare: ({ databaseId }, upgrade, call) => translated(client.compare(databaseId, wantedOf(upgrade, call), claimOf(call))),
+    compare: ({ databaseId }, upgrade, call) =>
+      translated(client.compare(databaseId, wantedOf(upgrade, call), claimOf(call))),
     finish: (database, upgrade, call) =>
       translated(
         (async () => {
@@ -113,7 +119,9 @@ function localMoves(
           await client.restOld(database.databaseId, upgrade.upgradeId, claimOf(call));
         })(),
       ),
-    retireOld: ({ databaseId }, upgrade, call) => translated(client.retireOld(databaseId, upgrade.upgradeId, claimOf(call))),
-    abandon: ({ databaseId }, upgrade, call) => translated(client.abandonUpgrade(databaseId, upgrade.upgradeId, claimOf(call))),
+    retireOld: ({ databaseId }, upgrade, call) =>
+      translated(client.retireOld(databaseId, upgrade.upgradeId, claimOf(call))),
+    abandon: ({ databaseId }, upgrade, call) =>
+      translated(client.abandonUpgrade(databaseId, upgrade.upgradeId, claimOf(call))),
   };
 }

@@ -6,14 +6,17 @@ import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/defin
 
 export type { FencedCall, FencedCallWithProgress };
 
-/** Which database, in which world: live and sandbox databases never share a folder, an instance or an address. */
+/** Names a database and its mode: live and sandbox databases never share a folder, an instance or an address. */
 export interface DatabaseRef {
   databaseId: string;
   orgId: string;
   mode: Mode;
 }
 
-/** The size that was bought. The provider turns it into memory, connections and quota; a local one uses far less than it promises. */
+/**
+ * The size that was bought. The provider derives memory, connections and quota from it; a local one uses far less than
+ * it promises.
+ */
 export interface InstanceSize {
   vcpu: number;
   ramGb: number;
@@ -21,27 +24,27 @@ export interface InstanceSize {
 }
 
 export interface InstanceSpec {
-  /** Its programs must be where the provider runs; {@link DatabaseReader.listMajors} names them. */
+  /** The provider must have its programs; {@link DatabaseReader.listMajors} names them. */
   major: Major;
   databaseName: string;
   username: string;
-  /** Kept by the database itself as a SCRAM verifier only. The same at every repetition of one `create`. */
+  /** The database itself stores only a SCRAM verifier. Every repetition of a `create` has the same password. */
   password: string;
   size: InstanceSize;
 }
 
 export type UpgradePhase = 'prepared' | 'switched' | 'finished';
 
-/** A database as its provider knows it. */
+/** A database in the words of its provider. */
 export interface HostedDatabase {
-  /** Stable for ever, through every upgrade. TLS is required there; TLS and SCRAM end at the engine itself. */
+  /** It never changes, not even by an upgrade. TLS is required there; TLS and SCRAM end at the engine itself. */
   host: string;
   port: number;
   /** PEM of the authority that signed the engine's certificate. */
   caCertificate: string;
   databaseName: string;
   username: string;
-  /** The major of the instance that the one durable pointer names: it alone takes writes. */
+  /** The major of the instance that the durable pointer names: only that one takes writes. */
   major: Major;
   /** Whether that instance answers a query now. */
   isUp: boolean;
@@ -49,15 +52,16 @@ export interface HostedDatabase {
   sizeBytes: number | null;
   /** How many bytes are free on the file system that a target instance would be made on. */
   freeBytes: number;
-  /** Ids of the upgrades and restores that it was switched over by, the newest last. They are never made again. */
+  /** The ids of the upgrades and restores that have switched it, the newest last. They are never made again. */
   switched: readonly string[];
-  /** The upgrade that is under way or whose old instance is still kept; null when there is none. */
+  /** The upgrade that is under way, or whose old instance is still kept; null if there is none. */
   upgrade: { upgradeId: string; toMajor: Major; phase: UpgradePhase; areWritesBlocked: boolean } | null;
 }
 
 /**
- * How the data goes over. `logical`: while the customer writes, with a pause of milliseconds at the cutover. `offline`: writes and reads wait from
- * `copyData` to `cutover`, since something in the database cannot be replicated; the findings say what.
+ * The way the data moves. `logical`: while the customer writes, with a pause of milliseconds at the cutover. `offline`:
+ * writes and reads wait from `copyData` to `cutover`, because the database has something that cannot be replicated; the
+ * findings say what.
  */
 export type UpgradePath = 'logical' | 'offline';
 
@@ -71,20 +75,20 @@ export interface Finding {
 
 export interface UpgradePlan {
   path: UpgradePath;
-  /** Any ERROR here means that an upgrade would be refused by `createTarget`. */
+  /** With an ERROR among them `createTarget` would refuse the upgrade. */
   findings: readonly Finding[];
   sizeBytes: number;
   /** 2.2 times the size. */
   neededBytes: number;
   freeBytes: number;
-  /** Names of extensions, counts of things moved and so on are in the findings. A guess for the offline path, in seconds; 0 for the logical one. */
+  /** An estimate for the offline path, in seconds; 0 for the logical one. */
   pauseSeconds: number;
 }
 
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** Greater than that of every archive of the database before. */
+  /** Greater than the number of every earlier archive of the database. */
   sequence: number;
   createdAt: Date;
 }
@@ -98,7 +102,7 @@ export interface PackedArchive {
   rawBytes: number;
 }
 
-/** An archive as it must be, and where it is read. */
+/** An archive with its expected facts, and the source to read it from. */
 export interface ArchiveToVerify {
   source: ArchiveSource;
   archiveId: string;
@@ -108,27 +112,33 @@ export interface ArchiveToVerify {
 export interface VerifiedRestore {
   tables: number;
   rows: number;
-  /** The table whose row was read back over TLS as an ordinary client, `"schema"."name"`; null when no table of the backup has a row. */
+  /**
+   * The table whose row was read back over TLS as an ordinary client, `"schema"."name"`; null when no table of the
+   * backup has a row.
+   */
   readFrom: string | null;
-  /** What of the backup is not there, or could not be proven, though all else is. For the customer. */
+  /** Parts of the backup that are missing or could not be proven, although everything else was. For the customer. */
   findings: LoadFindings;
 }
 
-/** What Postgres takes of a backup's schema. `refused`: the statements that it does not take, the first twenty of them. */
+/**
+ * The result of a trial of a backup's schema. `refused`: the statements that Postgres did not take, the first twenty of
+ * them.
+ */
 export interface TriedSchema {
   tables: number;
   refused: readonly { object: string; reason: string }[];
   findings: LoadFindings;
 }
 
-/** One move to a newer major. `upgradeId` is the workflow's id: the same at every repetition. */
+/** A move to a newer major. `upgradeId` is the workflow's id, the same at every repetition. */
 export interface Upgrade {
   upgradeId: string;
   toMajor: Major;
   path: UpgradePath;
 }
 
-/** One replacement of what a database holds by a backup of its own or of another one; `upgradeId` is the workflow's id. */
+/** Replaces a database's content by a backup of its own or of another database; `upgradeId` is the workflow's id. */
 export interface Restore extends UpgradeName {
   /** The major of the target instance: the backup's or a newer one. */
   major: Major;
@@ -137,108 +147,155 @@ export interface Restore extends UpgradeName {
   archive: ArchiveToVerify;
 }
 
-/** Which upgrade, for whoever brings it to its end. */
+/** Names an upgrade, for a workflow that ends it. */
 export type UpgradeName = Pick<Upgrade, 'upgradeId'>;
 
 export interface Cutover {
-  /** For how long no write was possible, in milliseconds: from ending the old sessions to letting the held ones through. */
+  /**
+   * How long no write was possible, in milliseconds: from the end of the old sessions until the waiting ones went on.
+   */
   writesBlockedMs: number;
 }
 
 export interface Comparison {
   /**
-   * `equal` and `different` compare the frozen old instance with a snapshot of the new one that was taken at the cutover. `undecided`: that snapshot
-   * was lost with a process that was killed since, and a table was written after the cutover; everything that could still be compared was equal.
+   * `equal` and `different` compare the frozen old instance with a snapshot of the new one that was taken at the
+   * cutover. `undecided`: that snapshot was lost with a process that was killed since, and a table was written after
+   * the cutover; everything that could still be compared was equal.
    */
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   /** Tables, sequences and large objects that differ or could not be decided. For the log and staff. */
   names: readonly string[];
-  /** What Postgres computes itself and the new version has computed otherwise, with the statements that compute anew what is made of it. */
+  /**
+   * Derived data that the new version computes differently, with the statements that compute anew the objects made of
+   * it.
+   */
   recomputed: readonly { object: string; statements: readonly string[]; isEmpty?: boolean | undefined }[];
-  /** Of an undecided one: what an earlier comparison of the same upgrade found to differ. */
+  /** Names that an earlier comparison of the same upgrade found to differ; only for `undecided`. */
   differed: readonly string[];
 }
 
-/** What handlers may ask. Rejections mean that the provider does not answer, except for a {@link DatabaseProviderError}. */
+/**
+ * The part for requests. It rejects with a {@link DatabaseProviderError}, or with any other error if the provider does
+ * not answer.
+ */
 export interface DatabaseReader {
   /** The majors of every engine whose programs the provider has. */
   listMajors(signal?: AbortSignal): Promise<readonly Major[]>;
   /** Null when the provider has no such database (never made, half made, or destroyed). */
   describe(database: DatabaseRef, signal?: AbortSignal): Promise<HostedDatabase | null>;
   /**
-   * What an upgrade to this major would meet, looked up now; changes nothing. DatabaseProviderError `unknown_database`, `unavailable` (the
-   * instance does not answer).
+   * Finds what would stop an upgrade to this major, now; changes nothing. DatabaseProviderError `unknown_database`,
+   * `unavailable` (the instance does not answer).
    */
   planUpgrade(database: DatabaseRef, toMajor: Major, signal?: AbortSignal): Promise<UpgradePlan>;
 }
 
 /**
- * What workflow steps do. Every method may be called again with the same arguments, also after a kill -9 of whoever did the work, and comes to the
- * same end. Rejections that no repetition can mend are {@link DatabaseProviderError}s; anything else may pass and should be tried again.
- *
- * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`, `finish`, and a day later
- * `retireOld`. Until `cutover` has resolved, `abandon` takes everything back and is the one undo of all of them; `describe().upgrade.phase` says on which
- * side of it a database is. One durable pointer decides which instance serves: a process killed at any moment finds the old or the new one
- * serving, never both writable.
+ * The part for workflow steps. Every method may be called again with the same arguments, also after a kill -9 of the
+ * process that did the work, and has the same result. A {@link DatabaseProviderError} is permanent; after any other
+ * rejection try again.
+ * An upgrade is `createTarget`, `copySchema`, `copyData`, `catchUp`, `cutover` **(the point of no return)**, `compare`,
+ * `finish`, and a day later `retireOld`. Until `cutover` has resolved, `abandon` undoes all of them;
+ * `describe().upgrade.phase` says whether a database is before or after it. One durable pointer decides which instance
+ * serves: after a kill at any moment the old or the new one serves, and never are both writable.
  */
 export interface DatabaseProvider extends DatabaseReader {
-  /** An instance of its own, a database owned by the user, served at the address it resolves with. */
+  /** Makes an instance with a database that the user owns, served at the address it resolves with. */
   create(database: DatabaseRef, spec: InstanceSpec, call: FencedCall): Promise<HostedDatabase>;
-  /** Instances, data and address are gone. Not there is no error. Also while an upgrade is half done. */
+  /**
+   * Removes instances, data and address, even in the middle of an upgrade. A database that is not there is no error.
+   */
   destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
-   * One moment of the database into an archive, read from the instance that serves; reads and writes go on. With `replacedBy`: from the instance that this restore
-   * has replaced, between `cutover` and `finish`.
+   * Packs one moment of the database into an archive, read from the serving instance; reads and writes go on. With
+   * `replacedBy`: from the instance that this restore has replaced, between `cutover` and `finish`.
    */
-  pack(database: DatabaseRef, archive: ArchiveToWrite, call: FencedCallWithProgress, replacedBy?: UpgradeName): Promise<PackedArchive>;
+  pack(
+    database: DatabaseRef,
+    archive: ArchiveToWrite,
+    call: FencedCallWithProgress,
+    replacedBy?: UpgradeName,
+  ): Promise<PackedArchive>;
   /**
-   * Proves an archive restorable: into a scratch instance of this major, counts compared, a row read back over TLS as an ordinary client, and everything
-   * removed again. DatabaseProviderError `archive_refused` when it is not what it must be, `no_space`.
+   * Proves that an archive can be restored: loads it into a scratch instance of this major, compares the counts, reads
+   * a row back over TLS as an ordinary client, and removes everything. DatabaseProviderError `archive_refused` if it is
+   * not the expected archive, `no_space`.
    */
-  verifyRestore(database: DatabaseRef, major: Major, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<VerifiedRestore>;
-
-  /** The schema of an archive, without a row, into a scratch instance of this major, which is removed again. Refusals as of `verifyRestore`. */
-  trySchema(database: DatabaseRef, major: Major, archive: ArchiveToVerify, call: FencedCallWithProgress): Promise<TriedSchema>;
+  verifyRestore(
+    database: DatabaseRef,
+    major: Major,
+    archive: ArchiveToVerify,
+    call: FencedCallWithProgress,
+  ): Promise<VerifiedRestore>;
 
   /**
-   * The backup as a whole instance beside the serving one, with the serving one's roles; the counts compared and a row read back. It begins again from empty. Then `cutover` puts it
-   * behind the address, `finish` stops the replaced instance and keeps it, `retireOld` removes it; until the cutover `abandon` takes everything back. Null when it has been switched to
-   * already. DatabaseProviderError `archive_refused`, `content_refused` (an object of the backup's), `no_space`, `moved`, `major_not_installed`.
+   * Loads the schema of an archive, without a row, into a scratch instance of this major, and removes it. The same
+   * refusals as `verifyRestore`.
+   */
+  trySchema(
+    database: DatabaseRef,
+    major: Major,
+    archive: ArchiveToVerify,
+    call: FencedCallWithProgress,
+  ): Promise<TriedSchema>;
+
+  /**
+   * Loads the backup into a whole instance beside the serving one, with the serving one's roles, compares the counts
+   * and reads a row back. It always begins from empty. Then `cutover` puts it behind the address, `finish` stops the
+   * replaced instance and keeps it, `retireOld` removes it; until the cutover `abandon` undoes everything. Null if it
+   * has been switched to already. DatabaseProviderError `archive_refused`, `content_refused` (an object of the
+   * backup's), `no_space`, `moved`, `major_not_installed`.
    */
   stageRestore(database: DatabaseRef, restore: Restore, call: FencedCallWithProgress): Promise<VerifiedRestore | null>;
 
   /**
-   * The prechecks again, then an empty instance of the new major beside the serving one. DatabaseProviderError `precheck_failed` (findings with ERROR, in
-   * `findings`), `no_space`, `moved` (another upgrade is under way).
+   * Repeats the prechecks, then makes an empty instance of the new major beside the serving one. DatabaseProviderError
+   * `precheck_failed` (findings with ERROR, in `findings`), `no_space`, `moved` (another upgrade is under way).
    */
   createTarget(database: DatabaseRef, upgrade: Upgrade, call: FencedCall): Promise<void>;
-  /** From here to the end of the upgrade the customer's DDL is refused with a clear message. Roles with their SCRAM verifiers, and the schema with its keys. Begins again from empty. */
+  /**
+   * Copies the roles with their SCRAM verifiers, and the schema with its keys. From here to the end of the upgrade the
+   * customer's DDL is refused with a clear message. It always begins from empty.
+   */
   copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * Every row, then indexes, foreign keys, triggers, views' contents, large objects and ANALYZE. `logical`: the customer writes on and replication follows.
-   * `offline`: from here on the database is held: sessions end, new ones wait or are told that it is being upgraded.
+   * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
+   * `logical`: the customer writes on and replication follows. `offline`: from here on sessions end, and new ones wait
+   * or are told that the database is being upgraded.
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
-  /** Waits until the target is less than a moment behind. Nothing to do for `offline`. Repeat it right before `cutover`. */
+  /**
+   * Waits until the target is less than a moment behind. Does nothing for `offline`. Repeat it right before `cutover`.
+   */
   catchUp(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
-   * **The point of no return** is inside: the pointer moves, on disk, to the new instance. Before it: sessions end and new ones are held, writes to the
-   * old instance are blocked for good, a marker row arrives, sequences, roles, large objects and unlogged tables are brought level. After it: held
-   * sessions go on at the new instance. When it cannot come level in seconds the old one serves on and this rejects (try `catchUp` and it again);
-   * DatabaseProviderError `moved` when there is no such upgrade. Resolves at once when the pointer has moved already.
+   * **The point of no return** is inside: the pointer moves, on disk, to the new instance. Before it: sessions end and
+   * new ones wait, writes to the old instance are blocked for good, a marker row arrives, and sequences, roles, large
+   * objects and unlogged tables are synchronised. After it: waiting sessions go on at the new instance.
+   * If the target does not catch up within seconds, the old instance goes on serving and this rejects (try `catchUp`
+   * and it again). DatabaseProviderError `moved` if there is no such upgrade. Resolves at once if the pointer has moved
+   * already.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
-  /** Old against new, as of the cutover: every row of every table, sequences, large objects. The customer reads and writes meanwhile. */
+  /**
+   * Compares old and new as of the cutover: every row of every table, sequences, large objects. The customer reads and
+   * writes meanwhile.
+   */
   compare(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<Comparison>;
-  /** ANALYZE, what the move needed is removed from the new instance, the old one is stopped and kept, frozen. */
+  /** Runs ANALYZE, removes the move's own objects from the new instance, stops the old one and keeps it, frozen. */
   finish(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
-  /** Removes the kept old instance. Only after `finish` (else DatabaseProviderError `moved`). Not there is no error. */
+  /**
+   * Removes the kept old instance. Only after `finish` (otherwise DatabaseProviderError `moved`). One that is not there
+   * is no error.
+   */
   retireOld(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
   /**
-   * Takes an upgrade back before its point of no return: the target and all traces are removed, the old instance serves and takes DDL again. An upgrade that
-   * is not there is no error. DatabaseProviderError `switched` when the pointer has moved: then the only way is forward.
+   * Undoes an upgrade before its point of no return: removes the target and all traces, and the old instance serves and
+   * takes DDL again. An upgrade that does not exist is no error. DatabaseProviderError `switched` if the pointer has
+   * moved: then it can only go forward.
    */
   abandon(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<void>;
 }
@@ -252,16 +309,19 @@ export type DatabaseRefusal =
   | 'moved'
   | 'switched'
   | 'archive_refused'
-  /** The engine refuses an object or a row of the customer's, and will again. The message names the object and the reason, for the customer. */
+  /**
+   * The engine refuses an object or a row of the customer's every time. The message names the object and the reason,
+   * for the customer.
+   */
   | 'content_refused'
   | 'major_not_installed';
 
-/** A definite refusal. `message` is for the log. */
+/** A permanent refusal. `message` is for the log. */
 export class DatabaseProviderError extends Error {
   readonly refusal: DatabaseRefusal;
   /** The message without the refusal. */
   readonly detail: string;
-  /** What the prechecks found, for `precheck_failed`; else empty. */
+  /** The findings of the prechecks, for `precheck_failed`; otherwise empty. */
   readonly findings: readonly Finding[];
 
   constructor(refusal: DatabaseRefusal, message: string, options?: ErrorOptions & { findings?: readonly Finding[] }) {

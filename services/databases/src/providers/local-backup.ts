@@ -23,7 +23,7 @@ export interface LocalTools {
 
 const saltBytes = 16;
 
-/** The host dumps and packs, with the keys of this one archive; its objects come here and are stored from here. */
+/** Lets the host dump and pack, with the keys of this one archive; its objects come here and are stored from here. */
 export async function packDatabase(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
@@ -34,7 +34,12 @@ export async function packDatabase(
   const keys = encodeKeys(deriveKeys(archiveKey, randomBytes(saltBytes), archiveId));
   const of = replacedBy === undefined ? {} : { replaced_by: replacedBy.upgradeId };
   const spec = { org_id: orgId, archive_id: archiveId, keys, sequence, created_at: createdAt.toISOString(), ...of };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [], sink }, onProgress: (share: number) => call.progress(share) };
+  const wanted = {
+    jobId: randomUUID(),
+    spec,
+    served: { sources: [], sink },
+    onProgress: (share: number) => call.progress(share),
+  };
   const packed = await client.dump(databaseId, wanted, claimOf(call));
   return {
     major: packed.major,
@@ -45,7 +50,10 @@ export async function packDatabase(
   };
 }
 
-/** Into a scratch instance of the host's, which is removed whatever happens. The host is given the keys of this archive once its manifest was found to be the right one. */
+/**
+ * Loads an archive into a scratch instance of the host, which is removed in any case. The host gets the keys of this
+ * archive only after its manifest was found to be the expected one.
+ */
 export async function verifyRestore(
   tools: LocalTools,
   database: DatabaseRef,
@@ -54,11 +62,16 @@ export async function verifyRestore(
   call: FencedCallWithProgress,
 ): Promise<VerifiedRestore> {
   const wanted = await jobOf(tools, database, major, archive, call);
-  const { tables, rows, read_from: readFrom, findings } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
+  const {
+    tables,
+    rows,
+    read_from: readFrom,
+    findings,
+  } = await tools.client.verifyDump(database.databaseId, wanted, claimOf(call));
   return { tables, rows, readFrom, findings };
 }
 
-/** The schema alone, into a scratch instance as well. */
+/** Loads the schema alone into a scratch instance. */
 export async function trySchema(
   tools: LocalTools,
   database: DatabaseRef,
@@ -79,21 +92,40 @@ async function jobOf(
   const expected = { archiveId, siteId: databaseId, orgId, manifestMac };
   const keys = encodeKeys(await deriveKeysOf({ source, expected }, archiveKey));
   const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, major };
-  return { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
+  return {
+    jobId: randomUUID(),
+    spec,
+    served: { sources: [source] },
+    onProgress: (share: number) => call.progress(share),
+  };
 }
 
-/** A target instance, and the archive into it. */
+/** Makes a target instance and loads the archive into it. */
 export async function stageRestore(
   { client, archiveKey }: LocalTools,
   { databaseId, orgId }: DatabaseRef,
   { upgradeId, major, sourceId, archive: { source, archiveId, manifestMac } }: Restore,
   call: FencedCallWithProgress,
 ): Promise<VerifiedRestore | null> {
-  const keys = encodeKeys(await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey));
+  const keys = encodeKeys(
+    await deriveKeysOf({ source, expected: { archiveId, siteId: sourceId, orgId, manifestMac } }, archiveKey),
+  );
   const claim = claimOf(call);
   await client.prepareTarget(databaseId, { upgrade_id: upgradeId, to_major: major, path: 'restore' }, claim);
-  const spec = { org_id: orgId, archive_id: archiveId, keys, manifest_mac: manifestMac, source_id: sourceId, upgrade_id: upgradeId };
-  const wanted = { jobId: randomUUID(), spec, served: { sources: [source] }, onProgress: (share: number) => call.progress(share) };
+  const spec = {
+    org_id: orgId,
+    archive_id: archiveId,
+    keys,
+    manifest_mac: manifestMac,
+    source_id: sourceId,
+    upgrade_id: upgradeId,
+  };
+  const wanted = {
+    jobId: randomUUID(),
+    spec,
+    served: { sources: [source] },
+    onProgress: (share: number) => call.progress(share),
+  };
   const loaded = await client.loadDump(databaseId, wanted, claim);
   return loaded && { tables: loaded.tables, rows: loaded.rows, readFrom: loaded.read_from, findings: loaded.findings };
 }

@@ -1,7 +1,13 @@
 import type { DatabaseHostClient } from '@drydock/agent/database/client';
 import type { Major } from '@drydock/contracts/databases/major';
 import { claimOf } from './claim-of';
-import { DatabaseProviderError, type DatabaseRef, type FencedCall, type Upgrade, type UpgradePlan } from './database-provider';
+import {
+  DatabaseProviderError,
+  type DatabaseRef,
+  type FencedCall,
+  type Upgrade,
+  type UpgradePlan,
+} from './database-provider';
 
 export async function readPlan(
   client: Pick<DatabaseHostClient, 'precheck'>,
@@ -9,13 +15,25 @@ export async function readPlan(
   wanted: { toMajor: Major; withTrial: boolean },
   signal: AbortSignal | undefined,
 ): Promise<UpgradePlan> {
-  const { path, findings, size_bytes, needed_bytes, free_bytes, pause_seconds } = await client.precheck(databaseId, wanted, signal);
-  return { path, findings, sizeBytes: size_bytes, neededBytes: needed_bytes, freeBytes: free_bytes, pauseSeconds: pause_seconds };
+  const { path, findings, size_bytes, needed_bytes, free_bytes, pause_seconds } = await client.precheck(
+    databaseId,
+    wanted,
+    signal,
+  );
+  return {
+    path,
+    findings,
+    sizeBytes: size_bytes,
+    neededBytes: needed_bytes,
+    freeBytes: free_bytes,
+    pauseSeconds: pause_seconds,
+  };
 }
 
 /**
- * The world may have moved since the plan was made. Throws `precheck_failed`. What the copy would stumble over by itself, schema and rows, is not tried again: the copy
- * is the trial, it comes next, and what it is refused by ends the upgrade just as early.
+ * Makes the target, after the prechecks were repeated, because the database may have changed since the plan. Throws
+ * `precheck_failed`. Schema and rows are not tried again: the copy comes next, and its refusals end the upgrade just as
+ * early.
  */
 export async function createTarget(
   client: DatabaseHostClient,
@@ -28,9 +46,13 @@ export async function createTarget(
     const plan = await readPlan(client, databaseId, { toMajor: upgrade.toMajor, withTrial: false }, call.signal);
     const errors = plan.findings.filter(({ level }) => level === 'ERROR');
     const isOfflineNow = plan.path === 'offline' && upgrade.path === 'logical';
-    const refused = isOfflineNow ? plan.findings.filter(({ level, code }) => level === 'ERROR' || code === 'offline_path') : errors;
+    const refused = isOfflineNow
+      ? plan.findings.filter(({ level, code }) => level === 'ERROR' || code === 'offline_path')
+      : errors;
     if (refused.length > 0)
-      throw new DatabaseProviderError('precheck_failed', refused.map(({ code }) => code).join(', '), { findings: refused });
+      throw new DatabaseProviderError('precheck_failed', refused.map(({ code }) => code).join(', '), {
+        findings: refused,
+      });
   }
   const wanted = { upgrade_id: upgrade.upgradeId, to_major: upgrade.toMajor, path: upgrade.path };
   await client.prepareTarget(databaseId, wanted, claimOf(call));

@@ -1,5 +1,6 @@
 /**
- * The promises of a provider that an engine answers for, asked of every version of MariaDB and MySQL whose programs are here.
+ * The promises of a provider that an engine answers for, asked of every version of MariaDB and MySQL whose programs are
+ * here.
  *
  * @tier long
  * @processes
@@ -57,7 +58,8 @@ const withPrograms = engines.length > 0 ? describe.each(engines) : describe.skip
 
 withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour, version) => {
   const newPassword = 'another-password-of-the-owner';
-  const setPassword = flavour === 'mysql' ? `set password = '${newPassword}'` : `set password = password('${newPassword}')`;
+  const setPassword =
+    flavour === 'mysql' ? `set password = '${newPassword}'` : `set password = password('${newPassword}')`;
   const spec = specOf(version);
   let host: DatabaseHostProcess;
   let provider: DatabaseProvider;
@@ -79,7 +81,8 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     password: spec.password,
     database: spec.databaseName,
   });
-  const ask = (database: HostedDatabase, ...statements: string[]): Promise<SqlRow[]> => askMysql(addressOf(database), ...statements);
+  const ask = (database: HostedDatabase, ...statements: string[]): Promise<SqlRow[]> =>
+    askMysql(addressOf(database), ...statements);
   const filled = async (ref: DatabaseRef): Promise<HostedDatabase> => {
     const database = await provider.create(ref, spec, call(1));
     await ask(database, ...schema);
@@ -88,7 +91,11 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
   const pack = async (ref: DatabaseRef, fence: number): Promise<ArchiveToVerify> => {
     const archiveId = randomUUID();
     const place = path.join(folder, archiveId);
-    const packed = await provider.pack(ref, { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() }, call(fence));
+    const packed = await provider.pack(
+      ref,
+      { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() },
+      call(fence),
+    );
     expect(packed).toMatchObject({ major: version, manifestMac: expect.any(String) });
     return { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
   };
@@ -101,7 +108,14 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     await ask(made, 'create table kept (a int)');
     const again = await provider.create(ref, spec, call(2));
     const { host: address, port } = made;
-    expect(again).toMatchObject({ host: address, port, major: version, isUp: true, databaseName: 'shop', upgrade: null });
+    expect(again).toMatchObject({
+      host: address,
+      port,
+      major: version,
+      isUp: true,
+      databaseName: 'shop',
+      upgrade: null,
+    });
     expect(await ask(again, 'select count(*) as n from kept')).toEqual([{ n: 0 }]);
     await expect(provider.destroy(ref, call(1))).rejects.toMatchObject({ refusal: 'stale_fence' });
     await provider.destroy(ref, call(3));
@@ -117,7 +131,9 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     expect(verified).toEqual({ tables: 2, rows: 4, readFrom: expect.stringMatching(/^`shop`\.`\w+`$/), findings: [] });
     expect(await provider.trySchema(ref, version, archive, call(3))).toMatchObject({ tables: 2, refused: [] });
     const wrong = { ...archive, manifestMac: '0'.repeat(archive.manifestMac.length) };
-    await expect(provider.verifyRestore(ref, version, wrong, call(4))).rejects.toMatchObject({ refusal: 'archive_refused' });
+    await expect(provider.verifyRestore(ref, version, wrong, call(4))).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
     await provider.destroy(ref, call(5));
   });
 
@@ -138,7 +154,9 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     expect(await codeOf(ask(database, 'select 1'))).toBe('ER_ACCESS_DENIED_ERROR');
     const login = { ...addressOf(database), password: newPassword };
     expect(await askMysql(login, contents)).toEqual(before);
-    expect(await askMysql(login, "call add_customer('Mary')", 'select count(*) as n from customers')).toEqual([{ n: 3 }]);
+    expect(await askMysql(login, "call add_customer('Mary')", 'select count(*) as n from customers')).toEqual([
+      { n: 3 },
+    ]);
     expect(
       await askMysql(
         login,
@@ -150,7 +168,12 @@ withPrograms('the database provider, of %s %s (needs npm run engines)', (flavour
     expect((await provider.pack(ref, replaced, call(3), move)).rawBytes).toBeGreaterThan(0);
     for (let again = 0; again < 2; again++) await provider.finish(ref, move, call(3));
     for (let again = 0; again < 2; again++) await provider.retireOld(ref, move, call(3));
-    expect(await provider.describe(ref)).toMatchObject({ major: version, isUp: true, upgrade: null, switched: ['r-1'] });
+    expect(await provider.describe(ref)).toMatchObject({
+      major: version,
+      isUp: true,
+      upgrade: null,
+      switched: ['r-1'],
+    });
     await provider.destroy(ref, call(4));
   });
 

@@ -10,7 +10,7 @@ import { defineWorkflow, refOf } from '../databases/work';
 import { hasSwitched } from '../upgrades/cut-over';
 import { refusePoint } from './restore.rules';
 
-/** A new database that begins with what a backup holds. Nobody is told its address before. */
+/** Makes a new database with the content of a backup. Nobody learns its address before it is loaded. */
 export const createFromBackupWorkflow = defineWorkflow({
   kind: 'create_database_from_backup',
   input: newDatabaseSchema.extend({ backupId: z.uuid() }),
@@ -23,15 +23,17 @@ export const createFromBackupWorkflow = defineWorkflow({
   .step('load', {
     ...movingLimits,
     weight: 8,
-    // The empty instance is replaced as a restore replaces one, and kept by nobody. What could not be loaded is on record before the switch.
+    // Replaces the empty instance as a restore does, but does not keep it. Parts that could not be loaded are recorded
+    // before the switch.
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
-      // Its customer may have written to it since.
+      // Its customer may have written to it since, so nothing is loaded again.
       if (await hasSwitched(context, step)) return { findings: [] };
       const backup = await findBackupOf(database.pool, step, backupId);
       const refusal = refusePoint(backup);
-      if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
+      if (refusal !== null || backup === null || backup.archive === null)
+        throw fail(refusal?.code ?? 'backup_not_completed');
       const { storageKey, manifestMac } = backup.archive;
       await definitely(verifyStored(context, step, backup, backup.archive));
       const [ref, call] = [refOf(step), { ...fencedCall(step), progress: step.progress }];
@@ -49,10 +51,11 @@ export const createFromBackupWorkflow = defineWorkflow({
       await definitely(provider.finish(refOf(step), move, fencedCall(step)));
     },
   })
-  // A step of its own: behind it the host knows of no move, so that a switch could not be asked for again.
+  // This is a step of its own because the host forgets the move here: a switch could not be repeated after it.
   .step('retire_empty', {
     timeoutSeconds: 120,
-    run: (step, { provider }) => definitely(provider.retireOld(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
+    run: (step, { provider }) =>
+      definitely(provider.retireOld(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
     commit: (tx, step, _output, context) => serve(context, tx, step, step.outputs.provision),
   })
   .onEnd(endCreation)

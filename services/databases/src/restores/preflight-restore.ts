@@ -15,8 +15,8 @@ import { refuseRestore } from './restore.rules';
 import { suffices, tryBackup } from './try-backup.workflow';
 
 /**
- * What a restore would do, with the very rule that it asks. Nothing of the database changes; what no proof is on record for is loaded on trial, beside it. A host that does
- * not answer is a finding, not a failure.
+ * The preflight of a restore: asks the same rule and leaves the database as it is. A backup without a proof on record
+ * is loaded on trial, beside the database. A host that does not answer is a finding, not a failure.
  */
 export const preflightRestore = (context: HandlerContext) =>
   ({
@@ -24,7 +24,8 @@ export const preflightRestore = (context: HandlerContext) =>
       const { now, params, requestId } = request;
       const { database, provider } = context;
       const managed = await readDatabase(context, request);
-      const readBackup = async () => (params.backupId === '' ? null : findBackup(database.pool, managed.id, params.backupId));
+      const readBackup = async () =>
+        params.backupId === '' ? null : findBackup(database.pool, managed.id, params.backupId);
       const trial = await tryIfNeeded(context, request, managed, await readBackup());
       const backup = await readBackup();
       const unfinished = await findUnfinished(database.sql(), databaseResourceKey(managed.id));
@@ -36,7 +37,7 @@ export const preflightRestore = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-/** Null where nothing can be restored, or enough is on record. */
+/** Null if nothing can be restored, or if the record already has enough. */
 async function tryIfNeeded(
   context: HandlerContext,
   request: Pick<HandlerRequest<typeof endpoint>, 'caller' | 'requestId' | 'now'>,

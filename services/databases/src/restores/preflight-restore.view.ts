@@ -11,12 +11,12 @@ export interface RestoreFacts {
   backup: DatabaseBackup | null;
   /** On the database's host; null when it does not answer. */
   freeBytes: number | null;
-  /** Why nothing came of a trial load; null where none was needed, or what it found is on record. */
+  /** The reason why a trial load gave no result; null if none was needed, or if its result is on record. */
   trial: Finding | null;
   now: Date;
 }
 
-/** Older than this a backup is worth a second thought, in seconds. */
+/** A backup older than this gets a warning, in seconds. */
 const oldAfterSeconds = 7 * 86_400;
 
 export function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Preflight {
@@ -30,7 +30,10 @@ export function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']
       `What ${managed.label} holds would be replaced by the backup, behind its address; what is replaced is kept as a backup. ` +
       'Sessions end at the switch; roles, their passwords and memberships stay as they are now.',
     resource: databasePath(managed.id),
-    point: backup === null || takenAt === null ? null : { id: backup.id, taken_at: takenAt.toISOString(), age_seconds: ageSeconds },
+    point:
+      backup === null || takenAt === null
+        ? null
+        : { id: backup.id, taken_at: takenAt.toISOString(), age_seconds: ageSeconds },
     space: needed === null ? null : { needed_bytes: needed, free_bytes: freeBytes },
     refusal,
     findings: findingsOf(facts, needed, ageSeconds),
@@ -38,7 +41,11 @@ export function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']
   };
 }
 
-function findingsOf({ managed, backup, freeBytes, trial }: RestoreFacts, needed: number | null, ageSeconds: number): Finding[] {
+function findingsOf(
+  { managed, backup, freeBytes, trial }: RestoreFacts,
+  needed: number | null,
+  ageSeconds: number,
+): Finding[] {
   const findings: Array<Finding | false> = [
     ...(trial === null ? [] : [trial]),
     ...proofFindings(backup, managed.engineVersion),
@@ -60,18 +67,25 @@ function findingsOf({ managed, backup, freeBytes, trial }: RestoreFacts, needed:
     },
     needed !== null &&
       freeBytes !== null &&
-      freeBytes < needed && { level: 'ERROR', code: 'storage_full', detail: `${needed} bytes are needed and ${freeBytes} are free.` },
+      freeBytes < needed && {
+        level: 'ERROR',
+        code: 'storage_full',
+        detail: `${needed} bytes are needed and ${freeBytes} are free.`,
+      },
   ];
   return findings.filter((finding) => finding !== false);
 }
 
-/** What the last load of the backup into this version has shown; nothing where there was none. */
+/** The findings of the latest load of the backup into this version; empty if there was none. */
 function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
   if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
   const { of, at, refused, findings } = backup.proof;
   if (refused.length === 0) {
     const loaded = of === 'content' ? 'All of the backup' : 'The schema of the backup';
-    const rest = of === 'content' ? ' and its rows were counted' : '; the restore itself proves the rows before anything is replaced';
+    const rest =
+      of === 'content'
+        ? ' and its rows were counted'
+        : '; the restore itself proves the rows before anything is replaced';
     const but = findings.length > 0 ? ', all but what the findings beside this one name' : '';
     const detail = `${loaded} was loaded into ${version} at ${at}${but}${rest}.`;
     return [{ level: 'INFO', code: 'backup_proven', detail }, ...describeLoadFindings(findings)];
@@ -81,6 +95,10 @@ function proofFindings(backup: DatabaseBackup | null, version: string): Finding[
       ? 'Choose another backup, or mend the object in the database and take a new one'
       : `Make a database of ${backup.engineVersion} from the backup, and change or drop the object there`;
   return refused.map(({ object, reason }): Finding => {
-    return { level: 'ERROR', code: 'statement_refused', detail: `${object} cannot be made in ${version}: ${reason}. ${remedy}.` };
+    return {
+      level: 'ERROR',
+      code: 'statement_refused',
+      detail: `${object} cannot be made in ${version}: ${reason}. ${remedy}.`,
+    };
   });
 }

@@ -1,5 +1,6 @@
 /**
- * The schemas of real programs that `.ci/fetch-schemas` brings, with rows, in managed databases. `npm run chaos` takes all of them.
+ * The schemas of real programs that `.ci/fetch-schemas` brings, with rows, in managed databases. `npm run chaos` takes
+ * all of them.
  *
  * @tier long
  * @processes
@@ -12,14 +13,23 @@ import { carryOut, ended, succeed } from '@drydock/service/testing/follow-workfl
 import { callerOf } from '@drydock/service/testing/service-api';
 import { isChaos, serviceBackends } from '@drydock/testing/scope';
 import { workflowOf } from '@drydock/workflow/testing/workflow-record';
-import { type DatabasesWorld, type Made, majorOf, makeDatabase, openWorld, preflightOf } from '../../test/databases-world';
+import {
+  type DatabasesWorld,
+  type Made,
+  majorOf,
+  makeDatabase,
+  openWorld,
+  preflightOf,
+} from '../../test/databases-world';
 import { readContent } from '../../test/read-content';
 
 /** Each takes most of a minute. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 const isHere = schemas.length > 0;
 
-/** Takes rows from some tables, others away with all that needs them, and changes the rest; and there is something new. */
+/**
+ * Takes rows from some tables, others away with all that needs them, and changes the rest; and there is something new.
+ */
 const change = `
   DO $$ DECLARE name text; number bigint; BEGIN
     FOR name, number IN SELECT c.oid::regclass, row_number() OVER (ORDER BY c.oid) FROM pg_class c WHERE c.relkind IN ('r', 'p')
@@ -43,7 +53,10 @@ const write = ({ url }: Made): Promise<FilledTables> => asOwner(url, (client) =>
 
 const keylessSql = `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'r' AND c.oid >= 16384
   AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisprimary)`;
-/** Tables without a primary key whose rows the server itself cannot compare, so that replication cannot find a changed one. */
+/**
+ * Tables without a primary key whose rows the server itself cannot compare, so that replication cannot find a changed
+ * one.
+ */
 const incomparable = ({ url }: Made): Promise<string[]> =>
   asOwner(url, async (client) => {
     const names: string[] = [];
@@ -66,7 +79,8 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
   });
   afterAll(() => world.close());
 
-  const findingsOf = async (target: string, body: object) => (await carryOut(world, 'POST', target, { body })).workflow.findings;
+  const findingsOf = async (target: string, body: object) =>
+    (await carryOut(world, 'POST', target, { body })).workflow.findings;
 
   test.each(isHere ? schemas : [missingSchema])(
     'with the schema of $name is restored and moved from 16 to 17 and 18 as the preflights say, every object and row is there, and its owner writes on',
@@ -77,13 +91,20 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         await client.query(`DROP TABLE notes; ${sql}`);
         return fillTables(client, 8);
       });
-      process.stderr.write(`${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`);
+      process.stderr.write(
+        `${name}: ${JSON.stringify(filled)}${empty.length === 0 ? '' : ` without rows: ${empty.join(', ')}`}\n`,
+      );
       const before = await contentOf(made);
-      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
+      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, {
+        body: {},
+      });
 
       await asOwner(made.url, (client) => client.query(change));
       expect(await contentOf(made)).not.toEqual(before);
-      const [restore, upgrade] = [`/v1/databases/${made.id}/backups/${backupId}/restore`, `/v1/databases/${made.id}/upgrade`];
+      const [restore, upgrade] = [
+        `/v1/databases/${made.id}/backups/${backupId}/restore`,
+        `/v1/databases/${made.id}/upgrade`,
+      ];
       expect(await preflightOf(world, restore)).toMatchObject({ refusal: null, findings: [{ code: 'backup_proven' }] });
       expect(await findingsOf(restore, {})).toEqual([]);
       expect(await contentOf(made)).toEqual(before);
@@ -92,13 +113,19 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         const present = await contentOf(made);
         const plan = await preflightOf(world, upgrade, { engine_version: version });
         const stemmed = await asOwner(made.url, (client) => client.query<{ name: string }>(stemmedSql));
-        const concerned = { offline_path: await incomparable(made), text_search_kept: stemmed.rows.map(({ name: column }) => column) };
+        const concerned = {
+          offline_path: await incomparable(made),
+          text_search_kept: stemmed.rows.map(({ name: column }) => column),
+        };
         const warnings = Object.entries(concerned).filter(([, names]) => names.length > 0);
         expect(plan.refusal).toBeNull();
-        // Whether a newer text search answers otherwise depends on the rows, so that `computed_anew` is a warning in advance.
+        // Whether a newer text search answers otherwise depends on the rows, so that `computed_anew` is a warning in
+        // advance.
         const told = plan.findings.filter(({ level, code }) => level !== 'INFO' && code !== 'computed_anew');
         expect(Object.fromEntries(told.map(({ code, detail }) => [code, detail]))).toEqual(
-          Object.fromEntries(warnings.map(([code, names]) => [code, expect.stringContaining(names.slice(0, 5).join(', '))])),
+          Object.fromEntries(
+            warnings.map(([code, names]) => [code, expect.stringContaining(names.slice(0, 5).join(', '))]),
+          ),
         );
         expect(await findingsOf(upgrade, { engine_version: version })).toEqual([]);
         expect(await majorOf(made.url)).toBe(version);
@@ -108,7 +135,9 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
 
       await world.api.call('DELETE', `/v1/databases/${made.id}`);
       const deletion = await workflowOf(world.api, made.id, 'delete_database');
-      expect(await ended(world, `/v1/databases/${made.id}/workflows/${deletion}`)).toMatchObject({ status: 'succeeded' });
+      expect(await ended(world, `/v1/databases/${made.id}/workflows/${deletion}`)).toMatchObject({
+        status: 'succeeded',
+      });
       process.stderr.write(`${name}: as it was, after ${Math.round((Date.now() - startedAt) / 1_000)} s\n`);
     },
   );

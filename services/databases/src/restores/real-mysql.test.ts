@@ -1,5 +1,6 @@
 /**
- * The schemas of real programs that `.ci/fetch-schemas` brings for MySQL, with rows, in managed databases. `npm run chaos` takes all of them.
+ * The schemas of real programs that `.ci/fetch-schemas` brings for MySQL, with rows, in managed databases.
+ * `npm run chaos` takes all of them.
  *
  * @tier long
  * @processes
@@ -42,7 +43,9 @@ const otherEnginesSql = `SELECT TABLE_NAME AS name FROM information_schema.TABLE
 
 /** A third of the objects goes, and the rows of another third. */
 function changesOf(content: readonly string[]): string[] {
-  const objects = content.flatMap((line) => /^(TABLE|VIEW|PROCEDURE|FUNCTION|TRIGGER) (\S+) /.exec(line)?.slice(1, 3).join(' ') ?? []);
+  const objects = content.flatMap(
+    (line) => /^(TABLE|VIEW|PROCEDURE|FUNCTION|TRIGGER) (\S+) /.exec(line)?.slice(1, 3).join(' ') ?? [],
+  );
   return objects.flatMap((object, index) => {
     if (index % 3 === 0) return [`DROP ${object.replace(/^\w+/, '$& IF EXISTS')}`];
     return index % 3 === 1 && object.startsWith('TABLE') ? [`TRUNCATE ${object}`] : [];
@@ -51,7 +54,9 @@ function changesOf(content: readonly string[]): string[] {
 
 const schemas = listMysqlSchemas();
 const missing = [
-  ...versions.filter((version) => !mariadbVersions.includes(version)).map((version) => `npm run engines -- mariadb@${version}`),
+  ...versions
+    .filter((version) => !mariadbVersions.includes(version))
+    .map((version) => `npm run engines -- mariadb@${version}`),
   ...(schemas.length === 0 ? ['.ci/fetch-schemas'] : []),
 ];
 
@@ -63,7 +68,8 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
   });
   afterAll(() => world.close());
 
-  const findingsOf = async (target: string, body: object) => (await carryOut(world, 'POST', target, { body })).workflow.findings;
+  const findingsOf = async (target: string, body: object) =>
+    (await carryOut(world, 'POST', target, { body })).workflow.findings;
 
   test.each(schemas)(
     'with the schema of $name is restored and moved to 10.11 and 11.8 as the preflights say: every object, row and right',
@@ -83,7 +89,9 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
       process.stderr.write(`${name}: ${rows} rows${empty.length === 0 ? '' : `, none in ${empty.join(', ')}`}\n`);
       const before = await readMysqlContent(address);
       const others = await askMysql(address, otherEnginesSql);
-      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
+      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, {
+        body: {},
+      });
 
       await askMysql(address, 'SET foreign_key_checks = 0', ...changesOf(before), 'CREATE TABLE made_later (n INT)');
       expect(await readMysqlContent(address)).not.toEqual(before);
@@ -98,7 +106,11 @@ describeWith(missing.join(', '))('a managed MariaDB', () => {
       const errors = refused.findings.filter(({ level }) => level === 'ERROR').map(({ code }) => code);
       expect(errors).toEqual(others.length > 0 ? ['engine_not_transactional'] : []);
       // As the finding advises.
-      await askMysql(address, 'SELECT 1', ...others.map((table) => `ALTER TABLE \`${String(table['name'])}\` ENGINE = InnoDB`));
+      await askMysql(
+        address,
+        'SELECT 1',
+        ...others.map((table) => `ALTER TABLE \`${String(table['name'])}\` ENGINE = InnoDB`),
+      );
       for (const version of versions.slice(1)) {
         await fillMysqlTables(address, 1);
         const present = await readMysqlContent(address);

@@ -35,16 +35,28 @@ describe('a restore survives the crash of every step', () => {
   const backedUp = (): Promise<{ made: Made; backupId: string }> =>
     world.withWorker(async () => {
       const made = await makeDatabase(world);
-      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, { body: {} });
+      const { id: backupId } = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${made.id}/backups`, {
+        body: {},
+      });
       return { made, backupId };
     });
   const look = ({ workflowId, databaseId }: Run): Promise<CrashLook> =>
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
-  const read = async (databaseId: string) => (await world.api.call('GET', `/v1/databases/${databaseId}`)).json as ManagedDatabase;
+  const read = async (databaseId: string) =>
+    (await world.api.call('GET', `/v1/databases/${databaseId}`)).json as ManagedDatabase;
   /** CI takes the deaths, and the failure whose taking back is the longest. */
-  const crash = async (kind: string, onlyInCi: RegExp, fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>): Promise<void> => {
+  const crash = async (
+    kind: string,
+    onlyInCi: RegExp,
+    fixture: Pick<CrashFixture<Run>, 'start' | 'judge'>,
+  ): Promise<void> => {
     const whole = { runSecondsMax: 60, look, ledger: async () => world.host.ledger(), ...fixture };
-    const { cases } = await crashEveryStepInWorld(world, definitionOf(workflows, kind), whole, crashScope({ onlyInCi }));
+    const { cases } = await crashEveryStepInWorld(
+      world,
+      definitionOf(workflows, kind),
+      whole,
+      crashScope({ onlyInCi }),
+    );
     expect(cases.length).toBeGreaterThan(0);
   };
 
@@ -55,17 +67,22 @@ describe('a restore survives the crash of every step', () => {
         start: async () => {
           const { made, backupId } = await backedUp();
           await query(made.url, "UPDATE notes SET text = 'later'");
-          const answer = await world.api.call('POST', `/v1/databases/${made.id}/backups/${backupId}/restore`, { body: {} });
+          const answer = await world.api.call('POST', `/v1/databases/${made.id}/backups/${backupId}/restore`, {
+            body: {},
+          });
           return { databaseId: made.id, url: made.url, workflowId: workflowIdOf(answer) };
         },
         judge: async ({ databaseId, url }) => {
-          const texts = (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text).join(' ');
+          const texts = (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id'))
+            .map(({ text }) => text)
+            .join(' ');
           await query(url, "INSERT INTO notes (text) VALUES ('writable'); CREATE TABLE more ()");
           const [copy] = await world.api.rows<{ status: string; storage_key: string | null }>(
             "SELECT status, storage_key FROM database_backups WHERE database_id = $1 AND kind = 'pre_restore'",
             [databaseId],
           );
-          const isKept = copy?.storage_key != null && existsSync(path.join(world.backupsDir, copy.storage_key, 'manifest'));
+          const isKept =
+            copy?.storage_key != null && existsSync(path.join(world.backupsDir, copy.storage_key, 'manifest'));
           const { upgrade } = await world.host.client.readDatabase(databaseId);
           const found = `${(await read(databaseId)).status}, ${texts}, copy ${copy?.status} ${isKept}, ${upgrade?.phase}`;
           if (found === 'available, one two three, copy completed true, finished') return 'new';
@@ -82,7 +99,13 @@ describe('a restore survives the crash of every step', () => {
       const { backupId } = await backedUp();
       await crash('create_database_from_backup', /^kill at /, {
         start: async () => {
-          const body = { label: 'Copy', engine: 'postgres', engine_version: '16', size: 'small', from: { backup_id: backupId } };
+          const body = {
+            label: 'Copy',
+            engine: 'postgres',
+            engine_version: '16',
+            size: 'small',
+            from: { backup_id: backupId },
+          };
           const answer = await world.api.call('POST', '/v1/databases', { body });
           const { id: databaseId, password } = answer.json as CreatedDatabase;
           return { databaseId, url: password, workflowId: workflowIdOf(answer) };
@@ -91,8 +114,12 @@ describe('a restore survives the crash of every step', () => {
           const { status, host, port, username, database_name } = await read(databaseId);
           const served = await world.host.client.readDatabase(databaseId).catch(() => null);
           if (status === 'failed' && served === null) return 'old';
-          if (status !== 'available' || served === null || served.upgrade !== null) throw new Error(`${status} ${served?.upgrade?.phase}`);
-          const rows = await query(`postgresql://${username}:${password}@${host}:${port}/${database_name}`, 'SELECT 1 FROM notes');
+          if (status !== 'available' || served === null || served.upgrade !== null)
+            throw new Error(`${status} ${served?.upgrade?.phase}`);
+          const rows = await query(
+            `postgresql://${username}:${password}@${host}:${port}/${database_name}`,
+            'SELECT 1 FROM notes',
+          );
           if (rows.length !== 3) throw new Error(`${rows.length} rows`);
           return 'new';
         },

@@ -22,11 +22,13 @@ const read = async (id: string) => (await world.api.call('GET', `/v1/databases/$
 const backUp = (id: string, caller = world.caller) =>
   succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {}, caller });
 const restorePath = (id: string, backupId: string): string => `/v1/databases/${id}/backups/${backupId}/restore`;
-const restore = (id: string, backupId: string) => succeed<ManagedDatabase>(world, 'POST', restorePath(id, backupId), { body: {} });
+const restore = (id: string, backupId: string) =>
+  succeed<ManagedDatabase>(world, 'POST', restorePath(id, backupId), { body: {} });
 const preflight = (id: string, backupId: string) => preflightOf(world, restorePath(id, backupId));
 const backupsOf = async (id: string) =>
   ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
-const textsOf = async (url: string) => (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
+const textsOf = async (url: string) =>
+  (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 /** The url of somebody else at the same address. */
 const as = (url: string, username: string, password: string): string => {
   const changed = new URL(url);
@@ -49,13 +51,25 @@ it('a restore brings back rows, sequences and rights behind the same address; ro
   const backup = await backUp(id);
   expect(backup).toMatchObject({ kind: 'on_demand', engine_version: '16' });
 
-  await query(url, "UPDATE notes SET text = 'broken'; REVOKE SELECT ON notes FROM reader; CREATE TABLE later AS SELECT 1 AS n");
-  await query(url, `ALTER ROLE reader PASSWORD 'the-second-password'; ALTER DATABASE ${first.database_name} RESET work_mem`);
+  await query(
+    url,
+    "UPDATE notes SET text = 'broken'; REVOKE SELECT ON notes FROM reader; CREATE TABLE later AS SELECT 1 AS n",
+  );
+  await query(
+    url,
+    `ALTER ROLE reader PASSWORD 'the-second-password'; ALTER DATABASE ${first.database_name} RESET work_mem`,
+  );
   expect(await preflight(id, backup.id)).toMatchObject({
     refusal: null,
     point: { id: backup.id },
     space: { needed_bytes: expect.any(Number), free_bytes: expect.any(Number) },
-    findings: [{ level: 'INFO', code: 'backup_proven', detail: expect.stringContaining('The schema of the backup was loaded into 16') }],
+    findings: [
+      {
+        level: 'INFO',
+        code: 'backup_proven',
+        detail: expect.stringContaining('The schema of the backup was loaded into 16'),
+      },
+    ],
     undo: false,
   });
   expect(await restore(id, backup.id)).toMatchObject({ id, status: 'provisioning' });
@@ -104,9 +118,16 @@ it('a backup of 16 goes into a 17 that serves, and one that 17 does not take cha
   const accepted = await world.api.call('POST', restorePath(id, bad.id), { body: {} });
   expect(await ended(world, accepted.headers['location'])).toMatchObject({
     status: 'failed',
-    error: { code: 'backup_content_refused', findings: [{ level: 'ERROR', detail: expect.stringContaining('checkpoints') }] },
+    error: {
+      code: 'backup_content_refused',
+      findings: [{ level: 'ERROR', detail: expect.stringContaining('checkpoints') }],
+    },
   });
-  expect([(await read(id)).status, await majorOf(url), await textsOf(url)]).toEqual(['available', '17', ['one', 'two', 'three']]);
+  expect([(await read(id)).status, await majorOf(url), await textsOf(url)]).toEqual([
+    'available',
+    '17',
+    ['one', 'two', 'three'],
+  ]);
   expect((await backupsOf(id)).map(({ kind }) => kind)).toEqual(['upgrade', 'upgrade', 'on_demand', 'on_demand']);
 
   await query(url, 'TRUNCATE notes');
@@ -169,9 +190,17 @@ it('a materialized view that no longer computes and rows below the hash of an en
     code: 'recomputed',
     detail: expect.stringMatching(/^column "public"."sums"."double" .* run: UPDATE "public"."sums" SET "n" = "n"\.$/),
   };
-  expect(await ended(world, accepted.headers['location'])).toMatchObject({ status: 'succeeded', findings: [anew, told] });
-  expect(await query(url, 'SELECT count(*)::int AS n, count(DISTINCT paint)::int AS paints FROM cars')).toEqual([{ n: 8, paints: 8 }]);
-  const proven = { code: 'backup_proven', detail: expect.stringContaining('all but what the findings beside this one name') };
+  expect(await ended(world, accepted.headers['location'])).toMatchObject({
+    status: 'succeeded',
+    findings: [anew, told],
+  });
+  expect(await query(url, 'SELECT count(*)::int AS n, count(DISTINCT paint)::int AS paints FROM cars')).toEqual([
+    { n: 8, paints: 8 },
+  ]);
+  const proven = {
+    code: 'backup_proven',
+    detail: expect.stringContaining('all but what the findings beside this one name'),
+  };
   expect((await preflight(id, backup.id)).findings).toMatchObject([proven, anew, told]);
 });
 
@@ -185,12 +214,20 @@ it('a new database begins with what a backup holds, of its major or a newer one,
   const copy = await read(copyId);
   expect(copy).toMatchObject({ status: 'available', engine_version: '18', label: 'Copy' });
   const copyUrl = new URL(url);
-  Object.assign(copyUrl, { username: copy.username, password, port: String(copy.port), pathname: `/${copy.database_name}` });
+  Object.assign(copyUrl, {
+    username: copy.username,
+    password,
+    port: String(copy.port),
+    pathname: `/${copy.database_name}`,
+  });
   expect([await majorOf(copyUrl.href), await textsOf(copyUrl.href)]).toEqual(['18', ['one', 'two', 'three']]);
   await query(copyUrl.href, "INSERT INTO notes (text) VALUES ('four'); CREATE ROLE another; DROP TABLE notes");
   expect((await world.host.client.readDatabase(copyId)).upgrade).toBeNull();
 
-  expect((await createFrom(await backUp(copyId), '17')).accepted.json).toMatchObject({ status: 422, code: 'backup_version_newer' });
+  expect((await createFrom(await backUp(copyId), '17')).accepted.json).toMatchObject({
+    status: 422,
+    code: 'backup_version_newer',
+  });
 });
 
 it('what is replaced must be able to become a backup: a restore that fails before its switch leaves the database as it was', async () => {

@@ -13,7 +13,7 @@ import { holdDatabase } from '../databases/find-database';
 import { refuseRestore } from './restore.rules';
 import { restoreDatabaseWorkflow } from './restore-database.workflow';
 
-/** Accepts that the database is replaced by one of its backups; {@link restoreDatabaseWorkflow} does it. */
+/** Accepts that the database is replaced by one of its backups, which {@link restoreDatabaseWorkflow} carries out. */
 export const restoreDatabase = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -8,7 +8,15 @@ import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, recordProof } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
-import { completeBackup, discardPacked, findWritten, movingLimits, packBackup, verifyPacked, verifyStored } from '../backups/pack-backup';
+import {
+  completeBackup,
+  discardPacked,
+  findWritten,
+  movingLimits,
+  packBackup,
+  verifyPacked,
+  verifyStored,
+} from '../backups/pack-backup';
 import { changeStatus, findDatabase, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
 import { sandboxBehaviour } from '../databases/sandbox.rules';
@@ -22,29 +30,31 @@ const input = z.strictObject({ backupId: z.uuid(), safetyCopyId: z.uuid() });
 
 interface RestorePlan {
   archive: StoredArchive;
-  /** The major of the instance that serves: the backup is loaded into one of the same. */
+  /** The major of the serving instance: the backup is loaded into one of the same major. */
   major: Major;
   failsRestore: boolean;
 }
 
-/** Asks what the request asked again, and whether the host has room for a second instance. */
+/** Asks the request's rule again, and whether the host has room for a second instance. */
 async function recheck(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<RestorePlan> {
   const { database, provider, slowMs } = context;
   const managed = await findDatabase(database.pool, step, step.subject.id);
   if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
   const backup = await findBackup(database.pool, managed.id, step.input.backupId);
   const refusal = refusePoint(backup);
-  if (refusal !== null || backup === null || backup.archive === null) throw fail(refusal?.code ?? 'backup_not_completed');
+  if (refusal !== null || backup === null || backup.archive === null)
+    throw fail(refusal?.code ?? 'backup_not_completed');
   const hosted = await provider.describe(refOf(step), step.signal);
   if (hosted === null) throw fail('database_not_available', { internal: 'the host has no such database' });
   const needed = backup.archive.rawBytes === null ? 0 : neededBytes(backup.archive.rawBytes);
-  if (hosted.freeBytes < needed) throw fail('storage_full', { internal: `${needed} bytes needed, ${hosted.freeBytes} free` });
+  if (hosted.freeBytes < needed)
+    throw fail('storage_full', { internal: `${needed} bytes needed, ${hosted.freeBytes} free` });
   const { failsRestore, isSlow } = sandboxBehaviour(managed);
   if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
   return { archive: backup.archive, major: hosted.major, failsRestore };
 }
 
-/** Reads all of what is about to be replaced as its backup will, and writes nothing. */
+/** Reads everything that is about to be replaced, as its backup will, and writes nothing. */
 async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<unknown, unknown>): Promise<void> {
   const nowhere = { write: async () => undefined };
   const archive = { sink: nowhere, archiveId: randomUUID(), sequence: 1, createdAt: now() };
@@ -52,22 +62,29 @@ async function rehearseCopy({ provider, now }: WorkContext, step: StepContext<un
 }
 
 /**
- * Packs what was replaced, which stays up until `finish`. Where that was done before, and the record of it was lost, the copy lies in the storage.
- * Null when it does not.
+ * Packs the replaced instance, which stays up until `finish`. If that was done before, and the record of it was lost,
+ * the copy is in the storage. Null if it is not.
  */
-async function packReplaced(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<StoredArchive | null> {
+async function packReplaced(
+  context: WorkContext,
+  step: StepContext<z.infer<typeof input>, unknown>,
+): Promise<StoredArchive | null> {
   const hosted = await context.provider.describe(refOf(step), step.signal);
   const isThere = hosted?.upgrade?.upgradeId === step.workflowId && hosted.upgrade.phase === 'switched';
   if (isThere) return packBackup(context, step, step.input.safetyCopyId, { upgradeId: step.workflowId });
   const written = await findWritten(context, step, step.input.safetyCopyId);
   if (written === null)
-    step.log.error({ alarm: 'safety_copy_failed' }, 'a replaced instance is at rest, and no safety copy of it is found');
+    step.log.error(
+      { alarm: 'safety_copy_failed' },
+      'a replaced instance is at rest, and no safety copy of it is found',
+    );
   return written;
 }
 
 /**
- * A backup as an instance of its own beside the serving one, then behind the same address. What is replaced is exact only once nobody writes to it any more, so it is packed
- * behind the switch; that it can be packed is proven before, by a rehearsal. The replaced instance is kept, frozen, for a day.
+ * Loads a backup into an instance beside the serving one, then switches the address to it. The replaced content is
+ * final only once nobody writes to it any more, so it is packed after the switch; a rehearsal proves before it that it
+ * can be packed. The replaced instance is kept, frozen, for a day.
  */
 export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheck(context, step) })
@@ -76,7 +93,8 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
     weight: 2,
     run: async (step, context) => {
       const backup = { id: step.input.backupId, databaseId: step.subject.id };
-      if (!(await hasSwitched(context, step))) await definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
+      if (!(await hasSwitched(context, step)))
+        await definitely(verifyStored(context, step, backup, step.outputs.recheck.archive));
     },
   })
   .step('rehearse_copy', {
@@ -99,27 +117,46 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
       const call = { ...fencedCall(step), progress: step.progress };
       const work = context.provider.stageRestore(refOf(step), restore, call);
       const staged = await definitely(work, 'content_not_loaded');
-      if (failsRestore) throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
+      if (failsRestore)
+        throw fail('database_restore_failed', { internal: 'as the label of the sandbox database asks' });
       const loadFindings = [...(staged?.findings ?? [])];
-      return { tables: staged?.tables ?? 0, findings: describeLoadFindings(loadFindings), loadFindings, at: context.now().toISOString() };
+      return {
+        tables: staged?.tables ?? 0,
+        findings: describeLoadFindings(loadFindings),
+        loadFindings,
+        at: context.now().toISOString(),
+      };
     },
     commit: async (tx, step, { at, loadFindings }) => {
-      // The moment of the load is not known any more.
+      // The time of the load is not known if the record of it was lost.
       if (at === null) return;
-      const proof = { of: 'content' as const, major: step.outputs.recheck.major, at, refused: [], findings: loadFindings };
+      const proof = {
+        of: 'content' as const,
+        major: step.outputs.recheck.major,
+        at,
+        refused: [],
+        findings: loadFindings,
+      };
       await recordProof(tx, step.input.backupId, proof);
     },
-    // Takes back everything up to the cutover.
+    // Undoes everything up to the cutover.
     undo: (step, context) => takeBack(context, step),
   })
   .pointOfNoReturn()
   .step('cutover', {
     timeoutSeconds: 120,
-    run: (step, context) => cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
+    run: (step, context) =>
+      cutOver(context, step, { upgradeId: step.workflowId }, { takenBack: 'database_restore_failed' }),
     commit: (tx, step) => {
       const { safetyCopyId: id } = step.input;
       const engineVersion = String(step.outputs.recheck.major);
-      return insertBackup(tx, { id, databaseId: step.subject.id, kind: 'pre_restore', engineVersion, createdAt: timeOfId(id) });
+      return insertBackup(tx, {
+        id,
+        databaseId: step.subject.id,
+        kind: 'pre_restore',
+        engineVersion,
+        createdAt: timeOfId(id),
+      });
     },
   })
   .step('pack_safety_copy', {
@@ -145,7 +182,8 @@ export const restoreDatabaseWorkflow = defineWorkflow({ kind: 'restore_database'
   })
   .step('finish', {
     timeoutSeconds: 1_800,
-    run: (step, context) => definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
+    run: (step, context) =>
+      definitely(context.provider.finish(refOf(step), { upgradeId: step.workflowId }, fencedCall(step))),
     commit: (tx, step, _output, context) => retireLater(context, tx, step, step.workflowId),
   })
   .onEnd({

@@ -12,19 +12,25 @@ export interface RestoreWorld {
 
 type Point = Pick<DatabaseBackup, 'status' | 'engineVersion' | 'archive'>;
 
-/** May the database be replaced by the backup? First whether there is such a backup, then who is at work on the database, then what state the two are in. */
+/**
+ * Whether the database may be replaced by the backup. In this order: there is no such backup, somebody works on the
+ * database, the state of the two.
+ */
 export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Point | null): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(unfinished);
   return isAtWork ?? refusePoint(backup) ?? refuseUnavailable(managed);
 }
 
-/** What the backup alone says. */
+/** Refuses a backup for reasons of its own. */
 export function refusePoint(backup: Point | null): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };
 }
 
-/** May a new database of this version begin with the backup? A dump is loaded by its own major or a newer one of the same engine and flavour. */
+/**
+ * Whether a new database of this version may begin with the backup. A dump is loaded by its own major or a newer one of
+ * the same engine and flavour.
+ */
 export function refuseOrigin(backup: Point | null, version: string): Refusal | null {
   const refusal = refusePoint(backup);
   if (refusal !== null || backup === null) return refusal;
@@ -32,7 +38,10 @@ export function refuseOrigin(backup: Point | null, version: string): Refusal | n
   return compareVersions(version, backup.engineVersion) < 0 ? { code: 'backup_version_newer' } : null;
 }
 
-/** Indexes and write-ahead log over the bare rows, as for an upgrade, and an empty instance. */
+/**
+ * Indexes and write-ahead log take more than the bare rows, as in an upgrade, and an empty instance takes a fixed
+ * amount.
+ */
 const overheadFactor = 2.2;
 const instanceBytes = 128 * 2 ** 20;
 

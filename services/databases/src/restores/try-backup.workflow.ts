@@ -15,15 +15,19 @@ import { definitely } from '../databases/definite-failure';
 import { defineWorkflow, refOf } from '../databases/work';
 
 /*
- * The trial that a preflight makes: the schema of a backup, without a row, into an empty instance that lives for this alone. A worker makes it, since no other process has
- * the key of the archives. It holds the database meanwhile, as all that works on its host does, so that a restore which is asked for at the same moment is told
- * `operation_in_progress`; it is given a minute, once.
+ * The trial load for a preflight: the schema of a backup, without a row, into an empty instance that exists only for
+ * this. A worker makes it, because no other process has the key of the archives. It locks the database meanwhile, as
+ * all work on its host does, so that a restore at the same moment is refused with `operation_in_progress`. It gets one
+ * minute, once.
  */
 
 const trialSeconds = 60;
-/** How long a preflight waits for a trial. One that takes longer goes on, and the next preflight waits for it again or shows what it has found. */
+/**
+ * How long a preflight waits for a trial. A longer one goes on, and the next preflight waits for it again or shows its
+ * result.
+ */
 const waitMs = 12_000;
-/** How long what failed is shown without another trial: a role or an extension may be there now. */
+/** How long a failure is shown without another trial: a missing role or extension may exist by then. */
 const failureKeptMs = 3_600_000;
 
 export const tryBackupWorkflow = defineWorkflow({
@@ -40,7 +44,10 @@ export const tryBackupWorkflow = defineWorkflow({
       const { storageKey, manifestMac } = backup.archive;
       const archive = { source: backupStorage.source(storageKey), archiveId: backupId, manifestMac };
       const call = { ...fencedCall(step), progress: step.progress };
-      const { refused, findings } = await definitely(provider.trySchema(refOf(step), major, archive, call), 'content_not_loaded');
+      const { refused, findings } = await definitely(
+        provider.trySchema(refOf(step), major, archive, call),
+        'content_not_loaded',
+      );
       return { of: 'schema' as const, major, at: now().toISOString(), refused: [...refused], findings: [...findings] };
     },
     commit: async (tx, step, proof) => {
@@ -49,7 +56,10 @@ export const tryBackupWorkflow = defineWorkflow({
   })
   .build();
 
-/** Whether a proof says what a restore into this major would meet. One without a failure does so for ever: the archive does not change. */
+/**
+ * Whether a proof tells enough about a restore into this major. A proof without a failure does so for ever, because the
+ * archive does not change.
+ */
 export function suffices(proof: BackupProof | null, major: Major, now: Date): boolean {
   if (proof === null || proof.major !== major) return false;
   return proof.refused.length === 0 || now.getTime() - Date.parse(proof.at) < failureKeptMs;
@@ -60,7 +70,10 @@ interface Asking {
   requestId: string;
 }
 
-/** Has the backup tried, or waits for the trial that runs. Resolves with why nothing came of it; null once it is over, and what it found is on record. */
+/**
+ * Tries the backup, or waits for a running trial. Resolves with the reason why it gave no result; null once it is over
+ * and its result is on record.
+ */
 export async function tryBackup(
   context: HandlerContext,
   { caller, requestId }: Asking,
@@ -71,7 +84,8 @@ export async function tryBackup(
   const { id: databaseId, orgId, mode } = managed;
   const resourceKey = databaseResourceKey(databaseId);
   const running = await findUnfinished(database.sql(), resourceKey);
-  if (running !== null && running.kind !== tryBackupWorkflow.kind) return unproven('something else is being done to the database');
+  if (running !== null && running.kind !== tryBackupWorkflow.kind)
+    return unproven('something else is being done to the database');
   const started = await database.transaction(async (tx) =>
     startWorkflow(database.sql(tx), {
       kind: tryBackupWorkflow.kind,
@@ -89,7 +103,10 @@ export async function tryBackup(
   const { workflowId } = started;
   if (started.started) context.enqueue({ workflowId, orgId }, 'interactive');
   let isClaimed = false;
-  for await (const { view } of watchWorkflow(database.sql(), workflowId, { listener, signal: AbortSignal.timeout(waitMs) })) {
+  for await (const { view } of watchWorkflow(database.sql(), workflowId, {
+    listener,
+    signal: AbortSignal.timeout(waitMs),
+  })) {
     if (view.status === 'succeeded') return started.started ? null : outcomeOfOther(context, managed, backup.id);
     if (view.status === 'failed') return failureOf(view.error);
     isClaimed = view.status === 'running';
@@ -99,7 +116,11 @@ export async function tryBackup(
 }
 
 /** The trial that was waited for may have been of another backup. */
-async function outcomeOfOther({ database }: HandlerContext, managed: ManagedDatabase, backupId: string): Promise<Finding | null> {
+async function outcomeOfOther(
+  { database }: HandlerContext,
+  managed: ManagedDatabase,
+  backupId: string,
+): Promise<Finding | null> {
   const backup = await findBackup(database.pool, managed.id, backupId);
   const isKnown = suffices(backup?.proof ?? null, majorOf(managed.engineVersion), new Date());
   return isKnown ? null : unproven('another backup of the database was being tried; ask again');
@@ -113,5 +134,7 @@ const unproven = (reason: string): Finding => ({
 
 function failureOf(error: { code: string; detail?: string | undefined } | null): Finding {
   const isOfBackup = error !== null && /^(backup|database|version)_/.test(error.code);
-  return isOfBackup ? { level: 'ERROR', code: error.code, detail: error.detail ?? error.code } : unproven('it took too long or failed');
+  return isOfBackup
+    ? { level: 'ERROR', code: error.code, detail: error.detail ?? error.code }
+    : unproven('it took too long or failed');
 }

@@ -48,7 +48,10 @@ async function abandon(id: string, location: string): Promise<WorkflowView> {
   const answer = await world.api.call('POST', `${location}/abandon`, { body: {} });
   expect(answer.status).toBe(202);
   world.spawnWorker();
-  expect(await ended(world, location)).toMatchObject({ status: 'failed', error: { code: 'abandoned', after: 'step_failed' } });
+  expect(await ended(world, location)).toMatchObject({
+    status: 'failed',
+    error: { code: 'abandoned', after: 'step_failed' },
+  });
   const ending = await workflowOf(world.api, id, 'end_abandoned_upgrade');
   expect(await ended(world, `/v1/databases/${id}/workflows/${ending}`)).toMatchObject({ status: 'succeeded' });
   return answer.json as WorkflowView;
@@ -77,7 +80,9 @@ it('an upgrade that waits for staff behind its switch shows a database that serv
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
   // As a workflow over which worker after worker has died.
-  await world.api.rows("UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'");
+  await world.api.rows(
+    "UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'",
+  );
   world.spawnWorker();
   expect(await ended(world, location)).toMatchObject({ status: 'needs_attention' });
   expect(await read(made.id)).toMatchObject({
@@ -115,9 +120,10 @@ it('an upgrade that staff abandon behind its switch is ended with the new versio
   const keptSql =
     "SELECT next_run_at > now() + interval '23 hours' AS day FROM workflow_schedule WHERE subject_id = $1 AND kind = 'retire_old_instance'";
   expect(await world.api.rows(keptSql, [made.id])).toEqual([{ day: true }]);
-  await world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = 'retire_old_instance'", [
-    made.id,
-  ]);
+  await world.api.rows(
+    "UPDATE workflow_schedule SET next_run_at = now() WHERE subject_id = $1 AND kind = 'retire_old_instance'",
+    [made.id],
+  );
   const retiring = await workflowOf(world.api, made.id, 'retire_old_instance');
   expect(await ended(world, `/v1/databases/${made.id}/workflows/${retiring}`)).toMatchObject({ status: 'succeeded' });
   expect(await hostedOf(made.id)).toBeNull();

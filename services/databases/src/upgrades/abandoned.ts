@@ -2,7 +2,7 @@ import { restoreDatabaseWorkflow } from '../restores/restore-database.workflow';
 import { endAbandonedUpgradeWorkflow } from './end-abandoned-upgrade.workflow';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 
-/** What staff are told who abandon work on a database: the state it is left in, and what comes next. */
+/** The text for staff who abandon work on a database: the state that it is left in, and the next step. */
 export const abandoned = {
   [upgradeDatabaseWorkflow.kind]:
     `The upgrade is brought to its end by a workflow of its own, ${endAbandonedUpgradeWorkflow.kind}, which comes next in the database's list of workflows. ` +

@@ -35,18 +35,28 @@ it('an upgrade whose content differs waits for staff', async () => {
 });
 
 it('what the new version computes otherwise is told with the statement that computes anew what is made of it, and parks nothing', async () => {
-  const recomputed = [{ object: 'column "public"."notes"."search"', statements: ['REINDEX INDEX "public"."by_search";'] }];
+  const recomputed = [
+    { object: 'column "public"."notes"."search"', statements: ['REINDEX INDEX "public"."by_search";'] },
+  ];
   expect(await compare({ recomputed })).toMatchObject({
     outcome: 'equal',
     findings: [
-      { level: 'WARNING', code: 'recomputed', detail: expect.stringMatching(/"notes"."search" .* REINDEX INDEX "public"."by_search";$/) },
+      {
+        level: 'WARNING',
+        code: 'recomputed',
+        detail: expect.stringMatching(/"notes"."search" .* REINDEX INDEX "public"."by_search";$/),
+      },
     ],
   });
 });
 
 it('a materialized view that the new version could not fill is told with the statement that fills it', async () => {
   const recomputed = [
-    { object: 'materialized view "public"."rates"', statements: ['REFRESH MATERIALIZED VIEW "public"."rates";'], isEmpty: true },
+    {
+      object: 'materialized view "public"."rates"',
+      statements: ['REFRESH MATERIALIZED VIEW "public"."rates";'],
+      isEmpty: true,
+    },
   ];
   expect(await compare({ recomputed })).toMatchObject({
     outcome: 'equal',
@@ -63,13 +73,17 @@ it('a materialized view that the new version could not fill is told with the sta
 it('a comparison that could not decide is told to the owner as what it is', async () => {
   expect(await compare({ outcome: 'undecided', names: ['"public"."notes"'] })).toMatchObject({
     outcome: 'undecided',
-    findings: [{ level: 'WARNING', code: 'not_compared', detail: expect.stringMatching(/is not known: .*"public"."notes"/) }],
+    findings: [
+      { level: 'WARNING', code: 'not_compared', detail: expect.stringMatching(/is not known: .*"public"."notes"/) },
+    ],
   });
   expect(warn).toHaveBeenCalled();
 });
 
 it('a retry that has lost its snapshot does not pass over what an earlier comparison found to differ', async () => {
-  await expect(compare({ outcome: 'undecided', names: ['"public"."notes"'], differed: ['"public"."orders"'] })).rejects.toMatchObject({
+  await expect(
+    compare({ outcome: 'undecided', names: ['"public"."notes"'], differed: ['"public"."orders"'] }),
+  ).rejects.toMatchObject({
     problem: {
       code: 'upgrade_content_differs',
       internal: '"public"."orders"',

@@ -4,16 +4,26 @@ import type { Comparison } from '../providers/database-provider';
 /** How many are told one by one. */
 const toldMax = 50;
 
-/** What the owner and staff are told of a comparison that found no difference. The engine shows them as the workflow's findings. */
+/**
+ * The findings of a comparison that found no difference, for the owner and staff. The engine shows them as the
+ * workflow's findings.
+ */
 export function findingsOfComparison({ outcome, names, differed, recomputed }: Omit<Comparison, 'tables'>): Finding[] {
   const findings: Finding[] =
     outcome === 'undecided' ? [{ level: 'WARNING', code: 'not_compared', detail: undecided(names, differed) }] : [];
   for (const { object, statements, isEmpty } of recomputed.slice(0, toldMax)) {
-    const [code, detail] = isEmpty ? ['not_populated', unfilled(object, statements)] : ['recomputed', changed(object, statements)];
+    const [code, detail] = isEmpty
+      ? ['not_populated', unfilled(object, statements)]
+      : ['recomputed', changed(object, statements)];
     findings.push({ level: 'WARNING', code, detail });
   }
   const more = recomputed.length - toldMax;
-  if (more > 0) findings.push({ level: 'WARNING', code: 'more_findings', detail: `${more} more computed objects hold other values.` });
+  if (more > 0)
+    findings.push({
+      level: 'WARNING',
+      code: 'more_findings',
+      detail: `${more} more computed objects hold other values.`,
+    });
   return findings;
 }
 
@@ -35,4 +45,6 @@ const unfilled = (object: string, statements: readonly string[]): string =>
   `${object} is there without its contents: its query failed over the rows at the upgrade. Mend what it needs, then run: ${statements.join(' ')}`;
 
 const told = (names: readonly string[]): string =>
-  names.length > toldMax ? `${names.slice(0, toldMax).join(', ')} and ${names.length - toldMax} more` : names.join(', ');
+  names.length > toldMax
+    ? `${names.slice(0, toldMax).join(', ')} and ${names.length - toldMax} more`
+    : names.join(', ');

@@ -9,8 +9,9 @@ type Step = StepContext<unknown, unknown>;
 const attemptsMax = 4;
 
 /**
- * Whether the database was switched over by this workflow: before it was recorded, or before the record was put back from a backup. Then nothing of what leads to
- * the switch is done again, since customers have written to the new instance.
+ * Whether this workflow has switched the database already. The record of that may be missing, because it was not
+ * written yet or the database was put back from a backup. Then no step before the switch is repeated, because customers
+ * have written to the new instance.
  */
 export async function hasSwitched({ provider }: WorkContext, step: Step): Promise<boolean> {
   const hosted = await provider.describe(refOf(step), step.signal);
@@ -19,15 +20,21 @@ export async function hasSwitched({ provider }: WorkContext, step: Step): Promis
   return switched.includes(step.workflowId) || (upgrade?.upgradeId === step.workflowId && upgrade.phase !== 'prepared');
 }
 
-/** Takes a move back. One that was switched to after all, and one of a database that is gone, is left as it is. */
+/** Undoes a move. A move that has switched after all, and one of a database that is gone, are left as they are. */
 export async function takeBack({ provider }: WorkContext, step: Step): Promise<void> {
   await provider.abandon(refOf(step), { upgradeId: step.workflowId }, fencedCall(step)).catch((error: unknown) => {
-    if (error instanceof DatabaseProviderError && (error.refusal === 'switched' || error.refusal === 'unknown_database')) return;
+    if (
+      error instanceof DatabaseProviderError &&
+      (error.refusal === 'switched' || error.refusal === 'unknown_database')
+    )
+      return;
     throw error;
   });
 }
 
-/** Ends what a move of which no workflow is on record has left on the host: only one move is made at a time. */
+/**
+ * Ends a move on the host that no workflow on record belongs to: a host makes only one move of a database at a time.
+ */
 export async function endForgotten({ provider }: WorkContext, step: Step): Promise<void> {
   const { upgrade = null } = (await provider.describe(refOf(step), step.signal)) ?? {};
   if (upgrade === null || upgrade.upgradeId === step.workflowId || upgrade.phase === 'finished') return;
@@ -36,8 +43,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Level, and then over. While the pointer has not moved the old instance serves on and nothing is lost: after a few tries the upgrade or restore is taken back
- * by itself, with the code `takenBack`. Behind it only forward is left.
+ * Waits until the new server has every change, then switches. Until the pointer has moved the old instance goes on
+ * serving and nothing is lost: after a few tries the upgrade or restore is undone, with the code `takenBack`. After it,
+ * it can only go forward.
  */
 export async function cutOver(
   context: WorkContext,
@@ -55,7 +63,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // A move that is not there was taken back, and the record of that was lost.
+    // If the host does not know the move, it was undone and the record of that was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -11,8 +11,8 @@ import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 
 /**
- * What an upgrade or a restore that staff gave up has left: taken back before its switch, finished behind it. The claim's fence keeps out whoever still works on it, and
- * the host alone says on which side it is.
+ * Ends an upgrade or a restore that staff gave up: takes it back before its switch, finishes it after. The fence of its
+ * claim keeps out the earlier worker, and only the host says whether the switch has happened.
  */
 export const endAbandonedUpgradeWorkflow = defineWorkflow({
   kind: 'end_abandoned_upgrade',
@@ -21,7 +21,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // An instance that was killed comes back within minutes; until then nothing can be taken back.
+    // An instance that was killed comes back within minutes; until then nothing can be undone.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;
@@ -46,13 +46,18 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .onEnd({
     succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),
     failed: (tx, run) =>
-      changeStatus(tx, run.subject.id, 'failed', 'An upgrade or a restore was given up and could not be brought to an end. Ask support.'),
+      changeStatus(
+        tx,
+        run.subject.id,
+        'failed',
+        'An upgrade or a restore was given up and could not be brought to an end. Ask support.',
+      ),
   })
   .build();
 
 /**
- * In the transaction that ends an abandoned upgrade: the database goes from one workflow's hold into the next one's, and keeps its status until it is
- * whole again.
+ * Begins the end of an abandoned upgrade, in the transaction that abandons it: the database passes from one workflow's
+ * lock to the next one's, and keeps its status until it is whole again.
  */
 export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: WorkflowRun<unknown>): Promise<void> {
   const { orgId, mode, subject, actorKeyId, requestId } = run;
@@ -67,5 +72,6 @@ export async function beginEndOfUpgrade(sql: Sql, { workflowId, ...run }: Workfl
     actorKeyId,
     requestId,
   });
-  if (!started.started) throw new Error(`workflow ${started.workflowId} holds the database of an upgrade that is just ending`);
+  if (!started.started)
+    throw new Error(`workflow ${started.workflowId} holds the database of an upgrade that is just ending`);
 }

@@ -17,7 +17,9 @@ interface Looked {
 
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
-/** Ends such moves when the worker starts, since our database may have been put back just before, and every hour. */
+/**
+ * Ends such moves when the worker starts, because our database may have been put back just before, and then every hour.
+ */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const look = async (): Promise<void> => {
@@ -52,7 +54,7 @@ interface Available {
   is_retired_later: boolean;
 }
 
-/** Whether the host has begun or made a move that is on no record. The database is one that no workflow works on. */
+/** Whether the host has begun or made a move that is not on record. No workflow works on the database. */
 const hasForgotten = ({ engine_version, is_retired_later }: Available, { major, upgrade }: HostedDatabase): boolean =>
   String(major) !== engine_version || (upgrade !== null && (upgrade.phase !== 'finished' || !is_retired_later));
 
@@ -64,15 +66,18 @@ const availableSql = `
   ORDER BY id LIMIT 500`;
 
 /**
- * Ends the upgrades and restores that were accepted after the moment to which our own database was put back: the host is in the middle of them or behind them, a
- * customer may be kept from writing, and no workflow is left to go on. Each ends as one that staff have given up does: taken back before its switch, finished
- * behind it, and the record says what is served. Resolves with how many there were.
+ * Ends the upgrades and restores that were accepted after the moment to which our own database was put back. The host
+ * is in the middle of them or has finished them, a customer may be kept from writing, and no workflow is left to
+ * continue. Each ends like one that staff have given up: undone before its switch, finished after it, and the record
+ * says what is served. Resolves with their number.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
-    const page = await database.sql().query<Available>(availableSql, [retireScheduleOf(''), after, databaseResourceKey('')]);
+    const page = await database
+      .sql()
+      .query<Available>(availableSql, [retireScheduleOf(''), after, databaseResourceKey('')]);
     for (const found of page) {
       signal.throwIfAborted();
       const { id: databaseId, org_id: orgId, mode } = found;
@@ -85,14 +90,18 @@ async function endForgottenMoves({ database, provider }: Looked, signal: AbortSi
   }
 }
 
-async function beginEnd(database: DatabasesDatabase, { id, org_id: orgId, mode }: Available, { upgrade }: HostedDatabase): Promise<number> {
+async function beginEnd(
+  database: DatabasesDatabase,
+  { id, org_id: orgId, mode }: Available,
+  { upgrade }: HostedDatabase,
+): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    // Held until the end is accepted: a request that has come meanwhile goes first.
+    // The row is locked until the end is accepted: a request that came meanwhile goes first.
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {
-      // What it ends is known by the host alone; a move that is over already needs no name.
+      // Only the host knows the id of the move to end. If the move is over already, any id will do.
       workflowId: upgrade?.upgradeId ?? uuidv7(),
       orgId,
       mode,

@@ -56,13 +56,20 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     tokens.remove();
   });
 
-  const read = async (): Promise<ManagedDatabase> => (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
+  const read = async (): Promise<ManagedDatabase> =>
+    (await world.api.call('GET', `/v1/databases/${id}`)).json as ManagedDatabase;
   const preflight = async (engine_version: string): Promise<Preflight> =>
-    (await world.api.call('POST', `/v1/databases/${id}/upgrade/preflight`, { body: { engine_version } })).json as Preflight;
+    (await world.api.call('POST', `/v1/databases/${id}/upgrade/preflight`, { body: { engine_version } }))
+      .json as Preflight;
   const connect = async () => {
-    const client = await mysql.createConnection({ ...address, ssl: { rejectUnauthorized: false }, connectTimeout: 30_000 });
+    const client = await mysql.createConnection({
+      ...address,
+      ssl: { rejectUnauthorized: false },
+      connectTimeout: 30_000,
+    });
     client.on('error', () => undefined);
-    const write = async (number: number) => void (await client.query('insert into notes values (?, ?)', [number, 'while moving']));
+    const write = async (number: number) =>
+      void (await client.query('insert into notes values (?, ?)', [number, 'while moving']));
     return { write, close: async () => client.destroy() };
   };
 
@@ -82,7 +89,11 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
     const { refusal, findings, would } = await preflight('10.11');
     expect(refusal).toBeNull();
     expect(would).toMatch(/clients write on, and pause for less than a second/);
-    expect(findings[0]).toMatchObject({ level: 'ERROR', code: 'statement_refused', detail: expect.stringContaining('.`broken`') });
+    expect(findings[0]).toMatchObject({
+      level: 'ERROR',
+      code: 'statement_refused',
+      detail: expect.stringContaining('.`broken`'),
+    });
     const accepted = await world.api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '10.11' } });
     const view = await ended(world, accepted.headers['location']);
     expect(view).toMatchObject({ status: 'failed', error: { code: 'upgrade_precheck_failed' } });
@@ -93,34 +104,43 @@ describeWith(missing.length === 0 ? '' : `npm run engines -- ${missing.join(' ')
   it.each([
     ['10.11', 'upgrade_database.cutover.after_effect'],
     ['11.8', 'upgrade_database.copy_data.after_effect'],
-  ])('moves to %s behind its address although the worker is killed: every acknowledged row is there', async (version, point) => {
-    const first = await read();
-    const offset = version === '11.8' ? 1_000_000 : 0;
-    const writer = new SteadyWriter({
-      rowsPerSecond: 50,
-      connect: async () => {
-        const session = await connect();
-        return { ...session, write: (number) => session.write(offset + number) };
-      },
-    });
-    await until(() => writer.written > 20);
-    tokens.arm(point, 'kill');
-    try {
-      await succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: version } });
-      expect(tokens.left()).toEqual([]);
-    } finally {
-      await writer.stop();
-    }
-    const { acknowledged } = await writer.stop();
-    const { host, port } = first;
-    const label = `MariaDB ${version}`;
-    expect(await read()).toMatchObject({ status: 'available', engine_version: version, engine_label: label, host, port });
-    const kept = new Set((await askMysql(address, 'select id from notes')).map((row) => Number(row['id'])));
-    expect(acknowledged.filter((number) => !kept.has(offset + number))).toEqual([]);
-    expect(await askMysql(address, 'select n from totals')).toEqual([{ n: kept.size }]);
-    const [{ v } = { v: '' }] = await askMysql(address, 'select version() as v');
-    expect(v).toMatch(new RegExp(`^${version.replace('.', '\\.')}\\.`));
-  });
+  ])(
+    'moves to %s behind its address although the worker is killed: every acknowledged row is there',
+    async (version, point) => {
+      const first = await read();
+      const offset = version === '11.8' ? 1_000_000 : 0;
+      const writer = new SteadyWriter({
+        rowsPerSecond: 50,
+        connect: async () => {
+          const session = await connect();
+          return { ...session, write: (number) => session.write(offset + number) };
+        },
+      });
+      await until(() => writer.written > 20);
+      tokens.arm(point, 'kill');
+      try {
+        await succeed(world, 'POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: version } });
+        expect(tokens.left()).toEqual([]);
+      } finally {
+        await writer.stop();
+      }
+      const { acknowledged } = await writer.stop();
+      const { host, port } = first;
+      const label = `MariaDB ${version}`;
+      expect(await read()).toMatchObject({
+        status: 'available',
+        engine_version: version,
+        engine_label: label,
+        host,
+        port,
+      });
+      const kept = new Set((await askMysql(address, 'select id from notes')).map((row) => Number(row['id'])));
+      expect(acknowledged.filter((number) => !kept.has(offset + number))).toEqual([]);
+      expect(await askMysql(address, 'select n from totals')).toEqual([{ n: kept.size }]);
+      const [{ v } = { v: '' }] = await askMysql(address, 'select version() as v');
+      expect(v).toMatch(new RegExp(`^${version.replace('.', '\\.')}\\.`));
+    },
+  );
 
   it('is not moved back, nor to another family, and no host has seen an older fence after a newer one', async () => {
     const upgrade = async (engine_version: string): Promise<unknown> =>

@@ -15,7 +15,7 @@ import { DatabaseProviderError, type UpgradePlan } from '../providers/database-p
 import { viewPreflight } from './preflight-upgrade.view';
 import { refuseUpgrade } from './upgrade.rules';
 
-/** What endpoint 10 would do, with the very rules that it asks and the instance's own findings. Reads only. */
+/** The preflight of endpoint 10: asks the same rules, and the instance for its findings. Changes nothing. */
 export const preflightUpgrade = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -34,12 +34,20 @@ export const preflightUpgrade = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-/** Null of an instance that is not there to be asked. */
-async function planOf({ provider }: HandlerContext, { id, orgId, mode }: ManagedDatabase, toMajor: Major): Promise<UpgradePlan | null> {
+/** Null if there is no instance to ask. */
+async function planOf(
+  { provider }: HandlerContext,
+  { id, orgId, mode }: ManagedDatabase,
+  toMajor: Major,
+): Promise<UpgradePlan | null> {
   try {
     return await provider.planUpgrade({ databaseId: id, orgId, mode }, toMajor);
   } catch (error) {
     if (error instanceof DatabaseProviderError && error.refusal === 'unknown_database') return null;
-    throw problem('dependency_unavailable', { extra: { dependency: 'database-host' }, retryAfterSeconds: 30, cause: error });
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'database-host' },
+      retryAfterSeconds: 30,
+      cause: error,
+    });
   }
 }

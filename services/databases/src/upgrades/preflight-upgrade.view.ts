@@ -7,15 +7,18 @@ import type { UpgradePlan } from '../providers/database-provider';
 export interface UpgradeFacts {
   managed: ManagedDatabase;
   target: string;
-  /** Null when the target is none, or there is no instance to ask. */
+  /** Null if there is no such target version, or no instance to ask. */
   plan: UpgradePlan | null;
   /** The newest completed one. */
   backup: DatabaseBackup | null;
   now: Date;
 }
 
-/** Nothing undoes an upgrade once its cutover has passed. */
-export function viewPreflight({ managed, target, plan, backup, now }: UpgradeFacts, refusal: Preflight['refusal']): Preflight {
+/** It says that nothing undoes an upgrade after its cutover. */
+export function viewPreflight(
+  { managed, target, plan, backup, now }: UpgradeFacts,
+  refusal: Preflight['refusal'],
+): Preflight {
   const takenAt = backup?.completedAt ?? null;
   return {
     would: sentenceOf(managed, target, plan),

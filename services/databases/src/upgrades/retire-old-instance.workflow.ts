@@ -6,13 +6,13 @@ import { databaseResourceKey } from '../databases/database-names';
 import { definitely } from '../databases/definite-failure';
 import { defineWorkflow, refOf, type WorkContext } from '../databases/work';
 
-/** The last upgrade's retirement is that of all before it. */
+/** The name of the schedule. A database has one: retiring the last upgrade's instance removes all earlier ones too. */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
-/** A day after an upgrade the frozen old instance goes, and with it its schedule. */
+/** Removes the frozen old instance a day after an upgrade, and its schedule. */
 export const retireOldInstanceWorkflow = defineWorkflow({
   kind: 'retire_old_instance',
-  // Not strict: schedules of earlier versions say more.
+  // Not strict, because schedules of earlier versions have more fields.
   input: z.object({ upgradeId: z.string() }),
 })
   .step('retire', {
@@ -22,11 +22,19 @@ export const retireOldInstanceWorkflow = defineWorkflow({
   })
   .build();
 
-/** The old instance of an upgrade that has been finished goes in a day, and with it those of earlier ones whose day was not over. */
-export async function retireLater(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, upgradeId: string): Promise<void> {
+/**
+ * Schedules the removal of a finished upgrade's old instance in a day, together with those of earlier upgrades that are
+ * still kept.
+ */
+export async function retireLater(
+  context: WorkContext,
+  tx: Tx,
+  run: WorkflowRun<unknown>,
+  upgradeId: string,
+): Promise<void> {
   const { orgId, mode, subject } = run;
   const [sql, name] = [context.database.sql(tx), retireScheduleOf(subject.id)];
-  // An existing schedule would keep its time: this instance would be removed on the day of an earlier one.
+  // An existing schedule would keep its time, and this instance would be removed on the day of the earlier one.
   await removeSchedule(sql, name);
   await saveSchedule(sql, {
     name,
@@ -36,7 +44,7 @@ export async function retireLater(context: WorkContext, tx: Tx, run: WorkflowRun
     orgId,
     mode,
     input: { upgradeId },
-    // Hourly, should the database be held by other work at that moment; the retirement ends it.
+    // It repeats hourly in case other work has locked the database at that moment; the retirement removes the schedule.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });

@@ -23,7 +23,12 @@ const define = (value: string): string =>
   `CREATE OR REPLACE FUNCTION public.f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN ${value}; END'`;
 
 it.each([
-  ['a unique index', 'CREATE TABLE t (a int PRIMARY KEY); CREATE UNIQUE INDEX by_f ON t (f(a))', '0', 'index public.by_f cannot go over'],
+  [
+    'a unique index',
+    'CREATE TABLE t (a int PRIMARY KEY); CREATE UNIQUE INDEX by_f ON t (f(a))',
+    '0',
+    'index public.by_f cannot go over',
+  ],
   [
     'an exclusion constraint',
     'CREATE TABLE t (a int PRIMARY KEY, CONSTRAINT apart EXCLUDE USING gist (int4range(f(a), f(a), $$[]$$) WITH &&))',
@@ -44,7 +49,8 @@ it.each([
     for (const sql of [define('$1'), made, 'INSERT INTO t VALUES (1), (2)']) await query(url, sql);
     await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
     const preflight = async (): Promise<Preflight> =>
-      (await world.api.call('POST', `/v1/databases/${id}/upgrade/preflight`, { body: { engine_version: '18' } })).json as Preflight;
+      (await world.api.call('POST', `/v1/databases/${id}/upgrade/preflight`, { body: { engine_version: '18' } }))
+        .json as Preflight;
     expect((await preflight()).findings.filter(({ level }) => level === 'ERROR')).toEqual([]);
     await query(url, define(later));
     const refused = { level: 'ERROR', code: 'rows_refused', detail: expect.stringContaining(told) };

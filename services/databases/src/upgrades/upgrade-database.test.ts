@@ -27,14 +27,20 @@ const read = async (id: string, caller = world.caller) =>
 const backUp = (id: string, caller = world.caller) =>
   succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {}, caller });
 const preflight = async (id: string, engine_version: string) =>
-  (await world.api.call('POST', `/v1/databases/${id}/upgrade/preflight`, { body: { engine_version } })).json as Preflight;
+  (await world.api.call('POST', `/v1/databases/${id}/upgrade/preflight`, { body: { engine_version } }))
+    .json as Preflight;
 
 it('a 16 is created, backed up and moved to 18 behind its address while a client writes: every acknowledged row is there', async () => {
   const { id, url } = await makeDatabase(world);
   expect(await preflight(id, '18')).toMatchObject({ refusal: { code: 'never_backed_up' }, point: null, undo: false });
   const { id: backupId } = await backUp(id);
   const first = await read(id);
-  expect(first).toMatchObject({ status: 'available', engine_version: '16', last_backup_at: expect.any(String), restore_verified_at: null });
+  expect(first).toMatchObject({
+    status: 'available',
+    engine_version: '16',
+    last_backup_at: expect.any(String),
+    restore_verified_at: null,
+  });
   const plan = await preflight(id, '18');
   expect(plan).toMatchObject({ refusal: null, point: { id: backupId }, space: { needed_bytes: expect.any(Number) } });
 
@@ -66,13 +72,16 @@ it('a 16 is created, backed up and moved to 18 behind its address while a client
   const kept = new Set((await query<{ id: number }>(url, 'SELECT id FROM notes')).map((row) => row.id));
   expect(acknowledged.length).toBeGreaterThan(5);
   expect([1, 2, 3, ...acknowledged].filter((number) => !kept.has(number))).toEqual([]);
-  const backups = ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] }).data;
+  const backups = ((await world.api.call('GET', `/v1/databases/${id}/backups`)).json as { data: DatabaseBackup[] })
+    .data;
   expect(backups.map(({ status, engine_version }) => `${status} ${engine_version}`)).toEqual([
     'completed 18',
     'completed 16',
     'completed 16',
   ]);
-  const schedules = await world.api.rows('SELECT kind FROM workflow_schedule WHERE subject_id = $1 ORDER BY kind', [id]);
+  const schedules = await world.api.rows('SELECT kind FROM workflow_schedule WHERE subject_id = $1 ORDER BY kind', [
+    id,
+  ]);
   expect(schedules).toEqual([{ kind: 'retire_old_instance' }, { kind: 'verify_database_restore' }]);
 });
 
@@ -80,7 +89,10 @@ it('a sandbox database whose label asks for it fails before the cutover: the old
   const caller = { ...world.caller, mode: 'sandbox' as const };
   const { id, url } = await makeDatabase(world, 'fail_upgrade', caller);
   await backUp(id, caller);
-  const accepted = await world.api.call('POST', `/v1/databases/${id}/upgrade`, { body: { engine_version: '17' }, caller });
+  const accepted = await world.api.call('POST', `/v1/databases/${id}/upgrade`, {
+    body: { engine_version: '17' },
+    caller,
+  });
   const view = await ended(world, accepted.headers['location'], { caller });
   expect(view).toMatchObject({ status: 'failed', error: { code: 'upgrade_failed' } });
   expect(await read(id, caller)).toMatchObject({ status: 'available', engine_version: '16' });
@@ -95,7 +107,10 @@ it('the weekly proof restores the newest backup and reads a row back; a database
   const ends = async (id: string) =>
     ended(world, `/v1/databases/${id}/workflows/${await workflowOf(world.api, id, 'verify_database_restore')}`);
   expect([(await ends(proven.id)).status, (await ends(bare.id)).status]).toEqual(['succeeded', 'succeeded']);
-  expect([(await read(proven.id)).restore_verified_at, (await read(bare.id)).restore_verified_at]).toEqual([expect.any(String), null]);
+  expect([(await read(proven.id)).restore_verified_at, (await read(bare.id)).restore_verified_at]).toEqual([
+    expect.any(String),
+    null,
+  ]);
 });
 
 it('a deleted database is gone with its backups, its schedules and its address', async () => {

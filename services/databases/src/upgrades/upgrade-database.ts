@@ -16,7 +16,9 @@ import { holdDatabase } from '../databases/find-database';
 import { refuseUpgrade } from './upgrade.rules';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 
-/** Endpoint 10: accepts that the database is moved to a newer major; {@link upgradeDatabaseWorkflow} does it. */
+/**
+ * Endpoint 10: accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
+ */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
@@ -24,7 +26,8 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const { body: asked, now } = request;
       const managed = await holdDatabase(tx, request);
       const world = { managed, versions: versionsOf(managed.engine, majors) };
-      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseUpgrade({ ...world, unfinished }, asked.engine_version);
+      const refuse = (unfinished: UnfinishedWorkflow | null) =>
+        refuseUpgrade({ ...world, unfinished }, asked.engine_version);
       await assertAllowedOn(context.database.sql(tx), databaseResourceKey(managed.id), refuse);
       const [backupId, newBackupId] = [uuidv7(), uuidv7()];
       const workflowId = await acceptWorkflow(context, tx, request, {

@@ -36,7 +36,10 @@ const upgradeOf = ({ workflowId, input, outputs }: Moving): Upgrade => ({
   path: outputs.precheck.path,
 });
 
-/** To a newer major behind the same address: a proven backup first, a new instance beside the old one, and the old one kept for a day. */
+/**
+ * Moves the database to a newer major behind the same address: proves a backup first, makes a new instance beside the
+ * old one, and keeps the old one for a day.
+ */
 export const upgradeDatabaseWorkflow = defineWorkflow({
   kind: 'upgrade_database',
   input: z.strictObject({ toMajor: majorSchema, fromVersion: z.string(), backupId: z.uuid(), newBackupId: z.uuid() }),
@@ -48,7 +51,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       if (managed === null) throw fail('database_not_available', { internal: 'the database is gone' });
       if (await hasSwitched(context, step)) return { path: 'offline' as const, failsUpgrade: false };
       const { path, findings } = await definitely(provider.planUpgrade(refOf(step), step.input.toMajor, step.signal));
-      if (findings.some(({ level }) => level === 'ERROR')) throw fail('upgrade_precheck_failed', { extra: { findings } });
+      if (findings.some(({ level }) => level === 'ERROR'))
+        throw fail('upgrade_precheck_failed', { extra: { findings } });
       const { failsUpgrade, isSlow } = sandboxBehaviour(managed);
       if (isSlow) await wait(slowMs, undefined, { signal: step.signal });
       return { path, failsUpgrade };
@@ -58,10 +62,12 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // Behind the switch the old version's backup is the one that was taken before it.
+    // After the switch, the old version's backup is the one that was taken before it.
     run: async (step, context): Promise<StoredArchive | null> =>
-      (await hasSwitched(context, step)) ? findWritten(context, step, step.input.backupId) : packBackup(context, step, step.input.backupId),
-    // One that was proven stays: it is a good backup, whatever becomes of the upgrade.
+      (await hasSwitched(context, step))
+        ? findWritten(context, step, step.input.backupId)
+        : packBackup(context, step, step.input.backupId),
+    // A proven backup stays: it is a good one, however the upgrade ends.
     undo: async (step, context) => {
       const backup = await findBackup(context.database.pool, step.subject.id, step.input.backupId);
       if (backup?.status !== 'completed') await discardPacked(context, step, step.input.backupId);
@@ -94,25 +100,32 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await endForgotten(context, step);
       await definitely(context.provider.createTarget(refOf(step), upgradeOf(step), fencedCall(step)));
     },
-    // Takes back everything up to the cutover.
+    // Undoes everything up to the cutover.
     undo: (step, context) => takeBack(context, step),
   })
   .step('copy_schema', {
     timeoutSeconds: 1_800,
     run: (step, context) =>
-      definitely(context.provider.copySchema(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress })),
+      definitely(
+        context.provider.copySchema(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }),
+      ),
   })
   .step('copy_data', {
     ...movingLimits,
     weight: 8,
     run: (step, context) =>
-      definitely(context.provider.copyData(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress })),
+      definitely(
+        context.provider.copyData(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }),
+      ),
   })
   .step('catch_up', {
     timeoutSeconds: 3_600,
     run: async (step, context) => {
-      await definitely(context.provider.catchUp(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }));
-      if (step.outputs.precheck.failsUpgrade) throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
+      await definitely(
+        context.provider.catchUp(refOf(step), upgradeOf(step), { ...fencedCall(step), progress: step.progress }),
+      );
+      if (step.outputs.precheck.failsUpgrade)
+        throw fail('upgrade_failed', { internal: 'as the label of the sandbox database asks' });
     },
   })
   .pointOfNoReturn()
@@ -146,8 +159,9 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       const findings = findingsOfComparison(compared);
       if (outcome === 'undecided') {
         step.log.warn({ names, differed }, 'what was written since the cutover could not be compared');
-        // What was found to differ is not made equal by the loss of what it was compared with.
-        if (differed.length > 0) throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
+        // A difference that was found once counts, even if the snapshot it was found with is lost.
+        if (differed.length > 0)
+          throw fail('upgrade_content_differs', { internal: differed.join(', '), extra: { findings } });
       }
       return { outcome, tables, findings };
     },
@@ -160,7 +174,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       return { major: hosted?.major ?? step.input.toMajor };
     },
     commit: async (tx, step, { major }, context) => {
-      // A later upgrade may have come, of which the record knows nothing.
+      // A later upgrade may have happened that the record does not know of.
       await recordVersion(tx, step.subject.id, String(major));
       await retireLater(context, tx, step, step.workflowId);
     },
@@ -180,7 +194,8 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
       await definitely(verifyPacked(context, step, step.input.newBackupId, step.outputs.back_up_new));
       return { at: context.now().toISOString() };
     },
-    commit: (tx, step, { at }) => completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, new Date(at)),
+    commit: (tx, step, { at }) =>
+      completeBackup(tx, step.subject.id, step.input.newBackupId, step.outputs.back_up_new, new Date(at)),
   })
   .onEnd({
     parked: (tx, run, context) => showServing(context.database.sql(tx), run.subject.id, run.workflowId),

@@ -2,7 +2,10 @@ import type { Major } from '@drydock/contracts/databases/major';
 import { versionsOf } from '../catalogue/catalogue';
 import { refuseUpgrade, type UpgradeWorld } from './upgrade.rules';
 
-const world = (change: Partial<UpgradeWorld['managed']> = {}, unfinished: UpgradeWorld['unfinished'] = null): UpgradeWorld => ({
+const world = (
+  change: Partial<UpgradeWorld['managed']> = {},
+  unfinished: UpgradeWorld['unfinished'] = null,
+): UpgradeWorld => ({
   managed: { engineVersion: '16', status: 'available', lastBackupAt: new Date(), ...change },
   unfinished,
   versions: versionsOf('postgres', []),

@@ -7,11 +7,13 @@ import type { ManagedDatabase } from '../databases/database.types';
 export interface UpgradeWorld {
   managed: Pick<ManagedDatabase, 'engineVersion' | 'status' | 'lastBackupAt'>;
   unfinished: UnfinishedWorkflow | null;
-  /** What the catalogue has for the database's engine. */
+  /** The catalogue's versions of the database's engine. */
   versions: readonly DatabaseCatalogue['engines'][number]['versions'][number][];
 }
 
-/** Endpoint 10's guard, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is not "16". */
+/**
+ * Endpoint 10's guard, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is not "16".
+ */
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);
   if (held !== null) return held;

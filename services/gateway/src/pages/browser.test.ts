@@ -32,7 +32,8 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
   page.setDefaultTimeout(60_000);
   const faults: string[] = [];
   page.on('request', (request) => {
-    if (!request.url().startsWith(`${bench.url}/`) && !request.url().startsWith('data:')) faults.push(`asks ${request.url()}`);
+    if (!request.url().startsWith(`${bench.url}/`) && !request.url().startsWith('data:'))
+      faults.push(`asks ${request.url()}`);
   });
   page.on('console', (message) => {
     if (message.type() === 'error') faults.push(`says ${message.text()}`);
@@ -45,7 +46,7 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
 const isInView = (page: Page, box: { y: number } | null): boolean =>
   box !== null && box.y >= 0 && box.y < (page.viewportSize()?.height ?? 0);
 
-/** What keeps people out who do not see or point. */
+/** Serious barriers for people who cannot see the page or use a pointer. */
 async function barriers(page: Page): Promise<string[]> {
   // Not by a script element: the policy of the page would refuse it.
   await page.evaluate(axe.source);
@@ -70,9 +71,14 @@ async function barriers(page: Page): Promise<string[]> {
 
   it('the address of an operation by its operationId opens it', async () => {
     const { page, faults } = await open('/docs#restoreSiteBackup');
-    const heading = page.getByRole('heading', { name: /Overwrite the site's live files and database with the named backup/ });
+    const heading = page.getByRole('heading', {
+      name: /Overwrite the site's live files and database with the named backup/,
+    });
     await heading.first().waitFor();
-    await until(async () => isInView(page, await heading.first().boundingBox()), { timeoutMs: 60_000, what: 'the operation in view' });
+    await until(async () => isInView(page, await heading.first().boundingBox()), {
+      timeoutMs: 60_000,
+      what: 'the operation in view',
+    });
     expect(faults).toEqual([]);
   });
 
@@ -87,7 +93,9 @@ async function barriers(page: Page): Promise<string[]> {
       .click();
     await page.getByRole('button', { name: /^Send/ }).first().click();
     await page.getByText('200 OK').first().waitFor();
-    expect(bench.keys.seen.map(({ method, url, claims }) => [method, url, claims.mode])).toEqual([['GET', '/v1/api-keys', 'sandbox']]);
+    expect(bench.keys.seen.map(({ method, url, claims }) => [method, url, claims.mode])).toEqual([
+      ['GET', '/v1/api-keys', 'sandbox'],
+    ]);
     expect(await barriers(page)).toEqual([]);
     expect(faults).toEqual([]);
   });

@@ -7,17 +7,29 @@ import { keptOnce, type Page } from './page';
 
 const folder = path.resolve(__dirname, '../../../../docs/guides');
 
-/** The guides of docs/guides for the people who call the API, in the order to read them. The others are for those who run it. */
+/** The guides of docs/guides for people who call the API, in reading order. The others are for those who run it. */
 export const guides = [
-  { name: 'authentication', title: 'Authentication', about: 'Keys, what they may do, and how they are given and taken away' },
-  { name: 'sandbox', title: 'The sandbox', about: 'A key that touches nothing real, and names that make each outcome happen' },
+  {
+    name: 'authentication',
+    title: 'Authentication',
+    about: 'Keys, what they may do, and how they are given and taken away',
+  },
+  {
+    name: 'sandbox',
+    title: 'The sandbox',
+    about: 'A key that touches nothing real, and names that make each outcome happen',
+  },
   { name: 'idempotency', title: 'Idempotency', about: 'Send a call again without doing its work twice' },
   { name: 'errors', title: 'Errors', about: 'Problems, which of them pass, and what to do about each' },
-  { name: 'events', title: 'Polling, events and webhooks', about: 'Follow long work, read what happened, or have it sent to a URL' },
+  {
+    name: 'events',
+    title: 'Polling, events and webhooks',
+    about: 'Follow long work, read what happened, or have it sent to a URL',
+  },
   { name: 'command', title: 'The command', about: 'Drydock from a terminal or a script' },
 ] as const;
 
-/** HTML in a guide is shown as text, and links that could run something are none: markdown-it does both unless it is told otherwise. */
+/** HTML in a guide is shown as text, and links that could run code are dropped, which are markdown-it's defaults. */
 const markdown = new MarkdownIt({ html: false, linkify: false });
 
 /** The name under which GitHub links to a heading. */
@@ -27,7 +39,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-');
 
-/** Where a link of a guide leads on this gateway; undefined for what only a clone of the project has. */
+/** The address on this gateway for a guide's link; undefined for files that only a clone of the project has. */
 function targetOf(href: string): string | undefined {
   if (/^(https?:|#|\/)/.test(href)) return href;
   const [file = '', anchor] = href.split('#');
@@ -54,25 +66,30 @@ export function renderGuide(source: string): { html: string; sections: { id: str
       if (inline.type !== 'link_open') continue;
       const target = targetOf(String(inline.attrGet('href')));
       if (target !== undefined) inline.attrSet('href', target);
-      // What cannot be reached is named and not linked.
-      else for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')]) if (end) end.tag = 'span';
+      // A target that only a clone has is shown as text, without a link.
+      else
+        for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')])
+          if (end) end.tag = 'span';
       if (target === undefined) inline.attrs = null;
     }
   }
   return { html: markdown.renderer.render(tokens, markdown.options, {}), sections };
 }
 
-/** A part of a guide under one heading, to be searched in. */
+/** A part of a guide under one heading, for the search. */
 export interface GuidePart {
   /** The guide's path with the anchor of the heading. */
   href: string;
   guide: string;
   heading: string;
-  /** Every word that can be read there, without markup. */
+  /** Every word that is visible there, without markup. */
   text: string;
 }
 
-export function partsOfGuide({ name, title }: Pick<(typeof guides)[number], 'name' | 'title'>, source: string): GuidePart[] {
+export function partsOfGuide(
+  { name, title }: Pick<(typeof guides)[number], 'name' | 'title'>,
+  source: string,
+): GuidePart[] {
   const parts: GuidePart[] = [];
   let isHeading = false;
   for (const token of markdown.parse(withoutTestNotes(source), {})) {
@@ -82,7 +99,9 @@ export function partsOfGuide({ name, title }: Pick<(typeof guides)[number], 'nam
     }
     const children = token.children ?? [];
     const read =
-      token.type === 'inline' ? children.map(({ type, content }) => (/break$/.test(type) ? ' ' : content)).join('') : token.content;
+      token.type === 'inline'
+        ? children.map(({ type, content }) => (/break$/.test(type) ? ' ' : content)).join('')
+        : token.content;
     if (read.trim() === '') continue;
     const last = parts.at(-1);
     if (isHeading || last === undefined)
@@ -96,13 +115,18 @@ export function partsOfGuide({ name, title }: Pick<(typeof guides)[number], 'nam
 /** Every part of every guide. */
 export const readGuideParts = async (): Promise<GuidePart[]> =>
   (
-    await Promise.all(guides.map(async (guide) => partsOfGuide(guide, await readFile(path.join(folder, `${guide.name}.md`), 'utf8'))))
+    await Promise.all(
+      guides.map(async (guide) => partsOfGuide(guide, await readFile(path.join(folder, `${guide.name}.md`), 'utf8'))),
+    )
   ).flat();
 
 /** The guides as a list; the page with `current` is among them. */
 const guideList = (current: string): string =>
   guides
-    .map(({ name, title }) => `<li><a href="/docs/guides/${name}"${name === current ? ' aria-current="page"' : ''}>${title}</a></li>`)
+    .map(
+      ({ name, title }) =>
+        `<li><a href="/docs/guides/${name}"${name === current ? ' aria-current="page"' : ''}>${title}</a></li>`,
+    )
     .join('');
 
 const makeGuide = ({ name, title }: (typeof guides)[number]) =>
@@ -110,7 +134,8 @@ const makeGuide = ({ name, title }: (typeof guides)[number]) =>
     const { html, sections } = renderGuide(await readFile(path.join(folder, `${name}.md`), 'utf8'));
     const inPage = sections.map(({ id, text }) => `<li><a href="#${id}">${escapeHtml(text)}</a></li>`).join('');
     const aside = `<aside><nav aria-label="Guides"><ul>${guideList(name)}</ul></nav></aside>`;
-    const contents = sections.length < 3 ? '' : `<nav class="dd-contents" aria-label="On this page"><ul>${inPage}</ul></nav>`;
+    const contents =
+      sections.length < 3 ? '' : `<nav class="dd-contents" aria-label="On this page"><ul>${inPage}</ul></nav>`;
     return prosePage({ title, part: 'guides', body: `${aside}<article>${contents}${html}</article>` });
   });
 
@@ -123,7 +148,7 @@ export async function guidePage(name: string): Promise<Page> {
   return make();
 }
 
-/** What there is to read. */
+/** The list of guides. */
 export const guideIndexPage = keptOnce(() => {
   const entries = guides.map(
     ({ name, title, about }) => `<li><a href="/docs/guides/${name}"><b>${title}</b><span>${about}</span></a></li>`,

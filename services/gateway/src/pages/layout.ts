@@ -1,9 +1,18 @@
 import type { Page } from './page';
 
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 
-/** What a page of ours may do: its own style, script and pictures, the words to search in, and nothing that stands in the page itself or elsewhere. */
+/**
+ * The content policy of our pages: their own style, script, pictures and search index. Nothing inline, nothing from
+ * elsewhere.
+ */
 const ownPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -19,7 +28,7 @@ export interface Layout {
   contentPolicy?: string;
 }
 
-/** A whole HTML page in the dress of all of them: the bar with the parts of the documentation, light or dark. */
+/** A whole HTML page in the common layout: the bar with the parts of the documentation, light or dark. */
 export function htmlPage({ title, body, head = '', part, contentPolicy = ownPolicy }: Layout): Page {
   const link = (to: typeof part, href: string, text: string): string =>
     `<a href="${href}"${to === part ? ' aria-current="true"' : ''}>${text}</a>`;
@@ -37,5 +46,6 @@ ${body}</body></html>
   return { status: 200, contentType: 'text/html; charset=utf-8', text, contentPolicy };
 }
 
-/** A page to be read: prose beside the list of guides. */
-export const prosePage = ({ body, ...layout }: Layout): Page => htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });
+/** A page of prose, beside the list of guides. */
+export const prosePage = ({ body, ...layout }: Layout): Page =>
+  htmlPage({ ...layout, body: `<main class="dd-page">${body}</main>` });

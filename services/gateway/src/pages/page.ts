@@ -7,7 +7,7 @@ export interface Page {
   status: number;
   contentType: 'application/json' | 'image/svg+xml' | `text/${'html' | 'css' | 'javascript'}; charset=utf-8`;
   text: string | Buffer;
-  /** What a browser may do with it; `strictPolicy` where it is not given. */
+  /** The Content-Security-Policy; without one, `strictPolicy`. */
   contentPolicy?: string;
   /** Where a redirect leads. */
   location?: string;
@@ -19,21 +19,23 @@ const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);
 
 /**
- * A large page that is the same for everybody: compressed once, beside the event loop, and named by its content, so
- * that a client which has it gets 304.
+ * Compresses a large page that is the same for everybody, once and off the event loop, and gives it a tag from its
+ * content, so that a client which has it gets 304.
  */
 export async function keepPage({ text, ...page }: Page): Promise<Page> {
   const bytes = Buffer.from(text);
-  // Weak: it is one for all encodings of the page.
+  // Weak, because it is the same for all encodings of the page.
   const etag = `W/${entityTagOf(bytes)}`;
   const [br, gzipped] = await Promise.all([
-    compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }),
+    compressBrotli(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 6, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+    }),
     compressGzip(bytes),
   ]);
   return { ...page, text: bytes, kept: { etag, br, gzip: gzipped } };
 }
 
-/** Makes a page at the first request for it, since most gateways are never asked, and keeps it. A failure is not kept. */
+/** Makes a page at its first request, because most gateways never get one, and keeps it. A failure is not kept. */
 export function keptOnce(make: () => Page | Promise<Page>): () => Promise<Page> {
   let made: Promise<Page> | undefined;
   const makeAndKeep = async (): Promise<Page> => {
@@ -50,7 +52,7 @@ export function keptOnce(make: () => Page | Promise<Page>): () => Promise<Page> 
   };
 }
 
-/** Nothing from anywhere, in nobody's frame. */
+/** Loads nothing, and may not be in a frame. */
 const strictPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export function sendPage(exchange: Exchange, page: Page, isClosing: boolean): void {
@@ -74,7 +76,7 @@ export function sendPage(exchange: Exchange, page: Page, isClosing: boolean): vo
   exchange.response.end(method === 'HEAD' ? undefined : body);
 }
 
-/** The smaller one of those that the client takes. */
+/** The smallest encoding that the client accepts. */
 function encodingFor(accepted: string | string[] | undefined): 'br' | 'gzip' | undefined {
   const taken = String(accepted ?? '')
     .toLowerCase()
@@ -86,8 +88,12 @@ function encodingFor(accepted: string | string[] | undefined): 'br' | 'gzip' | u
   return (['br', 'gzip'] as const).find((name) => taken.includes(name));
 }
 
-export const jsonPage = (value: unknown): Page => ({ status: 200, contentType: 'application/json', text: JSON.stringify(value) });
+export const jsonPage = (value: unknown): Page => ({
+  status: 200,
+  contentType: 'application/json',
+  text: JSON.stringify(value),
+});
 
-/** Programs get JSON by asking for it; whoever asks for nothing in particular gets the page. */
+/** Programs get JSON by asking for it; a client without a preference gets the page. */
 export const wantsJson = (accept: string | undefined): boolean =>
   (accept ?? '').includes('application/json') && !(accept ?? '').includes('text/html');

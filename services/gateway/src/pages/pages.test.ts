@@ -22,7 +22,9 @@ describe('/problems', () => {
   });
 
   it('lists them all, and knows no other', async () => {
-    expect(((await (await get('/problems', 'application/json')).json()) as { data: unknown[] }).data).toHaveLength(problemCodes.length);
+    expect(((await (await get('/problems', 'application/json')).json()) as { data: unknown[] }).data).toHaveLength(
+      problemCodes.length,
+    );
     for (const code of ['nothing', 'toString', '__proto__', '%2e%2e', '%2e%2e%2f', '..', '<script>']) {
       // As it stands: a client that knows URLs would make another path of it.
       const { status, body } = await sendRaw(bench.port, rawRequest(`GET /problems/${code}`));
@@ -54,11 +56,19 @@ describe('the pages of the API', () => {
       expect(policy?.includes("'unsafe-inline'")).toBe(path === '/docs');
       expect(policy).not.toContain("'unsafe-eval'");
     }
-    expect((await get('/openapi.json')).headers.get('content-security-policy')).toMatch(/^default-src 'none'; base-uri/);
+    expect((await get('/openapi.json')).headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; base-uri/,
+    );
   });
 
   it('every guide for callers is there, links to what is there, and takes no markup from its text', async () => {
-    const known = new Set(['/docs', '/docs/guides', '/problems', '/openapi.json', ...problemCodes.map((code) => `/problems/${code}`)]);
+    const known = new Set([
+      '/docs',
+      '/docs/guides',
+      '/problems',
+      '/openapi.json',
+      ...problemCodes.map((code) => `/problems/${code}`),
+    ]);
     for (const { name } of guides) known.add(`/docs/guides/${name}`);
     for (const { name } of guides) {
       const response = await get(`/docs/guides/${name}`);
@@ -67,7 +77,9 @@ describe('the pages of the API', () => {
       const ids = new Set([...text.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]));
       const targets = [...text.matchAll(/<a href="([^"]+)"/g)].map((match) => match[1] ?? '');
       expect(targets.filter((target) => target.startsWith('#') && !ids.has(target.slice(1)))).toEqual([]);
-      expect(targets.filter((target) => !/^(#|https:)/.test(target) && !known.has(target.split('#')[0] ?? ''))).toEqual([]);
+      expect(targets.filter((target) => !/^(#|https:)/.test(target) && !known.has(target.split('#')[0] ?? ''))).toEqual(
+        [],
+      );
     }
     const { html } = renderGuide(
       '# A <b>`x`</b>\n\n<script>alert(1)</script> [a](javascript:alert(1)) [b](../../packages/cli/README.md) [c](errors.md#x)\n',
@@ -91,32 +103,42 @@ describe('the pages of the API', () => {
       const has = new Set(own.flatMap(({ heading, text }) => `${heading} ${text}`.split(/[^\p{L}\p{N}]+/u)));
       expect(read.split(/[^\p{L}\p{N}]+/u).filter((word) => !has.has(word))).toEqual([]);
     }
-    expect(parts.filter(({ href }) => href.startsWith('/problems/')).map(({ heading }) => heading)).toEqual(problemCodes);
-    expect(partsOfGuide({ name: 'errors', title: 'Errors' }, '# A `b`\n\nc **d**\ne\n\n## F\n\n```sh\ng\n```\n')).toEqual([
+    expect(parts.filter(({ href }) => href.startsWith('/problems/')).map(({ heading }) => heading)).toEqual(
+      problemCodes,
+    );
+    expect(
+      partsOfGuide({ name: 'errors', title: 'Errors' }, '# A `b`\n\nc **d**\ne\n\n## F\n\n```sh\ng\n```\n'),
+    ).toEqual([
       { href: '/docs/guides/errors#a-b', guide: 'Errors', heading: 'A b', text: 'c d e' },
       { href: '/docs/guides/errors#f', guide: 'Errors', heading: 'F', text: 'g' },
     ]);
   });
 
-  it.each(['/openapi.json', '/docs', '/docs/page.css', '/docs/reference.js', '/docs/guides/events', '/docs/search.json'])(
-    '%s comes compressed to whoever takes it so, and not again to whoever has it',
-    async (path) => {
-      const plain = await (await fetch(bench.url + path, { headers: { 'accept-encoding': 'identity' } })).text();
-      for (const [accepted, encoding] of [
-        ['gzip, br', 'br'],
-        ['gzip;q=0.5, br;q=0', 'gzip'],
-        ['identity', null],
-      ] as const) {
-        const response = await fetch(bench.url + path, { headers: { 'accept-encoding': accepted } });
-        expect([accepted, response.headers.get('content-encoding')]).toEqual([accepted, encoding]);
-        // fetch has unpacked it.
-        expect(await response.text()).toBe(plain);
-        const etag = response.headers.get('etag') ?? '';
-        const again = await fetch(bench.url + path, { headers: { 'accept-encoding': accepted, 'if-none-match': `"other", ${etag}` } });
-        expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, '']);
-      }
-    },
-  );
+  it.each([
+    '/openapi.json',
+    '/docs',
+    '/docs/page.css',
+    '/docs/reference.js',
+    '/docs/guides/events',
+    '/docs/search.json',
+  ])('%s comes compressed to whoever takes it so, and not again to whoever has it', async (path) => {
+    const plain = await (await fetch(bench.url + path, { headers: { 'accept-encoding': 'identity' } })).text();
+    for (const [accepted, encoding] of [
+      ['gzip, br', 'br'],
+      ['gzip;q=0.5, br;q=0', 'gzip'],
+      ['identity', null],
+    ] as const) {
+      const response = await fetch(bench.url + path, { headers: { 'accept-encoding': accepted } });
+      expect([accepted, response.headers.get('content-encoding')]).toEqual([accepted, encoding]);
+      // fetch has unpacked it.
+      expect(await response.text()).toBe(plain);
+      const etag = response.headers.get('etag') ?? '';
+      const again = await fetch(bench.url + path, {
+        headers: { 'accept-encoding': accepted, 'if-none-match': `"other", ${etag}` },
+      });
+      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, '']);
+    }
+  });
 
   it('/ leads to them, for people and for programs', async () => {
     const page = await fetch(`${bench.url}/`, { headers: { accept: 'text/html' }, redirect: 'manual' });
@@ -130,7 +152,18 @@ describe('the pages of the API', () => {
     expect([head.status, await head.text()]).toEqual([200, '']);
     const post = await get('/docs', undefined, 'POST');
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
-    for (const path of ['/docs/', '/DOCS', '/docs/x', '/docs/page.css/', '/docs/guides/', '/x', '/problems/', '/%64ocs', '/v1', '/v1/'])
+    for (const path of [
+      '/docs/',
+      '/DOCS',
+      '/docs/x',
+      '/docs/page.css/',
+      '/docs/guides/',
+      '/x',
+      '/problems/',
+      '/%64ocs',
+      '/v1',
+      '/v1/',
+    ])
       expect((await get(path)).status).toBe(404);
   });
 });

@@ -11,8 +11,8 @@ import { jsonPage, keptOnce, type Page, wantsJson } from './page';
 export const openApiPage = keptOnce(() => jsonPage(buildOpenApi(endpoints)));
 
 /**
- * The Reference may call this API and load what this gateway serves, and nothing else. Scalar writes its style into the
- * page, which needs 'unsafe-inline' for styles; scripts stay our own files.
+ * The Reference may call this API and load this gateway's files, and nothing else. Scalar writes its style into the
+ * page, which needs 'unsafe-inline' for styles; scripts must be our own files.
  */
 const referencePolicy = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'",
@@ -21,7 +21,9 @@ const referencePolicy = [
 
 /** The document for people, shown by Scalar (browser/page.js has its settings). */
 export const referencePage = keptOnce(() => {
-  const told = guides.map(({ name, title, about }) => `<li><a href="/docs/guides/${name}" title="${escapeHtml(about)}">${title}</a></li>`);
+  const told = guides.map(
+    ({ name, title, about }) => `<li><a href="/docs/guides/${name}" title="${escapeHtml(about)}">${title}</a></li>`,
+  );
   const body = `<div id="reference"><noscript class="dd-page"><article><h1>Drydock API</h1><p>The Reference needs JavaScript. What it shows is in
 <a href="/openapi.json">openapi.json</a>, and these need none:</p><ul><li><a href="/problems">Problems</a></li>${told.join('')}</ul></article></noscript></div>`;
   return htmlPage({
@@ -33,7 +35,10 @@ export const referencePage = keptOnce(() => {
   });
 });
 
-/** What the search of the bar looks through: the words of the guides and of the problems. The Reference searches its operations by itself. */
+/**
+ * The words that the search of the bar looks through: those of the guides and of the problems. The Reference searches
+ * its operations by itself.
+ */
 const searchPage = keptOnce(async () => {
   const told = problemCodes.map((code) => {
     const { title, advice } = problems[code];
@@ -52,11 +57,19 @@ export const pageFiles: Readonly<Record<string, () => Promise<Page>>> = {
   '/docs/page.js': textOf(path.join(ownFiles, 'page.js'), 'text/javascript; charset=utf-8'),
   '/docs/search.json': searchPage,
   '/docs/drydock.svg': textOf(path.join(ownFiles, 'drydock.svg'), 'image/svg+xml'),
-  '/docs/reference.js': textOf(require.resolve('@scalar/api-reference/browser/standalone.js'), 'text/javascript; charset=utf-8'),
+  '/docs/reference.js': textOf(
+    require.resolve('@scalar/api-reference/browser/standalone.js'),
+    'text/javascript; charset=utf-8',
+  ),
 };
 
-/** Where somebody lands who knows only our address: people on the Reference, programs on the paths there are. */
+/** The page for a visitor who knows only our address: people get the Reference, programs a list of paths. */
 export function frontPage(accept: string | undefined): Page {
   if (wantsJson(accept)) return jsonPage({ documentation: '/docs', openapi: '/openapi.json', problems: '/problems' });
-  return { status: 302, location: '/docs', contentType: 'text/html; charset=utf-8', text: '<a href="/docs">Drydock API</a>\n' };
+  return {
+    status: 302,
+    location: '/docs',
+    contentType: 'text/html; charset=utf-8',
+    text: '<a href="/docs">Drydock API</a>\n',
+  };
 }

@@ -17,7 +17,7 @@ interface Run extends SiteRun {
   pid: number;
 }
 
-// Three workers in a row take longer to replace than the request waits: the restart is then rightly cancelled.
+// Three dead workers in a row take longer than the request waits, so the restart is then cancelled, as it should be.
 const scope = crashScope({ delicate: ['touch'], never: / 3 times /, isHasty: true });
 
 it(
@@ -32,13 +32,17 @@ it(
       return { siteId, pid, workflowId: await awaitedWorkflowOf(world.api, siteId, 'restart_app') };
     };
     const look = (run: Run) => lookAtRun(world, run);
-    /** A failed restart may have restarted all the same, which harms nobody; a successful one has. */
+    /**
+     * A restart that was recorded as failed may have happened all the same, which does no harm; one that succeeded has
+     * happened.
+     */
     const judge = async (run: Run): Promise<'old' | 'new'> => {
       const isFresh = (await processOf(world, run.siteId)) !== run.pid;
       const { status } = await look(run);
-      const audited = await world.api.rows("SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'", [
-        run.workflowId,
-      ]);
+      const audited = await world.api.rows(
+        "SELECT 1 FROM audit_outbox WHERE workflow_id = $1 AND action = 'app.restart'",
+        [run.workflowId],
+      );
       if (status === 'succeeded' && (!isFresh || audited.length !== 1))
         throw new Error(`fresh ${isFresh}, ${audited.length} audit entries`);
       return status === 'succeeded' ? 'new' : 'old';

@@ -1,6 +1,6 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 
-/** The site's host was asked and did not answer. Nothing was started. */
+/** The refusal for a site's host that did not answer. Nothing was started. */
 export const hostUnavailable = (cause?: unknown): Problem =>
   problem('dependency_unavailable', {
     extra: { dependency: 'site-host' },

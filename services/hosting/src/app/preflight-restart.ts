@@ -9,7 +9,10 @@ import { sitePath, siteResourceKey } from '../sites/site-names';
 import { refuseRestart } from './app.rules';
 import { hostUnavailable } from './host-unavailable';
 
-/** What endpoint 7 would do, with the very rule that it asks. Reads only; a host that does not answer refuses here as it does there. */
+/**
+ * The preflight of endpoint 7: asks the same rule and changes nothing. A host that does not answer refuses here as it
+ * does there.
+ */
 export const preflightRestart = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -27,8 +27,16 @@ describe('while a site’s host does not answer', () => {
 
   it('nothing is started on a site that could be restarted: 503 names the host', async () => {
     const siteId = await givenSite(api, owner);
-    expect((await restart(siteId)).json).toMatchObject({ status: 503, code: 'dependency_unavailable', dependency: 'site-host' });
-    expect(await refusalOfPreflight(siteId)).toMatchObject({ status: 503, code: 'dependency_unavailable', dependency: 'site-host' });
+    expect((await restart(siteId)).json).toMatchObject({
+      status: 503,
+      code: 'dependency_unavailable',
+      dependency: 'site-host',
+    });
+    expect(await refusalOfPreflight(siteId)).toMatchObject({
+      status: 503,
+      code: 'dependency_unavailable',
+      dependency: 'site-host',
+    });
     expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [siteId])).toEqual([]);
   });
 });

@@ -27,11 +27,18 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
 
   const appOf = async (id: string) => (await world.api.call('GET', `/v1/sites/${id}/app`)).json;
   const restart = (id: string, options: object = {}) => world.api.call('POST', `/v1/sites/${id}/app/restart`, options);
-  const restartOf = async (id: string): Promise<string> => `/v1/sites/${id}/workflows/${await workflowOf(world.api, id, 'restart_app')}`;
+  const restartOf = async (id: string): Promise<string> =>
+    `/v1/sites/${id}/workflows/${await workflowOf(world.api, id, 'restart_app')}`;
 
   it('answers 200 once the host has confirmed; the next request is answered by a fresh process, the neighbour keeps its own', async () => {
     const [before, beside] = [await processOf(world, siteId), await processOf(world, neighbourId)];
-    expect(await appOf(siteId)).toEqual({ site_id: siteId, has_app: true, generation: 1, last_restart_at: null, in_progress: false });
+    expect(await appOf(siteId)).toEqual({
+      site_id: siteId,
+      has_app: true,
+      generation: 1,
+      last_restart_at: null,
+      in_progress: false,
+    });
     expect((await world.api.call('POST', `/v1/sites/${siteId}/app/restart/preflight`)).json).toMatchObject({
       would: expect.stringMatching(/^End the application of /),
       ...{ resource: `/v1/sites/${siteId}`, point: null, refusal: null, findings: [] },
@@ -46,8 +53,15 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     expect(await processOf(world, neighbourId)).toBe(beside);
     expect(await ended(world, await restartOf(siteId))).toMatchObject({ status: 'succeeded' });
     const { restarted_at } = answer.json as { restarted_at: string };
-    expect(await appOf(siteId)).toMatchObject({ site_id: siteId, has_app: true, generation: 2, last_restart_at: restarted_at });
-    expect((await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'app.restart')).toHaveLength(1);
+    expect(await appOf(siteId)).toMatchObject({
+      site_id: siteId,
+      has_app: true,
+      generation: 2,
+      last_restart_at: restarted_at,
+    });
+    expect(
+      (await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'app.restart'),
+    ).toHaveLength(1);
   });
 
   it('is possible again as soon as the surface says that nothing is in progress', async () => {
@@ -71,7 +85,10 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     const id = await makeSite(world, 'Broken');
     await putApp(world, id, 'process.exit(3)');
     expect((await restart(id)).status).toBe(200);
-    expect(await ended(world, await restartOf(id))).toMatchObject({ status: 'failed', error: { code: 'app_not_started' } });
+    expect(await ended(world, await restartOf(id))).toMatchObject({
+      status: 'failed',
+      error: { code: 'app_not_started' },
+    });
     await putApp(world, id);
     expect((await restart(id)).status).toBe(200);
     expect(await ended(world, await restartOf(id))).toMatchObject({ status: 'succeeded' });
@@ -122,8 +139,9 @@ describe.each(crashBackends())('restarting an application, with the queue on %s'
     await world.endWorkers();
     const pid = await processOf(world, siteId);
     const answering = restart(siteId);
-    // As if its ten seconds were over.
-    const pastStart = "UPDATE workflow SET start_by = now() WHERE kind = 'restart_app' AND status = 'queued' RETURNING id";
+    // Moves the start time into the past, as if the ten seconds were over.
+    const pastStart =
+      "UPDATE workflow SET start_by = now() WHERE kind = 'restart_app' AND status = 'queued' RETURNING id";
     await until(async () => (await world.api.rows(pastStart)).length === 1, { what: 'the accepted restart' });
     const answer = await answering;
     expect([answer.status, answer.json, answer.headers['retry-after']]).toMatchObject([

@@ -16,7 +16,7 @@ import { hostUnavailable } from './host-unavailable';
 import { restartAppWorkflow } from './restart-app.workflow';
 
 interface FoundApp {
-  /** Null: its host did not say, but this. */
+  /** Null: the host did not answer; `error` says why. */
   hasApp: boolean | null;
   error?: unknown;
 }
@@ -37,16 +37,29 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // Last: what keeps the site from a restart does so whether or not its host answers.
+      // This comes last: every other refusal is given whether or not the host answers.
       if (hasApp === null) throw hostUnavailable(error);
-      const work = { definition: restartAppWorkflow, input: { platform: site.platform }, action: null, startBy: await readStartBy(sql) };
-      return { siteId: site.id, workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }) };
+      const work = {
+        definition: restartAppWorkflow,
+        input: { platform: site.platform },
+        action: null,
+        startBy: await readStartBy(sql),
+      };
+      return {
+        siteId: site.id,
+        workflowId: await acceptWorkflow(context, tx, request, { ...onSite(site.id), ...work }),
+      };
     },
     awaitOutcome: async (_request, { siteId, workflowId }) => {
-      const waited = await waitForStep(context.database, workflowId, 'touch', startDecidedMs, { listener: context.listener });
+      const waited = await waitForStep(context.database, workflowId, 'touch', startDecidedMs, {
+        listener: context.listener,
+      });
       if (waited.state === 'succeeded') {
         const { restartedAt } = touchedSchema.parse(waited.output);
-        return { status: 200, body: { site_id: siteId, restarted_at: restartedAt, takes_effect: 'next_request' as const } };
+        return {
+          status: 200,
+          body: { site_id: siteId, restarted_at: restartedAt, takes_effect: 'next_request' as const },
+        };
       }
       if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problem(waited.problem.code);
       throw notConfirmed(waited.state === 'cancelled', workflowId);

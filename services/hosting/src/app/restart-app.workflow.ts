@@ -16,7 +16,10 @@ const codeOfRefusal: Partial<Record<SiteHostRefusal, ProblemCode>> = {
   unsupported: 'platform_unsupported',
 };
 
-/** Restarts by the customer's own means and then makes a request, since a fresh process starts with the next one only. */
+/**
+ * Restarts the application by touching its restart file, and then makes a request, because a fresh process starts only
+ * with the next one.
+ */
 export const restartAppWorkflow = defineWorkflow({
   kind: 'restart_app',
   input: z.strictObject({ platform: z.enum(['local', 'ssh', 'vendor']) }),
@@ -40,7 +43,8 @@ export const restartAppWorkflow = defineWorkflow({
       const { appGeneration, detail } = await host.probe(refOf(step), fencedCall(step));
       if (appGeneration === null || appGeneration <= step.outputs.touch.generation) {
         const internal = `${detail} generation ${appGeneration}`;
-        // The host leaves an application that did not start alone for a second; a probe may have met that.
+        // The host waits a second before it starts an application again that did not start; the probe may have fallen
+        // into that second.
         throw step.attempt < triesMax ? new Error(internal) : fail('app_not_started', { internal });
       }
       return { generation: appGeneration };

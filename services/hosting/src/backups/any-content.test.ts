@@ -27,7 +27,10 @@ import { missingForTrees } from '../../test/trees/read-tree';
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });
 const atOnce = 4;
-/** Making a site and its backup takes as long as the restore: a site that is as it was made is used again so often. */
+/**
+ * Making a site and its first backup takes as long as the restore, so a site that is back in its first state is used
+ * again.
+ */
 const roundsMax = isChaos ? 20 : 1;
 const missing = missingForTrees();
 jest.setTimeout(7_200_000);
@@ -39,7 +42,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Answers, also where a busy machine has kept the database from it: the caller is told to try again then. */
+/**
+ * Repeats a call whose answer tells the caller to try again, as happens when a busy machine keeps the API from its
+ * database.
+ */
 const call = (method: string, target: string, body?: object): Promise<ServiceAnswer> =>
   until(
     async () => {
@@ -59,7 +65,7 @@ const endOf = async ({ headers }: ServiceAnswer): Promise<WorkflowView> =>
     { timeoutMs: 600_000, everyMs: 200, what: `the end of ${String(headers['location'])}` },
   );
 
-/** Gives a site files and database objects of any kind, on top of what it has. Tells which. */
+/** Gives a site files and database objects of any kind, on top of those it has. Returns their names. */
 async function spoil(siteId: string, number: number): Promise<string[]> {
   const random = new SeededRandom(seed + number);
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
@@ -92,7 +98,7 @@ async function spoil(siteId: string, number: number): Promise<string[]> {
 interface Ended {
   number: number;
   view: WorkflowView;
-  /** In which something is wrong; '' for a site that is whole. */
+  /** The names of the things that are wrong; '' for a site that is whole. */
   wrong: string;
   done: string[];
 }
@@ -122,12 +128,14 @@ async function restoreSpoilt({ siteId, backupId }: MadeSite, number: number): Pr
   const { status } = (await call('GET', `/v1/sites/${siteId}`)).json as { status: string };
   const page = await pageOf(url);
   const isWhole = view.status === 'succeeded' ? page === '200 file=1 row=1' : after === before && !frozen;
-  const isAllowed = view.status === 'succeeded' || (view.status === 'failed' && view.error?.code === 'site_content_refused');
+  const isAllowed =
+    view.status === 'succeeded' || (view.status === 'failed' && view.error?.code === 'site_content_refused');
   const facts = [view.status, view.error?.code, status, page, frozen].join(', ');
   return { number, view, wrong: isWhole && isAllowed && status === 'active' ? '' : facts, done };
 }
 
-const removeSite = async ({ siteId }: MadeSite): Promise<unknown> => endOf(await call('DELETE', `/v1/sites/${siteId}?last_backup=none`));
+const removeSite = async ({ siteId }: MadeSite): Promise<unknown> =>
+  endOf(await call('DELETE', `/v1/sites/${siteId}?last_backup=none`));
 
 function tell(results: readonly Ended[], started: number): void {
   const ends = new Map<string, number>();
@@ -152,7 +160,8 @@ it(`a site of any content is restored or refused, and none waits for staff (${co
       const ended = await restoreSpoilt(site, number);
       results.push(ended);
       if (isChaos && results.length % 20 === 0) tell(results, started);
-      // It is as it was made: the next content has it again. What was refused is deleted as it is.
+      // The site is back in its first state, so the next content goes into it. A site whose content was refused is
+      // deleted as it is.
       if (ended.wrong === '' && ended.view.status === 'succeeded' && round % roundsMax !== 0) continue;
       if (ended.wrong === '') await removeSite(site);
       site = null;
@@ -163,6 +172,8 @@ it(`a site of any content is restored or refused, and none waits for staff (${co
   tell(results, started);
   expect(results).toHaveLength(count);
   expect(
-    results.filter(({ wrong }) => wrong !== '').map(({ number, wrong, view, done }) => ({ number, wrong, error: view.error, done })),
+    results
+      .filter(({ wrong }) => wrong !== '')
+      .map(({ number, wrong, view, done }) => ({ number, wrong, error: view.error, done })),
   ).toEqual([]);
 });

@@ -17,13 +17,19 @@ import { definitely } from './definite-failure';
 import { replaceSkipped } from './skipped.store';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
-/** Steps that move every byte of a site: 4 TB, the most an archive may hold, at 200 MB/s; failures that may pass are tried more often, since much is lost. */
+/**
+ * Limits of steps that move every byte of a site: 4 TB, the most an archive may hold, at 200 MB/s. They are tried more
+ * often than others, because a failure loses much work.
+ */
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /** Steps during which customers' requests wait. */
 export const frozenLimits = { timeoutSeconds: 20, attemptsMax: 5 };
 
-/** How long a site stays frozen when the worker dies: far over the milliseconds between two steps, under what a browser waits for. */
+/**
+ * The longest freeze of a site whose worker has died: far more than the milliseconds between two steps, and less than a
+ * browser waits.
+ */
 export const freezeTtlMs = 5_000;
 
 export interface BackupToPack {
@@ -38,8 +44,15 @@ export type PackedBackup = StoredArchive & { findings: Finding[] };
 
 type Step = StepContext<unknown, unknown>;
 
-/** Packs a release into a folder of this attempt's own. Fails for good with `storage_full`; the archive counts only once it was verified. */
-export async function packBackup(context: WorkContext, step: Step, { backupId, platform, releaseId }: BackupToPack): Promise<PackedBackup> {
+/**
+ * Packs a release into a folder of this attempt's own. Permanent failure `storage_full`. The archive counts only once
+ * it was verified.
+ */
+export async function packBackup(
+  context: WorkContext,
+  step: Step,
+  { backupId, platform, releaseId }: BackupToPack,
+): Promise<PackedBackup> {
   const { database, siteHosts, backupStorage } = context;
   const site = refOf(step);
   const backup = await findBackup(database.pool, { ...site, id: site.siteId }, backupId);
@@ -62,8 +75,9 @@ export async function packBackup(context: WorkContext, step: Step, { backupId, p
 }
 
 /**
- * The newest whole attempt at a backup that lies in the storage and is on no record: what was written after the moment to which Drydock's database was put back.
- * Null when there is none. What it says of itself is sealed with our key; its content is still to be verified.
+ * Finds the newest complete attempt at a backup that lies in the storage but is not on record: it was written after the
+ * moment to which Drydock's database was put back. Null if there is none. The facts in its manifest are sealed with our
+ * key; the content is still to be verified.
  */
 export async function findWritten(context: WorkContext, step: Step, backupId: string): Promise<StoredArchive | null> {
   const { backupStorage, archiveKey } = context;
@@ -72,11 +86,15 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
   const finished = await backupStorage.listFinished(backupPrefix({ mode, orgId, siteId, id: backupId }));
   for (const storageKey of finished.sort((one, other) => (fenceOf(one) < fenceOf(other) ? 1 : -1))) {
     try {
-      const { manifestSha256: checksumSha256, ...facts } = await readFacts(backupStorage.source(storageKey), archiveKey, {
-        archiveId: backupId,
-        siteId,
-        orgId,
-      });
+      const { manifestSha256: checksumSha256, ...facts } = await readFacts(
+        backupStorage.source(storageKey),
+        archiveKey,
+        {
+          archiveId: backupId,
+          siteId,
+          orgId,
+        },
+      );
       return { storageKey, checksumSha256, ...facts };
     } catch (error) {
       if (!(error instanceof ArchiveError)) throw error;
@@ -87,27 +105,33 @@ export async function findWritten(context: WorkContext, step: Step, backupId: st
 }
 
 /**
- * The same, of a release that may have gone since it was chosen, as the database was put back from a backup: then what an attempt has written of it counts.
- * Fails for good with `superseded` when there is none.
+ * Packs a release that may be gone by now, because the database was put back from a backup. Then an archive that an
+ * earlier attempt has written counts. Permanent failure `superseded` if there is none.
  */
 export async function packOrFind(context: WorkContext, step: Step, backup: BackupToPack): Promise<PackedBackup> {
   const hosted = await hostOf(context.siteHosts, backup.platform).describe(refOf(step), step.signal);
   if (hosted?.releases.includes(backup.releaseId)) return packBackup(context, step, backup);
   const written = await findWritten(context, step, backup.backupId);
-  if (written === null) throw fail('superseded', { internal: `there is no release ${backup.releaseId}, and no backup of it` });
+  if (written === null)
+    throw fail('superseded', { internal: `there is no release ${backup.releaseId}, and no backup of it` });
   return { ...written, findings: [] };
 }
 
-/** Takes back whatever any attempt at the backup has written. */
+/** Removes everything that any attempt at the backup has written. */
 export async function discardPacked(context: WorkContext, step: Step, backupId: string): Promise<void> {
   await context.backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }));
 }
 
 /**
- * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record.
- * Fails for good with a code of {@link archiveFailures}.
+ * Reads the whole archive back: every MAC, every index entry, and that its manifest is the one on record. Permanent
+ * failures with the codes of {@link archiveFailures}.
  */
-export async function verifyStored(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<void> {
+export async function verifyStored(
+  context: WorkContext,
+  step: Step,
+  backupId: string,
+  archive: StoredArchive,
+): Promise<void> {
   const { siteId, orgId } = refOf(step);
   const source = countReads(context.backupStorage.source(archive.storageKey), (bytes) =>
     step.progress(Math.min(1, bytes / archive.sizeBytes)),
@@ -119,10 +143,15 @@ export async function verifyStored(context: WorkContext, step: Step, backupId: s
 }
 
 /**
- * The same for an archive that was just written, which then goes under lock, where the storage has one; the folders of earlier attempts at
- * it go. Locked last: whatever fails before it can still be taken back.
+ * Verifies an archive that was just written, removes the folders of earlier attempts, and locks the archive if the
+ * storage has locks. The lock comes last, because a locked archive cannot be removed when a later step fails.
  */
-export async function verifyWritten(context: WorkContext, step: Step, backupId: string, archive: StoredArchive): Promise<KeptBackup> {
+export async function verifyWritten(
+  context: WorkContext,
+  step: Step,
+  backupId: string,
+  archive: StoredArchive,
+): Promise<KeptBackup> {
   const { backupStorage, now } = context;
   await verifyStored(context, step, backupId, archive);
   await backupStorage.removeAll(backupPrefix({ ...refOf(step), id: backupId }), archive.storageKey);

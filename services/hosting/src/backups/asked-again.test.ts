@@ -23,11 +23,18 @@ afterAll(async () => {
   await api.close();
 });
 
-/** The first step of a workflow that was accepted, on a host that has the site. */
-function begin({ steps: [first] }: typeof restoreBackupWorkflow | typeof takeBackupWorkflow, input: object): Promise<unknown> {
+/** Runs the first step of a workflow that was accepted, on a host that has the site. */
+function begin(
+  { steps: [first] }: typeof restoreBackupWorkflow | typeof takeBackupWorkflow,
+  input: object,
+): Promise<unknown> {
   const hosted = { currentRelease: 'first', releases: ['first'] };
   const probe = { httpStatus: 200, isSqlOk: true, isSqlAnswered: true, detail: '' };
-  const context = { database, siteHosts: { local: { describe: async () => hosted, probe: async () => probe } }, now: () => new Date() };
+  const context = {
+    database,
+    siteHosts: { local: { describe: async () => hosted, probe: async () => probe } },
+    now: () => new Date(),
+  };
   const run = { workflowId: uuidv7(), orgId: owner.orgId, mode: owner.mode, subject: { type: 'site', id: siteId } };
   const step = { ...run, input, outputs: {}, fence: '1', attempt: 1, signal: new AbortController().signal };
   if (first === undefined) throw new Error('a workflow without steps');
@@ -38,7 +45,10 @@ const restore = (backupId: string): Promise<unknown> =>
   begin(restoreBackupWorkflow, { backupId, platform: 'local', safetyCopyId: uuidv7(), statusBefore: 'active' });
 
 it('a restore goes on when its backup is still what it was accepted for', async () => {
-  expect(await restore(await givenBackup(api, owner, siteId))).toMatchObject({ oldRelease: 'first', archive: { rawBytes: 4_000 } });
+  expect(await restore(await givenBackup(api, owner, siteId))).toMatchObject({
+    oldRelease: 'first',
+    archive: { rawBytes: 4_000 },
+  });
 });
 
 it.each([

@@ -18,9 +18,12 @@ afterAll(() => api.close());
 it.each([
   ['live', owner, true, 'object_storage'],
   ['sandbox', sandbox, false, 'worker_host'],
-] as const)('a %s backup says where it will lie from the moment that it is accepted', async (_mode, caller, isOffsite, location) => {
-  const siteId = await givenSite(api, caller);
-  const { status, json } = await api.call('POST', `/v1/sites/${siteId}/backups`, { caller, body: {} });
-  const { offsite_enabled, backups } = json as SiteBackupSurface;
-  expect([status, offsite_enabled, backups]).toMatchObject([202, isOffsite, [{ status: 'queued', location }]]);
-});
+] as const)(
+  'a %s backup says where it will lie from the moment that it is accepted',
+  async (_mode, caller, isOffsite, location) => {
+    const siteId = await givenSite(api, caller);
+    const { status, json } = await api.call('POST', `/v1/sites/${siteId}/backups`, { caller, body: {} });
+    const { offsite_enabled, backups } = json as SiteBackupSurface;
+    expect([status, offsite_enabled, backups]).toMatchObject([202, isOffsite, [{ status: 'queued', location }]]);
+  },
+);

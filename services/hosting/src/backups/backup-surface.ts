@@ -12,20 +12,27 @@ import type { Backup } from './backup.types';
 import { viewBackup } from './backup.view';
 import { viewSurface } from './backup-surface.view';
 
-/** The list that a surface's cursors belong to, whoever answered with them. */
+/** The list that the cursors of a surface belong to, whichever endpoint returned them. */
 export const backupList = listSiteBackups.id;
 
-/** What a request that accepts work on a site has read, or made, itself. */
+/** The rows that a request has read, or written, in its own transaction when it accepted work on a site. */
 interface KnownOfSurface {
   /** As {@link readSurfaceRows} gives them. */
   rows: readonly Backup[];
   unfinished: UnfinishedWorkflow;
 }
 
-export const readSurfaceRows = (tx: Reader, site: Site, { asked }: ListPage, filter: BackupFilter = {}): Promise<Backup[]> =>
-  listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
+export const readSurfaceRows = (
+  tx: Reader,
+  site: Site,
+  { asked }: ListPage,
+  filter: BackupFilter = {},
+): Promise<Backup[]> => listBackups(tx, site.id, { after: asked.after, take: asked.limit + 1 }, filter);
 
-/** The surface as `tx` sees it: within a request's transaction, with what it has just accepted. `known` is not read again; `filter` narrows the backups and nothing else. */
+/**
+ * The surface as `tx` sees it: in a request's transaction it includes the work that was just accepted. `known` is not
+ * read again. `filter` narrows the backups only.
+ */
 export async function readSurface(
   context: Pick<HandlerContext, 'database' | 'proofs'>,
   tx: Reader,
@@ -39,7 +46,7 @@ export async function readSurface(
     known?.rows ?? readSurfaceRows(tx, site, listPage, filter),
     context.proofs.read(site.mode),
   ]);
-  // A first page that is not full, and not narrowed, has all that the allowance counts.
+  // A first page that is neither full nor filtered holds every backup that the allowance counts.
   const isWhole = Object.keys(filter).length === 0 && asked.after === null && rows.length <= asked.limit;
   const onDemand = isWhole ? rows : await listOnDemand(tx, site.id, allowanceWindowStart(now));
   const { data: backups, page } = pageOf(rows, (backup) => viewBackup(backup, now));

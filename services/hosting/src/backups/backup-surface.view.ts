@@ -13,13 +13,13 @@ export interface SurfaceFacts {
   /** A page of the site's, newest first. */
   backups: SiteBackup[];
   page: PageMeta;
-  /** What the allowance counts. */
+  /** The backups that count against the allowance. */
   onDemand: readonly Backup[];
   unfinished: UnfinishedWorkflow | null;
   proofs: BackupProofs;
 }
 
-/** interface.md 2.2. Nothing is claimed that was not proved, and recently. */
+/** interface.md 2.2. It claims only what was proved recently. */
 export function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;
   const unsupportedReason = unsupportedReasonOf(site.platform);

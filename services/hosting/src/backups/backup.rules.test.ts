@@ -55,20 +55,44 @@ describe('the allowance', () => {
     ['one that is exactly a day old', [onDemand(24)], 0, null],
     ['four', [1, 2, 3, 4].map((hours) => onDemand(hours)), 4, null],
     ['five', [1, 2, 3, 4, 23].map((hours) => onDemand(hours)), 5, '2030-01-02T13:00:00.000Z'],
-    ['six, from before the limit was lowered', [1, 2, 3, 4, 22, 23].map((hours) => onDemand(hours)), 6, '2030-01-02T14:00:00.000Z'],
+    [
+      'six, from before the limit was lowered',
+      [1, 2, 3, 4, 22, 23].map((hours) => onDemand(hours)),
+      6,
+      '2030-01-02T14:00:00.000Z',
+    ],
   ])('after %s', (_what, backups, used, nextAt) => {
     const allowance = allowanceOf(backups, now);
-    expect([allowance.used, allowance.remaining, allowance.nextAt?.toISOString() ?? null]).toEqual([used, Math.max(0, 5 - used), nextAt]);
+    expect([allowance.used, allowance.remaining, allowance.nextAt?.toISOString() ?? null]).toEqual([
+      used,
+      Math.max(0, 5 - used),
+      nextAt,
+    ]);
   });
 });
 
 it.each([
   ['a site at rest', free, unspent, null],
   ['a spent allowance', free, spent, { code: 'on_demand_limit_reached', retryAfterSeconds: 3_600 }],
-  ['work in progress before a spent allowance', busy, spent, { code: 'operation_in_progress', extra: { workflow_id: 'w' } }],
+  [
+    'work in progress before a spent allowance',
+    busy,
+    spent,
+    { code: 'operation_in_progress', extra: { workflow_id: 'w' } },
+  ],
   ['work that waits for staff', parked, unspent, { code: 'needs_attention', extra: { workflow_id: 'w' } }],
-  ['a platform without backups', { ...free, site: { ...active, platform: 'vendor' as const } }, unspent, { code: 'platform_unsupported' }],
-  ['a site that failed', { ...free, site: { ...active, status: 'failed' as const } }, unspent, { code: 'site_not_ready' }],
+  [
+    'a platform without backups',
+    { ...free, site: { ...active, platform: 'vendor' as const } },
+    unspent,
+    { code: 'platform_unsupported' },
+  ],
+  [
+    'a site that failed',
+    { ...free, site: { ...active, status: 'failed' as const } },
+    unspent,
+    { code: 'site_not_ready' },
+  ],
   ['a suspended site', { ...free, site: { ...active, status: 'suspended' as const } }, unspent, null],
 ])('a backup of %s', (_what, world, allowance, refusal) => {
   expect(refuseBackup(world, allowance, now)).toEqual(refusal);

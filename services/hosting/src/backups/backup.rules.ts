@@ -6,7 +6,7 @@ import type { Backup } from './backup.types';
 
 const dayMs = 24 * 3_600_000;
 
-/** The site and who is at work on it, as every question about its backups needs them. */
+/** The site and the work on it, which every rule about its backups needs. */
 export interface BackupWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -16,17 +16,17 @@ export interface Allowance {
   limit: number;
   used: number;
   remaining: number;
-  /** When the oldest counted backup leaves the window; null while something remains. */
+  /** The time when the oldest counted backup leaves the window; null while some allowance remains. */
   nextAt: Date | null;
 }
 
-/** Since when on-demand backups count. */
+/** The beginning of the window in which on-demand backups count. */
 export const allowanceWindowStart = (now: Date): Date => new Date(now.getTime() - dayMs);
 
 /** The allowance of a site whose platform takes no backups: there is nothing to wait for. */
 export const noAllowance: Allowance = { limit: onDemandLimit, used: 0, remaining: 0, nextAt: null };
 
-/** On-demand backups of the last 24 hours that did not fail; safety copies and scheduled ones count against nobody. */
+/** On-demand backups of the last 24 hours that did not fail. Safety copies and scheduled backups do not count. */
 export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | 'createdAt'>[], now: Date): Allowance {
   const since = allowanceWindowStart(now);
   const counted = backups
@@ -34,12 +34,17 @@ export function allowanceOf(backups: readonly Pick<Backup, 'kind' | 'status' | '
     .map(({ createdAt }) => createdAt.getTime())
     .sort((a, b) => a - b);
   const remaining = Math.max(0, onDemandLimit - counted.length);
-  // With more than the limit in the window, the slot opens when enough of them have left it.
+  // If the window holds more than the limit, a place becomes free only when enough of them have left it.
   const opens = remaining > 0 ? undefined : counted[counted.length - onDemandLimit];
-  return { limit: onDemandLimit, used: counted.length, remaining, nextAt: opens === undefined ? null : new Date(opens + dayMs) };
+  return {
+    limit: onDemandLimit,
+    used: counted.length,
+    remaining,
+    nextAt: opens === undefined ? null : new Date(opens + dayMs),
+  };
 }
 
-/** May an on-demand backup be taken? `can_backup` and the guard of the request are both this. */
+/** Whether an on-demand backup may be taken. `can_backup` and the guard of the request both use it. */
 export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date): Refusal | null {
   const refusal = refusalByWorkflow(world.unfinished) ?? refuseByPlatform(world);
   if (refusal !== null) return refusal;
@@ -51,15 +56,18 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 }
 
 /**
- * May the site be overwritten with `backup`? First whether there is such a backup, then who is at work on the site: on the very backup, perhaps. Then what
- * state the backup is in, and the site.
+ * Whether the site may be overwritten with `backup`. In this order: there is no such backup, somebody works on the site
+ * (perhaps on this very backup), the state of the backup, the state of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
   return isAtWork ?? refusePoint(backup, now) ?? refuseByPlatform(world);
 }
 
-/** What the backup alone says: asked again by the workflow, whose site is then in `restoring`. */
+/**
+ * Refuses a backup for reasons of its own. The workflow asks again: by then the site's status is `restoring`, which
+ * refuseRestore would reject.
+ */
 export function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);
@@ -77,7 +85,9 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
 
-/** S3 keeps whole seconds; rounded up, so that never less is kept than is promised. */
-export const lockEnd = (completedAt: Date): Date => new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
+/** S3 keeps whole seconds. Rounded up, so that the lock never ends before the promised time. */
+export const lockEnd = (completedAt: Date): Date =>
+  new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 
-export const expiryOf = (completedAt: Date, retentionDays: number): Date => new Date(completedAt.getTime() + retentionDays * dayMs);
+export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
+  new Date(completedAt.getTime() + retentionDays * dayMs);

@@ -32,10 +32,13 @@ function toBackup(row: BackupRow, skipped: Backup['skipped'] = { count: 0, sampl
   };
 }
 
-/** A check of the table makes the five all present or all absent. */
-function toArchive(row: Pick<BackupRow, 'storageKey' | 'sizeBytes' | 'rawBytes' | 'checksumSha256' | 'manifestMac'>): StoredArchive | null {
+/** A check constraint makes the five columns all present or all absent. */
+function toArchive(
+  row: Pick<BackupRow, 'storageKey' | 'sizeBytes' | 'rawBytes' | 'checksumSha256' | 'manifestMac'>,
+): StoredArchive | null {
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = row;
-  if (storageKey === null || sizeBytes === null || rawBytes === null || checksumSha256 === null || manifestMac === null) return null;
+  if (storageKey === null || sizeBytes === null || rawBytes === null || checksumSha256 === null || manifestMac === null)
+    return null;
   return { storageKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), checksumSha256, manifestMac };
 }
 
@@ -49,22 +52,26 @@ export interface NewBackup {
   location: BackupLocation;
 }
 
-/** A queued backup with the next sequence number of its site. A second call with the same id changes nothing. */
+/**
+ * Inserts a queued backup with the next sequence number of its site. A second call with the same id changes nothing.
+ */
 export async function insertBackup(tx: Tx, owner: Owner, backup: NewBackup): Promise<void> {
   const sequence = await nextBackupSequence(tx, backup.siteId);
   const { orgId, mode } = owner;
   await tx.backup.createMany({ data: [{ ...backup, orgId, mode, sequence, status: 'queued' }], skipDuplicates: true });
 }
 
-/** The backup if it is this site's; null when it is not there or another's. */
+/** The site's backup with this id; null if there is none, or if it is another site's. */
 export async function findBackup(tx: Reader, site: Owner & { id: string }, backupId: string): Promise<Backup | null> {
-  const row = await tx.backup.findFirst({ where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode } });
+  const row = await tx.backup.findFirst({
+    where: { id: backupId, siteId: site.id, orgId: site.orgId, mode: site.mode },
+  });
   if (row === null) return null;
   const [backup = null] = await withSkipped(tx, site.id, [row]);
   return backup;
 }
 
-/** The site's, newest first, behind `after`. */
+/** The site's backups, newest first, behind `after`. */
 export async function listBackups(
   tx: Reader,
   siteId: string,
@@ -77,7 +84,7 @@ export async function listBackups(
   return withSkipped(tx, siteId, rows);
 }
 
-/** Most backups have skipped nothing, and a row says so itself. */
+/** Most backups have skipped nothing. Their rows say so, which saves the query. */
 async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[]): Promise<Backup[]> {
   const skipped = rows.some(({ skippedCount }) => skippedCount > 0n)
     ? await listSkippedOfSite(tx, siteId)
@@ -87,7 +94,11 @@ async function withSkipped(tx: Reader, siteId: string, rows: readonly BackupRow[
 
 /** How much the site's newest completed backup holds, unpacked; null without one. */
 export async function findLastRawBytes(tx: Reader, siteId: string): Promise<number | null> {
-  const row = await tx.backup.findFirst({ where: { siteId, status: 'completed' }, orderBy: { id: 'desc' }, select: { rawBytes: true } });
+  const row = await tx.backup.findFirst({
+    where: { siteId, status: 'completed' },
+    orderBy: { id: 'desc' },
+    select: { rawBytes: true },
+  });
   return row?.rawBytes == null ? null : Number(row.rawBytes);
 }
 
@@ -101,7 +112,7 @@ export async function markRunning(tx: Tx, backupId: string): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, status: 'queued' }, data: { status: 'running' } });
 }
 
-/** `expiresAt` null: kept as long as the deleted site that needs it. */
+/** `expiresAt` null: the backup is kept as long as the deleted site that needs it. */
 export async function markCompleted(
   tx: Tx,
   backupId: string,
@@ -110,7 +121,11 @@ export async function markCompleted(
 ): Promise<void> {
   const { completedAt, expiresAt, lockedUntil, location, answer } = kept;
   const answered = { httpStatus: answer.httpStatus, sqlWorks: answer.isSqlOk };
-  const times = { completedAt: new Date(completedAt), expiresAt, lockedUntil: lockedUntil === null ? null : new Date(lockedUntil) };
+  const times = {
+    completedAt: new Date(completedAt),
+    expiresAt,
+    lockedUntil: lockedUntil === null ? null : new Date(lockedUntil),
+  };
   const { storageKey, sizeBytes, rawBytes, checksumSha256, manifestMac } = archive;
   const data = {
     status: 'completed' as const,
@@ -123,11 +138,17 @@ export async function markCompleted(
     ...answered,
     location,
   };
-  const { count } = await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } }, data });
+  const { count } = await tx.backup.updateMany({
+    where: { id: backupId, status: { in: ['queued', 'running', 'completed'] } },
+    data,
+  });
   if (count !== 1) throw new Error(`backup ${backupId} cannot be completed`);
 }
 
 /** Does nothing to a backup that has completed. */
 export async function markFailed(tx: Tx, backupId: string, errorCode: string): Promise<void> {
-  await tx.backup.updateMany({ where: { id: backupId, status: { in: ['queued', 'running'] } }, data: { status: 'failed', errorCode } });
+  await tx.backup.updateMany({
+    where: { id: backupId, status: { in: ['queued', 'running'] } },
+    data: { status: 'failed', errorCode },
+  });
 }

@@ -4,7 +4,10 @@ import type { BackupLocation } from '../providers/backup-storage';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import type { SkippedSummary } from './skipped.view';
 
-/** Where a completed backup lies and what its archive must be; any other archive in its place is refused. */
+/**
+ * The place of a completed backup, and the facts that its archive must match; any other archive in its place is
+ * refused.
+ */
 export interface StoredArchive {
   storageKey: string;
   sizeBytes: number;
@@ -40,7 +43,7 @@ export interface Backup {
   answer: RecordedAnswer;
   createdAt: Date;
   completedAt: Date | null;
-  /** Null: kept as long as the deleted site that needs it. */
+  /** Null: the backup is kept as long as the deleted site that needs it. */
   expiresAt: Date | null;
   lockedUntil: Date | null;
   /** Where its archive was written. */

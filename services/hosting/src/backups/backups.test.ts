@@ -15,8 +15,10 @@ afterAll(() => api.close());
 
 const restore = (siteId: string, backupId: string, options: object = {}) =>
   api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId }, ...options });
-const take = (siteId: string, options: object = {}) => api.call('POST', `/v1/sites/${siteId}/backups`, { body: {}, ...options });
-const surfaceOf = async (siteId: string) => (await api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+const take = (siteId: string, options: object = {}) =>
+  api.call('POST', `/v1/sites/${siteId}/backups`, { body: {}, ...options });
+const surfaceOf = async (siteId: string) =>
+  (await api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
 
 describe('the surface', () => {
   it('pages its backups as every list does, counts the allowance over all of them, and goes on from the first page that a restore answers', async () => {
@@ -28,7 +30,11 @@ describe('the surface', () => {
     const seen: string[][] = [];
     for (let cursor: string | null = ''; cursor !== null && seen.length < 5; ) {
       const surface: SiteBackupSurface = await pageOf(`limit=2${cursor}`);
-      expect(surface).toMatchObject({ on_demand_used: 5, on_demand_remaining: 0, page: { limit: 2, has_more: seen.length < 2 } });
+      expect(surface).toMatchObject({
+        on_demand_used: 5,
+        on_demand_remaining: 0,
+        page: { limit: 2, has_more: seen.length < 2 },
+      });
       seen.push(surface.backups.map(({ id }) => id));
       cursor = surface.page.next_cursor === null ? null : `&cursor=${surface.page.next_cursor}`;
     }
@@ -38,7 +44,10 @@ describe('the surface', () => {
     const refused = await api.call('GET', `/v1/sites/${siteId}/backups?cursor=${next_cursor}`, { caller: other });
     expect(refused.json).toMatchObject({ status: 422, code: 'invalid_cursor' });
     const accepted = (await restore(siteId, ids[4] ?? '')).json as SiteBackupSurface;
-    expect([accepted.backups.map(({ id }) => id), accepted.page]).toEqual([ids, { limit: 50, has_more: false, next_cursor: null }]);
+    expect([accepted.backups.map(({ id }) => id), accepted.page]).toEqual([
+      ids,
+      { limit: 50, has_more: false, next_cursor: null },
+    ]);
   });
 
   it('of a new site claims nothing that was not proved', async () => {
@@ -86,7 +95,12 @@ describe('POST /v1/sites/{siteId}/backups', () => {
     const answer = await take(siteId);
     expect([answer.status, answer.json]).toMatchObject([
       202,
-      { in_progress: true, can_backup: false, on_demand_used: 1, backups: [{ kind: 'on_demand', status: 'queued', restorable: false }] },
+      {
+        in_progress: true,
+        can_backup: false,
+        on_demand_used: 1,
+        backups: [{ kind: 'on_demand', status: 'queued', restorable: false }],
+      },
     ]);
     expect(answer.headers['location']).toMatch(new RegExp(`^/v1/sites/${siteId}/workflows/[0-9a-f-]{36}$`));
   });
@@ -118,12 +132,17 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     const siteId = await givenSite(api, owner);
     const backupId = await givenBackup(api, owner, siteId);
     const answer = await restore(siteId, backupId.toUpperCase());
-    expect([answer.status, answer.json]).toMatchObject([202, { site_id: siteId, in_progress: true, can_backup: false }]);
+    expect([answer.status, answer.json]).toMatchObject([
+      202,
+      { site_id: siteId, in_progress: true, can_backup: false },
+    ]);
     expect(answer.headers['retry-after']).toBe('1');
     const workflow = (await api.call('GET', String(answer.headers['location']))).json;
     expect(workflow).toMatchObject({ kind: 'restore_backup', status: 'queued', progress: 0, error: null });
     expect((await api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'restoring' });
-    const audited = await api.rows('SELECT action, actor_key_id, mode FROM audit_outbox WHERE target = $1', [`/v1/sites/${siteId}`]);
+    const audited = await api.rows('SELECT action, actor_key_id, mode FROM audit_outbox WHERE target = $1', [
+      `/v1/sites/${siteId}`,
+    ]);
     expect(audited).toEqual([{ action: 'backup.restore', actor_key_id: owner.keyId, mode: 'live' }]);
   });
 
@@ -135,7 +154,10 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     expect(accepted).toHaveLength(1);
     const workflowId = workflowIdOf(accepted[0]);
     for (const refused of answers.filter((answer) => !accepted.includes(answer))) {
-      expect([refused.status, refused.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
+      expect([refused.status, refused.json]).toMatchObject([
+        422,
+        { code: 'operation_in_progress', workflow_id: workflowId },
+      ]);
     }
     expect(await auditedOf(api, `/v1/sites/${siteId}`)).toHaveLength(1);
   });
@@ -161,11 +183,17 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     await api.rows("UPDATE sites SET status = 'suspended' WHERE id = $1", [siteId]);
     expect((await restore(siteId, uuidv7())).json).toMatchObject({ code: 'backup_not_found' });
     const { backups } = await surfaceOf(siteId);
-    // The one that is being taken, too.
+    // The backup that is being taken is refused too.
     for (const point of [good, failed, expired, backups[0]?.id ?? '']) {
-      expect((await restore(siteId, point)).json).toMatchObject({ code: 'operation_in_progress', workflow_id: expect.any(String) });
+      expect((await restore(siteId, point)).json).toMatchObject({
+        code: 'operation_in_progress',
+        workflow_id: expect.any(String),
+      });
     }
-    await api.rows(`UPDATE workflow SET status = 'needs_attention', error = '{"code":"step_failed"}' WHERE subject_id = $1`, [siteId]);
+    await api.rows(
+      `UPDATE workflow SET status = 'needs_attention', error = '{"code":"step_failed"}' WHERE subject_id = $1`,
+      [siteId],
+    );
     expect((await restore(siteId, good)).json).toMatchObject({ code: 'needs_attention' });
     expect(await surfaceOf(siteId)).toMatchObject({ in_progress: false, can_backup: false });
     await api.rows("UPDATE workflow SET status = 'failed', finished_at = now() WHERE subject_id = $1", [siteId]);
@@ -198,7 +226,10 @@ describe('POST /v1/sites/{siteId}/backups/restore', () => {
     [{ backup_id: `${uuidv7()}\n` }],
   ])('refuses the body %j', async (body) => {
     const answer = await api.call('POST', `/v1/sites/${uuidv7()}/backups/restore`, { body });
-    expect([answer.status, answer.json]).toMatchObject([422, { code: expect.stringMatching(/^invalid_(request|json)$/) }]);
+    expect([answer.status, answer.json]).toMatchObject([
+      422,
+      { code: expect.stringMatching(/^invalid_(request|json)$/) },
+    ]);
   });
 
   it('names the permission that is missing before it looks at anything', async () => {
@@ -224,7 +255,12 @@ describe('its preflight', () => {
 
   it.each([
     [200, true, 'INFO', 'HTTP: 200; SQL: works. After the restore HTTP must answer below 500 and SQL must work.'],
-    [500, true, 'WARNING', 'HTTP: 500; SQL: works. After the restore HTTP may answer a server error again and SQL must work.'],
+    [
+      500,
+      true,
+      'WARNING',
+      'HTTP: 500; SQL: works. After the restore HTTP may answer a server error again and SQL must work.',
+    ],
     [
       null,
       false,
@@ -236,9 +272,17 @@ describe('its preflight', () => {
     async (httpStatus, sqlWorks, level, detail) => {
       const siteId = await givenSite(api, owner);
       const backupId = await givenBackup(api, owner, siteId);
-      await api.rows('UPDATE backups SET http_status = $2, sql_works = $3 WHERE id = $1', [backupId, httpStatus, sqlWorks]);
+      await api.rows('UPDATE backups SET http_status = $2, sql_works = $3 WHERE id = $1', [
+        backupId,
+        httpStatus,
+        sqlWorks,
+      ]);
       const { findings } = (await ask(siteId, backupId)).json as Preflight;
-      expect(findings).toContainEqual({ level, code: 'answer_on_record', detail: `How the site answered when this was taken: ${detail}` });
+      expect(findings).toContainEqual({
+        level,
+        code: 'answer_on_record',
+        detail: `How the site answered when this was taken: ${detail}`,
+      });
     },
   );
 
@@ -252,7 +296,12 @@ describe('its preflight', () => {
     ]);
     const { findings, point } = answer.json as { findings: Array<{ code: string }>; point: { age_seconds: number } };
     expect(point.age_seconds).toBeGreaterThanOrEqual(200 * 3_600 - 1);
-    expect(findings.map(({ code }) => code)).toEqual(['old_backup', 'host_unreachable', 'backup_data_missing', 'files_may_do']);
+    expect(findings.map(({ code }) => code)).toEqual([
+      'old_backup',
+      'host_unreachable',
+      'backup_data_missing',
+      'files_may_do',
+    ]);
     expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [siteId])).toHaveLength(0);
   });
 
@@ -262,7 +311,8 @@ describe('its preflight', () => {
     await take(siteId);
     for (const point of [uuidv7(), backupId]) {
       const { request_id: _real, ...real } = (await restore(siteId, point)).json as Record<string, unknown>;
-      const { request_id: _told, ...told } = ((await ask(siteId, point)).json as { refusal: Record<string, unknown> }).refusal;
+      const { request_id: _told, ...told } = ((await ask(siteId, point)).json as { refusal: Record<string, unknown> })
+        .refusal;
       expect(told).toEqual(real);
     }
   });

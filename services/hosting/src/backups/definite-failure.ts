@@ -1,12 +1,17 @@
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { type ArchiveKind, archiveErrorIn, archiveFailure, type FailureReason } from '@drydock/workflow/definition/archive-failures';
+import {
+  type ArchiveKind,
+  archiveErrorIn,
+  archiveFailure,
+  type FailureReason,
+} from '@drydock/workflow/definition/archive-failures';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { OffsiteError } from '../providers/offsite-storage';
 import { type RefusedContent, SiteHostError } from '../providers/site-host';
 
-/** A database's words may quote a whole statement. */
+/** A database's error may quote a whole statement. */
 const reasonCharsMax = 500;
 
 function describeContent({ object, reason }: RefusedContent): string {
@@ -14,24 +19,26 @@ function describeContent({ object, reason }: RefusedContent): string {
   return object === null ? words : `${object}: ${words}`;
 }
 
-/** For the customer: which of their objects is refused, and why. Empty where the error is about none. */
+/** The refused object and the reason, for the customer. Empty if the error is not about an object. */
 export function contentDetail(error: unknown): { detail?: string } {
   return error instanceof SiteHostError && error.content !== null ? { detail: describeContent(error.content) } : {};
 }
 
-/** Why an archive, its storage or its content is refused; undefined for an error of another kind. */
+/** The reason why an archive, its storage or its content is refused; undefined for an error of another kind. */
 function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof OffsiteError) return error.refusal;
   if (error instanceof ArchiveError) return error.reason;
   if (error instanceof SiteHostError) {
     const { refusal } = error;
     if (refusal === 'archive_refused') return archiveErrorIn(error)?.reason ?? 'tampered';
-    return refusal === 'content_not_packed' || refusal === 'content_not_loaded' || refusal === 'no_space' ? refusal : undefined;
+    return refusal === 'content_not_packed' || refusal === 'content_not_loaded' || refusal === 'no_space'
+      ? refusal
+      : undefined;
   }
   return isDiskFull(error) ? 'no_space' : undefined;
 }
 
-/** What a site is not let do by its host, whatever the archive is. */
+/** Maps a refusal of the host that has nothing to do with the archive. */
 function failureOfHost(error: unknown): StepFailure | undefined {
   if (!(error instanceof SiteHostError)) return undefined;
   const told = { internal: String(error), cause: error };
@@ -41,20 +48,20 @@ function failureOfHost(error: unknown): StepFailure | undefined {
   return error.refusal === 'moved' || error.refusal === 'current' ? fail('step_failed', told) : undefined;
 }
 
-/** The failure that no repetition mends, or undefined for an error that may pass. */
+/** The step's failure for a permanent error; undefined for an error that may pass. */
 export function definiteFailure(error: unknown, kind: ArchiveKind): StepFailure | undefined {
   const reason = reasonOf(error);
   return reason === undefined ? failureOfHost(error) : archiveFailure(reason, kind, error, contentDetail(error));
 }
 
-/** The same work, whose refusals that no repetition can mend end the workflow. */
+/** Turns permanent errors of the work into failures that end the workflow. */
 export function definitely<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw definiteFailure(error, 'site_backup') ?? error;
   });
 }
 
-/** A rule's refusal, asked again by a workflow: it ends it. */
+/** The failure for a rule's refusal when a workflow asks the rule again. */
 export const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
 
 export function assertStillAllowed(refusal: Refusal | null): void {

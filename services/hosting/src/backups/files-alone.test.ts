@@ -39,7 +39,10 @@ const endOf = async (path: string, body?: object) => {
 };
 const findingsOf = async (path: string, body?: object): Promise<Preflight['findings']> =>
   ((await call(path, body)).json as Preflight).findings.filter(({ code }) => /^files_/.test(code));
-const refused = { status: 'failed', error: { code: 'backup_content_refused', detail: expect.stringContaining('by_half') } };
+const refused = {
+  status: 'failed',
+  error: { code: 'backup_content_refused', detail: expect.stringContaining('by_half') },
+};
 const alone = {
   status: 'succeeded',
   findings: expect.arrayContaining([expect.objectContaining({ level: 'WARNING', code: 'files_only' })]),
@@ -55,10 +58,14 @@ it('a live site gets the files of its backup back, keeps the database that it ha
   expect(await endOf(path, body)).toMatchObject(refused);
   expect(await stateOf(world, siteId)).toEqual(now);
   expect(await findingsOf(`${path}/preflight`, body)).toMatchObject([{ level: 'INFO', code: 'files_may_do' }]);
-  expect(await findingsOf(`${path}/preflight?contents=files`, body)).toMatchObject([{ level: 'WARNING', code: 'files_only' }]);
+  expect(await findingsOf(`${path}/preflight?contents=files`, body)).toMatchObject([
+    { level: 'WARNING', code: 'files_only' },
+  ]);
   expect(await endOf(`${path}?contents=files`, body)).toMatchObject(alone);
   expect(await stateOf(world, siteId)).toEqual({ page: '200 file=1 row=2', tree: before.tree, database: now.database });
-  const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as { backups: { id: string; kind: string }[] };
+  const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as {
+    backups: { id: string; kind: string }[];
+  };
   const [copy] = backups.filter(({ kind }) => kind === 'pre_restore');
   expect(await endOf(path, { backup_id: copy?.id })).toMatchObject({ status: 'succeeded' });
   expect(await stateOf(world, siteId)).toEqual(now);
@@ -70,17 +77,24 @@ it('a deleted site comes back with its files and an empty database', async () =>
   await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
   const path = `/v1/sites/deleted/${await deletionOf(world.api, siteId)}/restore`;
   expect(await endOf(path)).toMatchObject(refused);
-  expect(await findingsOf(`${path}/preflight?contents=files`)).toMatchObject([{ detail: expect.stringContaining('is empty') }]);
+  expect(await findingsOf(`${path}/preflight?contents=files`)).toMatchObject([
+    { detail: expect.stringContaining('is empty') },
+  ]);
   expect(await endOf(`${path}?contents=files`)).toMatchObject(alone);
   expect((await stateOf(world, siteId)).tree).toBe(tree);
   const { databaseUrl } = await world.placeOf(siteId);
-  await runSql(databaseUrl, "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$");
+  await runSql(
+    databaseUrl,
+    "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$",
+  );
   // It is an ordinary site: its database takes tables, and its backup has them.
   await runSql(databaseUrl, 'CREATE TABLE version AS SELECT 3 AS v');
   const made = await stateOf(world, siteId);
   const backupId = await makeBackup(world, siteId);
   await fillSite(world, siteId, 4);
-  expect(await endOf(`/v1/sites/${siteId}/backups/restore`, { backup_id: backupId })).toMatchObject({ status: 'succeeded' });
+  expect(await endOf(`/v1/sites/${siteId}/backups/restore`, { backup_id: backupId })).toMatchObject({
+    status: 'succeeded',
+  });
   expect(await stateOf(world, siteId)).toEqual(made);
 });
 
@@ -110,6 +124,9 @@ it('a repeat with the same Idempotency-Key that asks for other contents is refus
     status: 422,
     json: { code: 'idempotency_key_reused' },
   });
-  expect(await call(`${path}?contents=database`, body)).toMatchObject({ status: 422, json: { code: 'invalid_request' } });
+  expect(await call(`${path}?contents=database`, body)).toMatchObject({
+    status: 422,
+    json: { code: 'invalid_request' },
+  });
   expect(await ended(world, first.headers['location'])).toMatchObject({ status: 'succeeded' });
 });

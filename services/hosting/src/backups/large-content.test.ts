@@ -39,7 +39,11 @@ interface LargeCase {
 
 const [files, holeBytes, tables] = [200_000 * scale, Math.round(10 * 2 ** 30 * scale), 50_000 * scale];
 const manyFiles = (): PathToMake[] =>
-  Array.from({ length: files }, (_, n) => ({ path: `many/${n % 500}/${n}.txt`, type: 'file', content: `${n}\n`.repeat(n % 100) }));
+  Array.from({ length: files }, (_, n) => ({
+    path: `many/${n % 500}/${n}.txt`,
+    type: 'file',
+    content: `${n}\n`.repeat(n % 100),
+  }));
 const sparseFile = (): PathToMake[] => [
   {
     path: 'holes',
@@ -69,7 +73,10 @@ const cases: LargeCase[] = [
   { what: `${Math.round(1_024 * scale)} MB of rows`, statements: [makeRows], growthMaxMb: 100 },
   {
     what: '1,600 columns',
-    statements: [`create table wide (${columns.join(', ')})`, `insert into wide select ${columns.map((_, n) => n).join(', ')}`],
+    statements: [
+      `create table wide (${columns.join(', ')})`,
+      `insert into wide select ${columns.map((_, n) => n).join(', ')}`,
+    ],
     growthMaxMb: 100,
   },
   { what: `${tables} tables`, statements: [makeTables], growthMaxMb: 300 },
@@ -86,7 +93,7 @@ const cases: LargeCase[] = [
 ];
 
 let world: HostingWorld;
-/** What the same work takes of a site with next to nothing. */
+/** The memory that the same work takes for a site with almost no content. */
 let idleMb: Record<string, number>;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
@@ -101,7 +108,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** The most memory that each program has had which this one has started, Postgres' own aside, in MB; and how much this one has grown. */
+/**
+ * The most memory that each program has had which this one has started, Postgres' own aside, in MB; and how much this
+ * one has grown.
+ */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();
   const mostMb: Record<string, number> = {};
@@ -124,7 +134,10 @@ function* descendants(): Generator<{ program: string; peakMb: number }> {
   const found = new Map<number, { program: string; peakMb: number }>();
   for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
     try {
-      const [status, command] = [readFileSync(`/proc/${pid}/status`, 'utf8'), readFileSync(`/proc/${pid}/cmdline`, 'utf8')];
+      const [status, command] = [
+        readFileSync(`/proc/${pid}/status`, 'utf8'),
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8'),
+      ];
       const field = (name: string): number => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(status)?.[1] ?? 0);
       parents.set(pid, field('PPid'));
       const script = command.split('\0').find((argument) => /\.[cm]?[jt]s$/.test(argument));

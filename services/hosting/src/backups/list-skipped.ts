@@ -7,13 +7,17 @@ import { readSite } from '../sites/find-site';
 import { findBackup } from './backup.store';
 import { listSkipped, type SkippedRow } from './skipped.store';
 
-/** What a backup of the caller's site does not hold, page by page. */
+/** Lists page by page the paths that a backup of the caller's site left out. */
 export const listBackupSkipped = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const { caller, query, now, params } = request;
       const { pager, database } = context;
-      const binding = { list: listSiteBackupSkipped.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}:${params.backupId}` };
+      const binding = {
+        list: listSiteBackupSkipped.id,
+        keyId: caller.keyId,
+        filter: `${caller.orgId}:${caller.mode}:${params.backupId}`,
+      };
       const page = pager.read(query, binding, now);
       const site = await readSite(context, request);
       const backup = await findBackup(database.pool, site, params.backupId);

@@ -10,7 +10,10 @@ import { refuseRestore } from './backup.rules';
 import { findBackup } from './backup.store';
 import { viewPreflight } from './preflight-restore.view';
 
-/** What endpoint 3 would do, with the very rule that it asks. Reads only; a host that does not answer is a finding, not a failure. */
+/**
+ * The preflight of endpoint 3: asks the same rule and changes nothing. A host that does not answer is a finding, not a
+ * failure.
+ */
 export const preflightRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -22,7 +25,9 @@ export const preflightRestore = (context: HandlerContext) =>
       const refusal = refuseRestore({ site, unfinished }, backup, now);
       const [hosted, isStored] = await Promise.all([
         describeSite(siteHosts, site).catch(() => null),
-        backup === null || backup.archive === null ? false : backupStorage.has(backup.archive.storageKey).catch(() => false),
+        backup === null || backup.archive === null
+          ? false
+          : backupStorage.has(backup.archive.storageKey).catch(() => false),
       ]);
       const archive = backup?.archive ?? null;
       const isMissing = archive !== null && !isStored;
@@ -35,6 +40,9 @@ export const preflightRestore = (context: HandlerContext) =>
         isMissing,
         ...(backup !== null && { skipped: backup.skipped, answer: backup.answer }),
       };
-      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+      return {
+        status: 200,
+        body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

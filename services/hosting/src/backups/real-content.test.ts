@@ -4,7 +4,17 @@
  * @tier chaos
  * @processes
  */
-import { chmodSync, chownSync, lstatSync, readdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import { fillTables } from '@drydock/postgres/testing/fill-tables';
@@ -94,7 +104,9 @@ async function contentOf(siteId: string): Promise<Content> {
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
   // A site that was deleted comes back with an account of another number.
   const owner = (name: string): string => (name === account ? 'the site' : name);
-  const tree = new Map([...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]));
+  const tree = new Map(
+    [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
+  );
   const statements = (await statementsOf(url, new URL(url).username)).map(asReadAgain);
   const page = await pageOf((await world.host.readSite(siteId)).url);
   return { page, tree, statements, rows: await withClient(url, rowsOf) };
@@ -137,7 +149,7 @@ const removeRows = `do $$ declare t record; begin
     exception when others then null; end;
   end loop; end $$`;
 
-/** What a customer does in a day: files go, come, and get other contents, names and modes; rows go and come. */
+/** One day of a customer's work: files go, come, and get other contents, names and modes; rows go and come. */
 async function change(siteId: string, version: number): Promise<void> {
   const { filesDir, databaseUrl } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
@@ -171,41 +183,44 @@ const expectWhole = (view: object): void =>
 if (missingForTrees() !== '') skipTests('sites of real programs', missingForTrees());
 else if (here.length < pairs.length) skipTests('sites of real programs', `${missingTree}, and .ci/fetch-schemas`);
 else
-  it.each(pairs)('a site with the schema of %s and the files of %s comes back whole each time', async (schema, tree) => {
-    const seconds: Record<string, number> = {};
-    const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
-      const started = performance.now();
-      const result = await work();
-      seconds[what] = Math.round((performance.now() - started) / 100) / 10;
-      return result;
-    };
-    const siteId = await makeSite(world);
-    await timed('fill', () => fill(siteId, schema, tree));
-    const first = await timed('read', () => contentOf(siteId));
-    expect(first.page).toBe('200 file=1 row=1');
+  it.each(pairs)(
+    'a site with the schema of %s and the files of %s comes back whole each time',
+    async (schema, tree) => {
+      const seconds: Record<string, number> = {};
+      const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+        const started = performance.now();
+        const result = await work();
+        seconds[what] = Math.round((performance.now() - started) / 100) / 10;
+        return result;
+      };
+      const siteId = await makeSite(world);
+      await timed('fill', () => fill(siteId, schema, tree));
+      const first = await timed('read', () => contentOf(siteId));
+      expect(first.page).toBe('200 file=1 row=1');
 
-    const backupId = await timed('backup', () => makeBackup(world, siteId));
-    await timed('change', () => change(siteId, 2));
-    await timed('restore', () => finish('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId }));
-    expectSame(await contentOf(siteId), first);
+      const backupId = await timed('backup', () => makeBackup(world, siteId));
+      await timed('change', () => change(siteId, 2));
+      await timed('restore', () => finish('POST', `/v1/sites/${siteId}/backups/restore`, { backup_id: backupId }));
+      expectSame(await contentOf(siteId), first);
 
-    await change(siteId, 3);
-    const second = await contentOf(siteId);
-    expect(differences(first.tree, second.tree).length).toBeGreaterThan(10);
-    expect(second.rows).not.toEqual(first.rows);
-    await timed('deletion', () => finish('DELETE', `/v1/sites/${siteId}`));
-    const deletionId = await deletionOf(world.api, siteId);
-    await timed('return', () => finish('POST', `/v1/sites/deleted/${deletionId}/restore`));
-    expectSame(await contentOf(siteId), second);
+      await change(siteId, 3);
+      const second = await contentOf(siteId);
+      expect(differences(first.tree, second.tree).length).toBeGreaterThan(10);
+      expect(second.rows).not.toEqual(first.rows);
+      await timed('deletion', () => finish('DELETE', `/v1/sites/${siteId}`));
+      const deletionId = await deletionOf(world.api, siteId);
+      await timed('return', () => finish('POST', `/v1/sites/deleted/${deletionId}/restore`));
+      expectSame(await contentOf(siteId), second);
 
-    await world.configure(siteId);
-    await timed('full copy', () => world.copy(siteId, 'full'));
-    await change(siteId, 4);
-    const third = await contentOf(siteId);
-    const incrementId = await timed('increment', () => world.copy(siteId, 'incremental'));
-    await change(siteId, 5);
-    await timed('restore of both', async () => expectWhole(await restoreCopy(world, siteId, incrementId)));
-    expectSame(await contentOf(siteId), third);
-    await finish('DELETE', `/v1/sites/${siteId}?last_backup=none`);
-    process.stderr.write(`${schema}, ${tree}: ${first.tree.size} paths, seconds ${JSON.stringify(seconds)}\n`);
-  });
+      await world.configure(siteId);
+      await timed('full copy', () => world.copy(siteId, 'full'));
+      await change(siteId, 4);
+      const third = await contentOf(siteId);
+      const incrementId = await timed('increment', () => world.copy(siteId, 'incremental'));
+      await change(siteId, 5);
+      await timed('restore of both', async () => expectWhole(await restoreCopy(world, siteId, incrementId)));
+      expectSame(await contentOf(siteId), third);
+      await finish('DELETE', `/v1/sites/${siteId}?last_backup=none`);
+      process.stderr.write(`${schema}, ${tree}: ${first.tree.size} paths, seconds ${JSON.stringify(seconds)}\n`);
+    },
+  );

@@ -29,22 +29,32 @@ afterAll(async () => {
 });
 
 const restore = async (siteId: string, backupId: string) =>
-  (await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } })).headers['location'];
-const surfaceOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
-const statusOf = async (siteId: string) => ((await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string }).status;
+  (await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } })).headers[
+    'location'
+  ];
+const surfaceOf = async (siteId: string) =>
+  (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+const statusOf = async (siteId: string) =>
+  ((await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string }).status;
 
 /** A table that can be read, until {@link spoil}. */
 async function fillWithColours(siteId: string, version: number): Promise<void> {
   await fillSite(world, siteId, version);
   const { databaseUrl } = await world.placeOf(siteId);
-  await runSql(databaseUrl, "CREATE TYPE colour AS ENUM ('red'); CREATE TABLE paints (colour colour); INSERT INTO paints VALUES ('red')");
+  await runSql(
+    databaseUrl,
+    "CREATE TYPE colour AS ENUM ('red'); CREATE TABLE paints (colour colour); INSERT INTO paints VALUES ('red')",
+  );
 }
 
 /** Takes the word away that a row has: as with any damaged page, Postgres refuses the row each time. */
 async function spoil(siteId: string, releaseId: string): Promise<void> {
   const file = path.join(world.sitesDir, 'live', siteId, 'releases', releaseId, 'release.json');
   const { database } = JSON.parse(readFileSync(file, 'utf8')) as { database: string };
-  await runSql(Object.assign(new URL(readSharedCluster().adminUrl), { pathname: `/${database}` }).href, 'DELETE FROM pg_catalog.pg_enum');
+  await runSql(
+    Object.assign(new URL(readSharedCluster().adminUrl), { pathname: `/${database}` }).href,
+    'DELETE FROM pg_catalog.pg_enum',
+  );
 }
 
 const attemptsOf = ({ steps }: { steps: { name: string; attempts: number }[] }, step: string) =>
@@ -56,11 +66,17 @@ it('a site that cannot be packed fails its backup at the first attempt, by the n
   await spoil(siteId, (await world.host.readSite(siteId)).current_release ?? '');
   const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
   const view = await ended(world, accepted.headers['location']);
-  expect(view).toMatchObject({ status: 'failed', error: { code: 'site_content_refused', detail: expect.stringContaining('paints') } });
+  expect(view).toMatchObject({
+    status: 'failed',
+    error: { code: 'site_content_refused', detail: expect.stringContaining('paints') },
+  });
   expect(attemptsOf(view, 'pack')).toBe(1);
   expect((await surfaceOf(siteId)).backups).toMatchObject([{ status: 'failed', error_code: 'site_content_refused' }]);
   const removal = await world.api.call('DELETE', `/v1/sites/${siteId}`);
-  expect(await ended(world, removal.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'site_content_refused' } });
+  expect(await ended(world, removal.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'site_content_refused' },
+  });
   await succeed(world, 'DELETE', `/v1/sites/${siteId}?last_backup=none`);
 });
 
@@ -93,13 +109,17 @@ it('a deleted site whose materialized view computes no more, and whose rows lie 
       {
         level: 'WARNING',
         code: 'recomputed',
-        detail: expect.stringMatching(/^column "public"."sums"."double" .* run: UPDATE "public"."sums" SET "n" = "n"\.$/),
+        detail: expect.stringMatching(
+          /^column "public"."sums"."double" .* run: UPDATE "public"."sums" SET "n" = "n"\.$/,
+        ),
       },
       { level: 'WARNING', code: 'not_populated', detail },
       {
         level: 'WARNING',
         code: 'not_validated',
-        detail: expect.stringMatching(/"is_known" .* run: ALTER TABLE "public"."marks" VALIDATE CONSTRAINT "is_known"\.$/),
+        detail: expect.stringMatching(
+          /"is_known" .* run: ALTER TABLE "public"."marks" VALIDATE CONSTRAINT "is_known"\.$/,
+        ),
       },
     ],
   });
@@ -117,10 +137,17 @@ it('a state that cannot be kept is not replaced: the restore fails before it cha
   const { current_release: release } = await world.host.readSite(siteId);
   await spoil(siteId, release ?? '');
   const view = await ended(world, await restore(siteId, backupId));
-  expect(view).toMatchObject({ status: 'failed', error: { code: 'site_content_refused', detail: expect.stringContaining('paints') } });
+  expect(view).toMatchObject({
+    status: 'failed',
+    error: { code: 'site_content_refused', detail: expect.stringContaining('paints') },
+  });
   expect(attemptsOf(view, 'prove_safety_copy')).toBe(1);
   expect(attemptsOf(view, 'freeze')).toBe(0);
-  expect(await world.host.readSite(siteId)).toMatchObject({ current_release: release, releases: [release], frozen: false });
+  expect(await world.host.readSite(siteId)).toMatchObject({
+    current_release: release,
+    releases: [release],
+    frozen: false,
+  });
   expect([await statusOf(siteId), (await surfaceOf(siteId)).backups.length]).toEqual(['active', 1]);
 });
 
@@ -147,7 +174,7 @@ it('a state that spoils behind the switch is kept as it is, and the restore succ
     { id: backupId },
   ]);
   expect(await statusOf(siteId)).toBe('active');
-  // The next restore keeps what it replaces itself, and makes room.
+  // The next restore keeps the state that it replaces, and makes room for it.
   await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
   expect((await world.host.readSite(siteId)).releases).toHaveLength(1);
 });
@@ -164,7 +191,14 @@ it('a backup that Postgres refuses is named so, with the object, and is not call
   const backupId = await makeBackup(world, siteId);
   const { current_release: release } = await world.host.readSite(siteId);
   const view = await ended(world, await restore(siteId, backupId));
-  expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_content_refused', detail: expect.stringContaining('shares') } });
+  expect(view).toMatchObject({
+    status: 'failed',
+    error: { code: 'backup_content_refused', detail: expect.stringContaining('shares') },
+  });
   expect(attemptsOf(view, 'stage')).toBe(1);
-  expect(await world.host.readSite(siteId)).toMatchObject({ current_release: release, releases: [release], frozen: false });
+  expect(await world.host.readSite(siteId)).toMatchObject({
+    current_release: release,
+    releases: [release],
+    frozen: false,
+  });
 });

@@ -14,7 +14,7 @@ import { findBackup } from './backup.store';
 import { backupList, readSurface, readSurfaceRows } from './backup-surface';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 
-/** Endpoint 3: accepts that the site is overwritten with the named backup; {@link restoreBackupWorkflow} does it. */
+/** Endpoint 3: accepts a restore of the site to the named backup, which {@link restoreBackupWorkflow} carries out. */
 export const restoreBackup = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -22,7 +22,7 @@ export const restoreBackup = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const page = readListPage(context, backupList, { ...request, query: {} });
       const rows = await readSurfaceRows(tx, site, page);
-      // The backup to restore is mostly on the page that the answer needs anyway, which saves a query.
+      // The backup to restore is usually on the page that the answer needs anyway, which saves a query.
       const backup = rows.find(({ id }) => id === body.backup_id) ?? (await findBackup(tx, site, body.backup_id));
       const refuse = (unfinished: UnfinishedWorkflow | null) => refuseRestore({ site, unfinished }, backup, now);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);

@@ -14,7 +14,7 @@ import { until } from '@drydock/testing/wait';
 import { type HostingWorld, makeBackup, makeSite, openWorld } from '../../test/hosting-world';
 import { fillSite, runSql, stateOf } from '../../test/site-state';
 
-/** What a preflight says of any restore of a site. */
+/** The finding that a preflight reports for every restore of a site. */
 const filesMayDo = { level: 'INFO', code: 'files_may_do' };
 
 describe.each(serviceBackends())('a restore, with the queue on %s', (backend) => {
@@ -27,7 +27,8 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
 
   const restore = (siteId: string, backupId: string) =>
     world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
-  const surfaceOf = async (siteId: string) => (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
+  const surfaceOf = async (siteId: string) =>
+    (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
 
   it('gives back exactly the tree and the database of the backup, and keeps what it replaced', async () => {
     const siteId = await makeSite(world);
@@ -48,10 +49,14 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     const [safetyCopy] = surface.backups;
     // Its id holds the moment at which it began, in milliseconds since 1970.
-    expect(Date.parse(safetyCopy?.created_at ?? '')).toBe(Number.parseInt((safetyCopy?.id ?? '').replaceAll('-', '').slice(0, 12), 16));
+    expect(Date.parse(safetyCopy?.created_at ?? '')).toBe(
+      Number.parseInt((safetyCopy?.id ?? '').replaceAll('-', '').slice(0, 12), 16),
+    );
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: safetyCopy?.id ?? '' } });
     expect(await stateOf(world, siteId)).toEqual(changed);
-    await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: 'old releases to be retired' });
+    await until(async () => (await world.host.readSite(siteId)).releases.length === 1, {
+      what: 'old releases to be retired',
+    });
   });
 
   it('refuses a tampered archive whole and leaves the site untouched', async () => {
@@ -86,7 +91,10 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     await fillSite(world, siteId, 1);
     const older = await makeBackup(world, siteId);
     const newer = await makeBackup(world, siteId);
-    await world.api.rows('UPDATE backups SET storage_key = (SELECT storage_key FROM backups WHERE id = $1) WHERE id = $2', [older, newer]);
+    await world.api.rows(
+      'UPDATE backups SET storage_key = (SELECT storage_key FROM backups WHERE id = $1) WHERE id = $2',
+      [older, newer],
+    );
     const view = await ended(world, (await restore(siteId, newer)).headers['location']);
     expect(view).toMatchObject({ status: 'failed', error: { code: 'backup_tampered' } });
   });
@@ -99,39 +107,53 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     expect(broken.page).toMatch(/^500 /);
     const backupId = await makeBackup(world, siteId);
     await fillSite(world, siteId, 2);
-    const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
-    expect(preflight.json).toMatchObject({ refusal: null, findings: [{ level: 'WARNING', code: 'answer_on_record' }, filesMayDo] });
+    const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, {
+      body: { backup_id: backupId },
+    });
+    expect(preflight.json).toMatchObject({
+      refusal: null,
+      findings: [{ level: 'WARNING', code: 'answer_on_record' }, filesMayDo],
+    });
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
     expect(await stateOf(world, siteId)).toEqual(broken);
-    const recorded = await world.api.rows('SELECT kind, http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id', [siteId]);
+    const recorded = await world.api.rows(
+      'SELECT kind, http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id',
+      [siteId],
+    );
     expect(recorded).toEqual([
       { kind: 'on_demand', http_status: 500, sql_works: true },
       { kind: 'pre_restore', http_status: 200, sql_works: true },
     ]);
     await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
-    const [last] = await world.api.rows('SELECT http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id DESC LIMIT 1', [siteId]);
+    const [last] = await world.api.rows(
+      'SELECT http_status, sql_works FROM backups WHERE site_id = $1 ORDER BY id DESC LIMIT 1',
+      [siteId],
+    );
     expect(last).toEqual({ http_status: 500, sql_works: true });
   });
 
-  it.each([200, null])('switches back by itself when the restored site fails, and HTTP %s is on record', async (httpStatus) => {
-    const siteId = await makeSite(world);
-    await fillSite(world, siteId, 1);
-    await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
-    const backupId = await makeBackup(world, siteId);
-    await world.api.rows('UPDATE backups SET http_status = $2 WHERE id = $1', [backupId, httpStatus]);
-    await fillSite(world, siteId, 2);
-    const before = await stateOf(world, siteId);
-    const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
-    const detail = expect.stringContaining(
-      `HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: ${httpStatus ?? 'not on record'};`,
-    );
-    expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed', detail } });
-    expect(await stateOf(world, siteId)).toEqual(before);
-    const { releases, frozen } = await world.host.readSite(siteId);
-    expect([releases.length, frozen]).toEqual([1, false]);
-    const { backups } = await surfaceOf(siteId);
-    expect(backups.map(({ kind }) => kind)).toEqual(['on_demand']);
-  });
+  it.each([200, null])(
+    'switches back by itself when the restored site fails, and HTTP %s is on record',
+    async (httpStatus) => {
+      const siteId = await makeSite(world);
+      await fillSite(world, siteId, 1);
+      await runSql((await world.placeOf(siteId)).databaseUrl, 'DROP TABLE version');
+      const backupId = await makeBackup(world, siteId);
+      await world.api.rows('UPDATE backups SET http_status = $2 WHERE id = $1', [backupId, httpStatus]);
+      await fillSite(world, siteId, 2);
+      const before = await stateOf(world, siteId);
+      const view = await ended(world, (await restore(siteId, backupId)).headers['location']);
+      const detail = expect.stringContaining(
+        `HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: ${httpStatus ?? 'not on record'};`,
+      );
+      expect(view).toMatchObject({ status: 'failed', error: { code: 'restore_probe_failed', detail } });
+      expect(await stateOf(world, siteId)).toEqual(before);
+      const { releases, frozen } = await world.host.readSite(siteId);
+      expect([releases.length, frozen]).toEqual([1, false]);
+      const { backups } = await surfaceOf(siteId);
+      expect(backups.map(({ kind }) => kind)).toEqual(['on_demand']);
+    },
+  );
 
   it('is done when it was accepted in time, also if the backup’s own time ends while it waits for a worker', async () => {
     const siteId = await makeSite(world);
@@ -153,7 +175,9 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     const backupId = await makeBackup(world, siteId);
     const before = await stateOf(world, siteId);
     await world.api.rows('UPDATE backups SET raw_bytes = 1::bigint << 50 WHERE id = $1', [backupId]);
-    const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backupId } });
+    const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, {
+      body: { backup_id: backupId },
+    });
     expect(preflight.json).toMatchObject({
       refusal: null,
       findings: [{ code: 'storage_full' }, { level: 'INFO', code: 'answer_on_record' }, filesMayDo],
@@ -178,11 +202,15 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
   it('leaves nothing of a deleted site but its last backup, and frees its domain', async () => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
-    const { primary_domain: domain } = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { primary_domain: string };
+    const { primary_domain: domain } = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as {
+      primary_domain: string;
+    };
     await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ code: 'site_not_found' });
     await expect(world.host.readSite(siteId)).rejects.toMatchObject({ code: 'unknown_site' });
-    const [row] = await world.api.rows('SELECT reason, backup_id, deleted_by FROM deleted_sites WHERE site_id = $1', [siteId]);
+    const [row] = await world.api.rows('SELECT reason, backup_id, deleted_by FROM deleted_sites WHERE site_id = $1', [
+      siteId,
+    ]);
     expect(row).toMatchObject({ reason: 'customer', deleted_by: world.caller.keyId, backup_id: expect.any(String) });
     const [backup] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
     expect(backup).toEqual({ status: 'completed', expires_at: null });

@@ -21,10 +21,10 @@ const input = z.strictObject({ backupId: z.uuid(), ...switchOverInput });
 
 type Step = StepContext<z.infer<typeof input>, unknown>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface RestorePlan {
   archive: StoredArchive;
-  /** Served until the switch; the safety copy is made of it. */
+  /** The live release until the switch; the safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the backup was taken. */
@@ -40,7 +40,8 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
     weight: 0.2,
     run: async (step, context) => {
       const { recheck } = step.outputs;
-      if (!(await isRestored(context, step, step.input.platform, recheck.oldRelease))) await assertFetchable(context, step, recheck);
+      if (!(await isRestored(context, step, step.input.platform, recheck.oldRelease)))
+        await assertFetchable(context, step, recheck);
     },
   })
   .step('verify', {
@@ -69,17 +70,18 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
     undo: (step, context) => discardStaged(context, step, step.input.platform),
   });
 
-/** Endpoint 3's work: the archive is verified whole and staged beside the live release, then {@link switchOver}. */
+/** The work of endpoint 3: verifies the whole archive, stages it beside the live release, then {@link switchOver}. */
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
-/** Asks the request's rule again, as the site was before this workflow took it. */
+/** Asks the request's rule again, for the status that the site had before this workflow. */
 async function recheckRestore(context: WorkContext, step: Step): Promise<RestorePlan> {
   const { database, siteHosts, now } = context;
   const { backupId, platform, statusBefore } = step.input;
   const site = await findSite(database.pool, step, step.subject.id);
   if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
   const backup = await findBackup(database.pool, site, backupId);
-  // Its time may end while the work waits for a worker: what was accepted is done, and expiry leaves it alone as long.
+  // The backup may expire while the work waits for a worker. An accepted restore is carried out all the same, and
+  // expiry leaves the backup alone for as long.
   const point = backup === null ? null : { ...backup, expiresAt: null };
   assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null }, point, now()));
   if (backup?.archive == null) throw fail('backup_not_completed', { internal: 'completed without an archive' });
@@ -96,11 +98,19 @@ async function recheckRestore(context: WorkContext, step: Step): Promise<Restore
   };
 }
 
-/** The archive is in the storage, and the host has room for a whole release beside the live one. Nothing was changed when it fails. */
+/**
+ * Fails, before anything was changed, unless the archive is in the storage and the host has room for a whole release
+ * beside the live one.
+ */
 async function assertFetchable(context: WorkContext, step: Step, { archive }: RestorePlan): Promise<void> {
   const [isStored] = await Promise.all([
     context.backupStorage.has(archive.storageKey),
     assertRoom(context, step, step.input.platform, archive.rawBytes),
   ]);
-  if (!isStored) throw archiveFailure('missing', 'site_backup', new ArchiveError('missing', `nothing lies at ${archive.storageKey}`));
+  if (!isStored)
+    throw archiveFailure(
+      'missing',
+      'site_backup',
+      new ArchiveError('missing', `nothing lies at ${archive.storageKey}`),
+    );
 }

@@ -2,7 +2,7 @@ import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/
 import type { Reader, Tx } from '../database.store';
 import { type SkippedSummary, sampleSize } from './skipped.view';
 
-/** Records what an attempt at a backup has skipped, in place of what an earlier attempt has. */
+/** Records the paths that an attempt at a backup has skipped, and replaces those of an earlier attempt. */
 export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }: Skipped): Promise<void> {
   const list = JSON.stringify(paths.map(storable));
   await tx.$executeRaw`DELETE FROM backup_skipped_paths WHERE backup_id = ${backupId}::uuid`;
@@ -14,15 +14,15 @@ export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }:
     UPDATE backups SET skipped_count = ${count}, includes_files = ${!paths.some(isFrontPageLost)} WHERE id = ${backupId}::uuid`;
 }
 
-/** Postgres holds no NUL and no half of a surrogate pair. */
+/** Postgres text holds neither NUL nor half a surrogate pair. */
 export const storable = ({ path, reason }: SkippedPath): SkippedPath => ({
   path: Buffer.from(path).toString().replaceAll('\0', '\ufffd'),
   reason,
 });
 
 /**
- * What each of a site's backups has skipped, by the backup's id: how much, and the sample. A backup that skipped nothing is left out. The
- * caller has found the site to be its own.
+ * How many paths each backup of the site left out, and a sample of them, by the backup's id. A backup that left out
+ * nothing has no entry. The caller has checked that the site is its own.
  */
 export async function listSkippedOfSite(tx: Reader, siteId: string): Promise<Map<string, SkippedSummary>> {
   const rows = await tx.$queryRaw<{ id: string; count: bigint; path: string; reason: string }[]>`
@@ -42,8 +42,12 @@ export interface SkippedRow extends SkippedPath {
   position: number;
 }
 
-/** In order, from behind `after`. The caller has found the backup to be its own. */
-export function listSkipped(tx: Reader, backupId: string, { after, take }: { after: number; take: number }): Promise<SkippedRow[]> {
+/** Skipped paths in order, from behind `after`. The caller has checked that the backup is its own. */
+export function listSkipped(
+  tx: Reader,
+  backupId: string,
+  { after, take }: { after: number; take: number },
+): Promise<SkippedRow[]> {
   return tx.$queryRaw<SkippedRow[]>`
     SELECT position, path, reason FROM backup_skipped_paths
     WHERE backup_id = ${backupId}::uuid AND position > ${after} ORDER BY position LIMIT ${take}`;

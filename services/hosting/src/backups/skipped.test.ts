@@ -5,7 +5,16 @@
  * @processes
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pack } from '@drydock/archive/pack/pack';
@@ -45,16 +54,31 @@ it('a backup tells what it does not hold: itself, page by page, in the preflight
   ];
   expect(view).toMatchObject({ status: 'succeeded', findings });
   const [backup] = ((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface).backups;
-  expect(backup).toMatchObject({ restorable: true, includes: { files: false, database: true }, skipped: { count: 13 } });
+  expect(backup).toMatchObject({
+    restorable: true,
+    includes: { files: false, database: true },
+    skipped: { count: 13 },
+  });
   expect(backup?.skipped.sample).toHaveLength(10);
   expect(backup?.skipped.sample[0]).toEqual({ path: 'index.html', reason: 'a socket or a device' });
   const list = `/v1/sites/${siteId}/backups/${backup?.id}/skipped`;
-  const first = (await world.api.call('GET', `${list}?limit=8`)).json as { data: { path: string }[]; page: { next_cursor: string } };
-  const second = (await world.api.call('GET', `${list}?cursor=${first.page.next_cursor}`)).json as { data: { path: string }[] };
+  const first = (await world.api.call('GET', `${list}?limit=8`)).json as {
+    data: { path: string }[];
+    page: { next_cursor: string };
+  };
+  const second = (await world.api.call('GET', `${list}?cursor=${first.page.next_cursor}`)).json as {
+    data: { path: string }[];
+  };
   const expected = ['index.html', ...Array.from({ length: 12 }, (_, at) => `sockets/${at + 10}`)];
   expect([...first.data, ...second.data].map((skipped) => skipped.path)).toEqual(expected);
-  const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, { body: { backup_id: backup?.id } });
-  expect((preflight.json as Preflight).findings).toMatchObject([...findings, { code: 'answer_on_record' }, { code: 'files_may_do' }]);
+  const preflight = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore/preflight`, {
+    body: { backup_id: backup?.id },
+  });
+  expect((preflight.json as Preflight).findings).toMatchObject([
+    ...findings,
+    { code: 'answer_on_record' },
+    { code: 'files_may_do' },
+  ]);
 });
 
 it('an absolute link into a release is in the backup, which says that a restore leads it nowhere; one through current is not told of', async () => {
@@ -81,19 +105,24 @@ const takesAttribute = (folder: string): boolean => {
 };
 const inMemory = '/dev/shm';
 
-/** Names what this machine lacks for a site on a file system that keeps fewer properties of a path; '' when it lacks nothing. */
+/**
+ * Names what this machine lacks for a site on a file system that keeps fewer properties of a path; '' when it lacks
+ * nothing.
+ */
 function missingForLoss(): string {
   const missing = missingForTrees();
   if (missing !== '') return missing;
-  if (!existsSync(inMemory) || !takesAttribute(inMemory)) return ` (needs ${inMemory} with extended attributes of 20 kB)`;
+  if (!existsSync(inMemory) || !takesAttribute(inMemory))
+    return ` (needs ${inMemory} with extended attributes of 20 kB)`;
   return takesAttribute(tmpdir()) ? ` (needs a ${tmpdir()} without extended attributes of 20 kB)` : '';
 }
 
 /** Puts an archive of another folder in the place of a backup's. */
 async function replaceArchive(siteId: string, backupId: string, folder: string): Promise<void> {
-  const [row] = await world.api.rows<{ storage_key: string; sequence: string }>('SELECT storage_key, sequence FROM backups WHERE id = $1', [
-    backupId,
-  ]);
+  const [row] = await world.api.rows<{ storage_key: string; sequence: string }>(
+    'SELECT storage_key, sequence FROM backups WHERE id = $1',
+    [backupId],
+  );
   const storageKey = `${row?.storage_key}-other`;
   const { databaseUrl } = await world.placeOf(siteId);
   const packed = await pack({
@@ -103,40 +132,42 @@ async function replaceArchive(siteId: string, backupId: string, folder: string):
     identity: { archiveId: backupId, siteId, orgId: world.caller.orgId, sequence: Number(row?.sequence) },
     createdAt: new Date(),
   });
-  await world.api.rows('UPDATE backups SET storage_key = $2, manifest_mac = $3, checksum_sha256 = $4, size_bytes = $5 WHERE id = $1', [
-    backupId,
-    storageKey,
-    packed.manifestMac,
-    packed.manifestSha256,
-    packed.sizeBytes,
-  ]);
+  await world.api.rows(
+    'UPDATE backups SET storage_key = $2, manifest_mac = $3, checksum_sha256 = $4, size_bytes = $5 WHERE id = $1',
+    [backupId, storageKey, packed.manifestMac, packed.manifestSha256, packed.sizeBytes],
+  );
 }
 
 const missing = missingForLoss();
 const itWith = missing === '' ? it : it.skip;
-itWith(`what the host does not take of a path is a finding of the restore, which names the path${missing}`, async () => {
-  const siteId = await makeSite(world);
-  await fillSite(world, siteId, 1);
-  const backupId = await makeBackup(world, siteId);
-  const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
-  try {
-    writeFileSync(path.join(folder, 'index.html'), 'whole');
-    writeFileSync(path.join(folder, 'large'), 'content');
-    execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
-    await replaceArchive(siteId, backupId, folder);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-  const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backupId } });
-  const detail = expect.stringMatching(
-    /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
-  );
-  expect(await ended(world, accepted.headers['location'])).toMatchObject({
-    status: 'succeeded',
-    findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
-  });
-  expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
-});
+itWith(
+  `what the host does not take of a path is a finding of the restore, which names the path${missing}`,
+  async () => {
+    const siteId = await makeSite(world);
+    await fillSite(world, siteId, 1);
+    const backupId = await makeBackup(world, siteId);
+    const folder = mkdtempSync(path.join(inMemory, 'drydock-'));
+    try {
+      writeFileSync(path.join(folder, 'index.html'), 'whole');
+      writeFileSync(path.join(folder, 'large'), 'content');
+      execFileSync('setfattr', [...attribute, path.join(folder, 'large')]);
+      await replaceArchive(siteId, backupId, folder);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    const accepted = await world.api.call('POST', `/v1/sites/${siteId}/backups/restore`, {
+      body: { backup_id: backupId },
+    });
+    const detail = expect.stringMatching(
+      /^The backup holds more than the host could restore: large \(the file system did not take its extended attributes/,
+    );
+    expect(await ended(world, accepted.headers['location'])).toMatchObject({
+      status: 'succeeded',
+      findings: [{ level: 'WARNING', code: 'paths_not_restored_whole', detail }],
+    });
+    expect(readFileSync(path.join((await world.placeOf(siteId)).filesDir, 'large'), 'utf8')).toBe('content');
+  },
+);
 
 it('the finding names ten of the paths that were not restored whole, and counts the others', () => {
   const paths = Array.from({ length: 12 }, (_, number) => ({ path: `path-${number}`, reason: 'refused' }));
@@ -158,6 +189,9 @@ it('a backup that holds everything says so, and shows its list to nobody else', 
   const others = [callerOf(), { ...world.caller, mode: 'sandbox' as const }];
   for (const caller of others) expect(await world.api.call('GET', list, { caller })).toMatchObject({ status: 404 });
   const other = await makeSite(world);
-  for (const target of [`/v1/sites/${other}/backups/${backups[0]?.id}/skipped`, `/v1/sites/${siteId}/backups/${uuidv7()}/skipped`])
+  for (const target of [
+    `/v1/sites/${other}/backups/${backups[0]?.id}/skipped`,
+    `/v1/sites/${siteId}/backups/${uuidv7()}/skipped`,
+  ])
     expect(await world.api.call('GET', target)).toMatchObject({ status: 404, json: { code: 'site_backup_not_found' } });
 });

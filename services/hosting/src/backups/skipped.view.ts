@@ -14,7 +14,10 @@ export type SkippedSummary = z.infer<typeof skippedSummarySchema>;
 
 export const summarise = ({ count, paths }: Skipped): SkippedSummary => ({ count, sample: paths.slice(0, sampleSize) });
 
-/** What to tell of the paths that a backup or a copy does not hold, or that a restore cannot bring back as they were: nothing when there are none. */
+/**
+ * Warns of paths that a backup or a copy left out, or that a restore cannot bring back as they were. Empty if there are
+ * none.
+ */
 export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] {
   const [first] = sample;
   if (first === undefined) return [];
@@ -30,7 +33,7 @@ export function findingsOfSkipped({ count, sample }: SkippedSummary): Finding[] 
   return [{ level: 'ERROR', code: 'front_page_skipped', detail }, some];
 }
 
-/** What to tell of the paths that a host did not restore whole: nothing when there are none. The archive has all of them. */
+/** Warns of paths that a host did not restore whole, although the archive has them. Empty if there are none. */
 export function findingsOfLost({ count, paths }: Skipped): Finding[] {
   if (count === 0) return [];
   const named = paths.slice(0, sampleSize).map(({ path, reason }) => `${path} (${reason})`);

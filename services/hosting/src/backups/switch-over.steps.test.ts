@@ -14,21 +14,29 @@ const row = (name: string, status: StepRow['status']): StepRow => ({
   age_seconds: 0,
 });
 
-describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])('a $kind begun before there was prove_safety_copy', ({ steps }) => {
-  const older = steps.map(({ name }) => name).filter((name) => name !== 'prove_safety_copy');
-  const begunAt = (current: string): StepRow[] => {
-    const at = older.indexOf(current);
-    return older.map((name, index) => row(name, index < at ? 'succeeded' : index === at ? 'running' : 'pending'));
-  };
+describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])(
+  'a $kind begun before there was prove_safety_copy',
+  ({ steps }) => {
+    const older = steps.map(({ name }) => name).filter((name) => name !== 'prove_safety_copy');
+    const begunAt = (current: string): StepRow[] => {
+      const at = older.indexOf(current);
+      return older.map((name, index) => row(name, index < at ? 'succeeded' : index === at ? 'running' : 'pending'));
+    };
 
-  it.each(older.slice(older.indexOf('freeze')))('goes on with %s, without the proof', (current) => {
-    const next = steps.findIndex(({ name }) => name === current);
-    expect(planRun(begunAt(current), steps)).toEqual({ go: true, next, names: older, relist: false });
-  });
+    it.each(older.slice(older.indexOf('freeze')))('goes on with %s, without the proof', (current) => {
+      const next = steps.findIndex(({ name }) => name === current);
+      expect(planRun(begunAt(current), steps)).toEqual({ go: true, next, names: older, relist: false });
+    });
 
-  it('is proven when it was not yet to be frozen', () => {
-    const names = steps.map(({ name }) => name);
-    const staged = begunAt('freeze').map(({ name, status }) => row(name, status === 'running' ? 'pending' : status));
-    expect(planRun(staged, steps)).toEqual({ go: true, next: names.indexOf('prove_safety_copy'), names, relist: true });
-  });
-});
+    it('is proven when it was not yet to be frozen', () => {
+      const names = steps.map(({ name }) => name);
+      const staged = begunAt('freeze').map(({ name, status }) => row(name, status === 'running' ? 'pending' : status));
+      expect(planRun(staged, steps)).toEqual({
+        go: true,
+        next: names.indexOf('prove_safety_copy'),
+        names,
+        relist: true,
+      });
+    });
+  },
+);

@@ -1,11 +1,21 @@
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveSink } from '@drydock/archive/format/archive-objects';
 import { type RestoreContents, restoreContentsSchema } from '@drydock/contracts/hosting/backups';
-import { type SitePlatform, type SiteStatus, sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
+import {
+  type SitePlatform,
+  type SiteStatus,
+  sitePlatformSchema,
+  siteStatusSchema,
+} from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { problems } from '@drydock/contracts/platform/problems';
 import { timeOfId } from '@drydock/contracts/platform/values';
-import { type EndHooks, fencedCall, type StepContext, type WorkflowBuilder } from '@drydock/workflow/definition/definition';
+import {
+  type EndHooks,
+  fencedCall,
+  type StepContext,
+  type WorkflowBuilder,
+} from '@drydock/workflow/definition/definition';
 import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import type { Tx } from '../database.store';
@@ -14,14 +24,25 @@ import { TransferFailure } from '../providers/transfer-failure';
 import { noAnswer, type RecordedAnswer, recordOf, withDatabaseOf } from '../sites/probe.rules';
 import { changeStatus } from '../sites/site.store';
 import { refOf, type WorkContext } from '../sites/work';
-import { findWritten, freezeTtlMs, frozenLimits, movingLimits, type PackedBackup, packBackup, verifyWritten } from './archive.steps';
+import {
+  findWritten,
+  freezeTtlMs,
+  frozenLimits,
+  movingLimits,
+  type PackedBackup,
+  packBackup,
+  verifyWritten,
+} from './archive.steps';
 import { expiryOf } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
 import type { KeptBackup } from './backup.types';
 import { definitely } from './definite-failure';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
-/** `safetyCopyId`: the backup that the replaced state becomes. `statusBefore`: what the site goes back to afterwards. */
+/**
+ * `safetyCopyId`: the backup that is made of the replaced state. `statusBefore`: the site's status once the restore is
+ * over.
+ */
 export const switchOverInput = {
   safetyCopyId: z.uuid(),
   platform: sitePlatformSchema,
@@ -30,31 +51,34 @@ export const switchOverInput = {
 };
 
 export interface SwitchOverInput {
-  /** The backup that the replaced state becomes. */
+  /** The backup that is made of the replaced state. */
   safetyCopyId: string;
   platform: SitePlatform;
-  /** What the site goes back to afterwards. */
+  /** The site's status once the restore is over. */
   statusBefore: SiteStatus;
   /** Left out: all. */
   contents?: RestoreContents | undefined;
 }
 
-/** What the steps before must have found out and made. */
+/** The outputs of the earlier steps that these steps need. */
 interface Staged {
-  /** `answer`: the record of what is restored. Left out of what was checkpointed before there was one. */
+  /** `answer`: the record of the restored backup. Absent in checkpoints of earlier versions. */
   readonly recheck: { oldRelease: string; retentionDays: number; failsOnPurpose: boolean; answer?: RecordedAnswer };
   readonly stage: { releaseId: string };
 }
 
-/** How the replaced state answered. Nothing where the step was passed before it came, or had run before it asked. */
+/**
+ * The answer of the site before it was replaced. Undefined if the restore had passed this step before an earlier
+ * version ran it.
+ */
 interface Proven {
   readonly prove_safety_copy?: { answer: RecordedAnswer } | null;
 }
 
 /**
- * The second half of every restore: a staged release becomes the live one, and what it replaced a safety copy. Until `thaw` has succeeded
- * everything can be taken back, and is. After it the site is the restored one, and what remains is to keep the replaced state before it is removed. That it can be
- * kept is proven before anything is frozen.
+ * The second half of every restore: makes the staged release live, and a safety copy of the release that it replaces.
+ * Until `thaw` has succeeded, every failure undoes everything. After it the site is the restored one, and only the
+ * safety copy remains to be made. Before anything is frozen, a trial proves that it can be made.
  */
 export function switchOver<Input extends SwitchOverInput, Outputs extends Staged>(
   staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
@@ -63,10 +87,13 @@ export function switchOver<Input extends SwitchOverInput, Outputs extends Staged
   return keepReplaced(live);
 }
 
-function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>) {
+function goLive<Input extends SwitchOverInput, Outputs extends Staged>(
+  staged: WorkflowBuilder<WorkContext, Tx, Input, Outputs>,
+) {
   return staged
     .step('prove_safety_copy', {
-      // A restore that was past this place when the step came: what cannot be packed is kept as the release that it is.
+      // A restore that has passed this place under an earlier version skips the trial. If the replaced state cannot be
+      // packed then, it is kept as a release.
       skipIfPassed: true,
       ...movingLimits,
       weight: 5,
@@ -96,15 +123,19 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
       run: async (step, context) => {
         const move = { from: step.outputs.recheck.oldRelease, to: step.outputs.stage.releaseId };
         if (await isRestored(context, step, step.input.platform, move.from)) return;
-        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
+        await definitely(
+          hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)),
+        );
       },
       undo: async (step, context) => {
         const { oldRelease: to } = step.outputs.recheck;
         const standing = await standingOf(context, step, step.input.platform, to);
-        // Another release is not this restore's to take away, and one that is gone cannot be gone back to.
+        // A release of later work must stay, and a release that is gone cannot be restored.
         if (standing.is !== 'restored' || !standing.releases.includes(to)) return;
         const move = { from: standing.releaseId, to };
-        await definitely(hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)));
+        await definitely(
+          hostOf(context.siteHosts, step.input.platform).switchRelease(refOf(step), move, fencedCall(step)),
+        );
       },
     })
     .step('probe', {
@@ -129,7 +160,7 @@ function goLive<Input extends SwitchOverInput, Outputs extends Staged>(staged: W
         const { workflowId, input, subject } = step;
         const location = context.backupStorage.locationIn(step.mode);
         const { safetyCopyId: id } = input;
-        // Backups are listed by their ids: the times that are shown go with them.
+        // Backups are listed by their ids, so the shown time is that of the id.
         const copy = { id, siteId: subject.id, kind: 'pre_restore', workflowId, createdAt: timeOfId(id) } as const;
         await insertBackup(tx, step, { ...copy, location });
       },
@@ -172,7 +203,10 @@ function keepReplaced<Input extends SwitchOverInput, Outputs extends Staged & Pr
     });
 }
 
-/** How every restore ends: the site is what it was before, and a safety copy that came to nothing says why. */
+/**
+ * The end of every restore: the site gets its former status back, and a safety copy that could not be made records the
+ * reason.
+ */
 export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput>, 'parked'>> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, run.input.statusBefore),
   failed: async (tx, run, { code }) => {
@@ -181,7 +215,10 @@ export const restoreEnd: Required<Omit<EndHooks<WorkContext, Tx, SwitchOverInput
   },
 };
 
-/** How the live site answers, for the record of its safety copy. One that gives no answer is what many restores are for: nobody waits for it. */
+/**
+ * The answer of the live site, for the record of its safety copy. A site that does not answer is a common reason for a
+ * restore, so this does not wait for it.
+ */
 async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAnswer> {
   const probe = await hostOf(context.siteHosts, step.input.platform)
     .probe(refOf(step), fencedCall(step))
@@ -191,7 +228,7 @@ async function askLive(context: WorkContext, step: CopyStep): Promise<RecordedAn
 
 type CopyStep = StepContext<Pick<SwitchOverInput, 'safetyCopyId' | 'platform'>, unknown>;
 
-/** Instead of an archive: the replaced state could not be packed, and stays on the host as the release that it is. */
+/** Replaces the archive if the replaced state could not be packed: it stays on the host as the release that it is. */
 interface KeptRelease {
   refused: { code: keyof typeof problems; detail: string };
   findings: Finding[];
@@ -201,9 +238,10 @@ const contentCode = 'site_content_refused';
 const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
- * Packs the live release as its safety copy will be, and keeps nothing of it. The site goes on serving; what it costs is one more reading of it. Taking the copy
- * itself before the switch would need a freeze as long as the copy takes, or would lose what visitors write meanwhile.
- * Fails for good with `site_content_refused` when something in the site cannot be packed: nothing has changed then.
+ * Packs the live release as its safety copy will be, and throws the result away. The site goes on serving; the cost is
+ * one more reading of it. Taking the copy itself before the switch would need a freeze as long as the copy takes, or
+ * would lose what visitors write meanwhile. Permanent failure `site_content_refused` if something in the site cannot be
+ * packed: nothing has changed then.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {
   const { safetyCopyId: archiveId, platform } = step.input;
@@ -220,10 +258,15 @@ async function provePackable(context: WorkContext, step: CopyStep, releaseId: st
 }
 
 /**
- * The replaced release as a backup. Its content was proven to pack moments ago; where it does not all the same, the release is kept instead and the restore ends:
- * nobody can mend what is no longer served, and the site need not wait for it.
+ * Makes a backup of the replaced release. The trial has packed its content moments ago. If that fails now all the same,
+ * the release is kept instead and the restore ends: nobody can repair content that is no longer served, and the site
+ * need not wait for it.
  */
-async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: string): Promise<PackedBackup | KeptRelease> {
+async function packSafetyCopy(
+  context: WorkContext,
+  step: CopyStep,
+  releaseId: string,
+): Promise<PackedBackup | KeptRelease> {
   const { safetyCopyId: backupId, platform } = step.input;
   if (!(await isReplacedThere(context, step, releaseId))) {
     const written = await findWritten(context, step, backupId);
@@ -243,21 +286,35 @@ async function packSafetyCopy(context: WorkContext, step: CopyStep, releaseId: s
   }
 }
 
-/** Whether the replaced release is still to be packed. Where it is not, its copy was taken before Drydock's record of that was lost. */
+/**
+ * Whether the replaced release is still to be packed. If it is gone, its copy was taken before Drydock's record of it
+ * was lost.
+ */
 async function isReplacedThere(context: WorkContext, step: CopyStep, releaseId: string): Promise<boolean> {
   const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
   return !isOwnRelease(step, releaseId) && (hosted?.releases.includes(releaseId) ?? false);
 }
 
-/** Nobody can bring the replaced state back, and the site need not wait for it. */
+/** The safety copy that cannot be made any more, because the replaced state is gone. The site need not wait for it. */
 function lostCopy(step: CopyStep, releaseId: string): KeptRelease {
-  step.log.error({ release_id: releaseId, alarm: 'safety_copy_failed' }, 'a replaced release is gone, and no safety copy of it is found');
+  step.log.error(
+    { release_id: releaseId, alarm: 'safety_copy_failed' },
+    'a replaced release is gone, and no safety copy of it is found',
+  );
   const detail = 'What was replaced is not on the host any more, and no safety copy of it was found.';
-  return { refused: { code: 'superseded', detail }, findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }] };
+  return {
+    refused: { code: 'superseded', detail },
+    findings: [{ level: 'WARNING', code: 'safety_copy_not_taken', detail }],
+  };
 }
 
-/** Verifies the safety copy. One that is gone along with the release that it was made of is recorded as failed: nobody could take it again. */
-async function verifyCopy(context: WorkContext, step: CopyStep, releaseId: string, archive: PackedBackup): Promise<KeptBackup | null> {
+/** Verifies the safety copy. If it is gone, and its release too, it is recorded as failed: it cannot be taken again. */
+async function verifyCopy(
+  context: WorkContext,
+  step: CopyStep,
+  releaseId: string,
+  archive: PackedBackup,
+): Promise<KeptBackup | null> {
   try {
     return await verifyWritten(context, step, step.input.safetyCopyId, archive);
   } catch (error) {
@@ -270,7 +327,7 @@ async function verifyCopy(context: WorkContext, step: CopyStep, releaseId: strin
   }
 }
 
-/** Fails for good unless the site serves what this restore has staged. */
+/** Permanent failure unless the site serves the release that this restore has staged. */
 async function assertRestored(context: WorkContext, step: CopyStep, oldRelease: string): Promise<void> {
   const standing = await standingOf(context, step, step.input.platform, oldRelease);
   if (standing.is !== 'restored') throw superseded(standing);
@@ -281,13 +338,14 @@ function refusedContent(error: unknown, step: CopyStep): KeptRelease['refused'] 
     const { code, detail = problems[contentCode].title } = error.problem;
     return code === contentCode ? { code, detail } : null;
   }
-  // Content that fails to read each time counts as refused.
-  const isAboutContent = error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
+  // Content whose reading fails every time counts as refused.
+  const isAboutContent =
+    error instanceof TransferFailure || (error instanceof ArchiveError && error.reason === 'source_unreadable');
   if (!isAboutContent || step.signal.aborted || step.attempt < movingLimits.attemptsMax) return null;
   return { code: contentCode, detail: problems[contentCode].title };
 }
 
-/** Removes every release that is neither served nor kept: also one that an earlier restore has kept. */
+/** Removes every release that is neither served nor kept, including those that earlier restores have kept. */
 async function retireReplaced(context: WorkContext, step: CopyStep, keptRelease: string | null): Promise<void> {
   const host = hostOf(context.siteHosts, step.input.platform);
   const hosted = await host.describe(refOf(step), step.signal);

@@ -26,7 +26,14 @@ export const takeBackup = (context: HandlerContext) =>
       const acceptance = { ...onSite(site.id), definition: takeBackupWorkflow, input, action: 'backup.take' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
       const location = context.backupStorage.locationIn(site.mode);
-      await insertBackup(tx, site, { id: backupId, siteId: site.id, kind: 'on_demand', workflowId, createdAt: now, location });
+      await insertBackup(tx, site, {
+        id: backupId,
+        siteId: site.id,
+        kind: 'on_demand',
+        workflowId,
+        createdAt: now,
+        location,
+      });
       const page = readListPage(context, backupList, request);
       const accepted = { id: workflowId, kind: takeBackupWorkflow.kind, status: 'queued' as const };
       const known = { rows: await readSurfaceRows(tx, site, page), unfinished: accepted };

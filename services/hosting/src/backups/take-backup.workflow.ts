@@ -15,14 +15,14 @@ import { allowanceOf, allowanceWindowStart, expiryOf, refuseBackup } from './bac
 import { listOnDemand, markCompleted, markFailed, markRunning } from './backup.store';
 import { assertStillAllowed } from './definite-failure';
 
-/** `answer` is left out of what was checkpointed before it was asked. */
+/** `answer` is absent in checkpoints of earlier versions. */
 interface Plan {
   releaseId: string;
   retentionDays: number;
   answer?: RecordedAnswer;
 }
 
-/** Files and database of the current release into one verified archive. */
+/** Packs files and database of the current release into one verified archive. */
 export const takeBackupWorkflow = defineWorkflow({
   kind: 'take_backup',
   input: z.strictObject({ backupId: z.uuid(), platform: sitePlatformSchema }),
@@ -35,7 +35,7 @@ export const takeBackupWorkflow = defineWorkflow({
       if (site === null) throw fail('site_not_ready', { internal: 'the site is gone' });
       const counted = await listOnDemand(database.pool, site.id, allowanceWindowStart(now()));
       const others = counted.filter(({ id }) => id !== backupId);
-      // What the night takes is nobody's allowance.
+      // Scheduled backups do not use up the allowance: `counted` holds only those on demand.
       const allowance = allowanceOf(others.length < counted.length ? others : [], now());
       assertStillAllowed(refuseBackup({ site, unfinished: null }, allowance, now()));
       const hosted = await hostOf(siteHosts, platform).describe(refOf(step), fencedCall(step).signal);

@@ -7,7 +7,10 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 const workflowId = uuidv7();
 const fence = '9';
 
-/** Undoes the step on a host with these releases; resolves with those that it had retired, each with the fence that it named. */
+/**
+ * Undoes the step on a host with these releases; resolves with those that it had retired, each with the fence that it
+ * named.
+ */
 async function undone(
   { steps }: typeof restoreBackupWorkflow | typeof restoreOffsiteWorkflow,
   hosted: { currentRelease: string; releases: string[] },
@@ -15,7 +18,8 @@ async function undone(
   const retired: string[] = [];
   const host = {
     describe: async () => hosted,
-    retire: async (_site: object, releaseId: string, call: { fence: string }) => void retired.push(`${releaseId} under ${call.fence}`),
+    retire: async (_site: object, releaseId: string, call: { fence: string }) =>
+      void retired.push(`${releaseId} under ${call.fence}`),
   };
   const run = { workflowId, orgId: uuidv7(), mode: 'live', subject: { type: 'site', id: uuidv7() } };
   const input = { platform: 'local', backupId: uuidv7(), copyId: uuidv7() };
@@ -32,10 +36,14 @@ describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])('a $kind that is 
 
   it('retires what each of its attempts has staged, and nobody else’s', async () => {
     const releases = ['first', older, `${uuidv7()}-3`, newer];
-    expect(await undone(workflow, { currentRelease: 'first', releases })).toEqual([older, newer].map((id) => `${id} under ${fence}`));
+    expect(await undone(workflow, { currentRelease: 'first', releases })).toEqual(
+      [older, newer].map((id) => `${id} under ${fence}`),
+    );
   });
 
   it('leaves what is served alone', async () => {
-    expect(await undone(workflow, { currentRelease: newer, releases: [older, newer] })).toEqual([`${older} under ${fence}`]);
+    expect(await undone(workflow, { currentRelease: newer, releases: [older, newer] })).toEqual([
+      `${older} under ${fence}`,
+    ]);
   });
 });

@@ -6,17 +6,21 @@ import { serves } from '../sites/probe.rules';
 import { defineWorkflow, type WorkContext } from '../sites/work';
 import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';
 
-/** How many sites one run checks at most; those that are left are due at the next one, a minute later. */
+/** Limit for sites that one run checks; the others are due in the next run, a minute later. */
 const checksMax = 40;
 const checksAtOnce = 8;
 /** A page may take 15 s before it counts as no answer. */
 const checkSeconds = 120;
 
 /**
- * A site that was broken when it was deleted comes back as broken, with everything that was in it, and suspended: once its owner has mended it, this is
- * what makes it active.
+ * A site that was broken when it was deleted comes back broken, with all its content, and suspended. This makes it
+ * active once its owner has repaired it.
  */
-export const checkServingWorkflow = defineWorkflow({ kind: 'check_serving', input: z.strictObject({}), isRoutine: true })
+export const checkServingWorkflow = defineWorkflow({
+  kind: 'check_serving',
+  input: z.strictObject({}),
+  isRoutine: true,
+})
   .step('check', {
     timeoutSeconds: checkSeconds,
     run: async (step, context) => {
@@ -34,7 +38,7 @@ export const checkServingWorkflow = defineWorkflow({ kind: 'check_serving', inpu
   })
   .build();
 
-/** A host that does not answer says nothing about the site. */
+/** A host that does not answer proves nothing about the site. */
 async function doesServe(
   { siteHosts }: WorkContext,
   step: StepContext<unknown, unknown>,

@@ -1,5 +1,5 @@
-// node services/hosting/dist/deleted-sites/command.js hold|release|purge ID
-// What staff do to a deleted site from beside the database: hold it for abuse, release it, or have its data removed now.
+// node services/hosting/dist/deleted-sites/command.js hold|release|purge ID What staff do to a deleted site from beside
+// the database: hold it for abuse, release it, or have its data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process/run-command';
@@ -12,7 +12,10 @@ const usage = `usage: command.js hold ID      only staff can bring it back from 
        command.js purge ID     its data is removed now, by a worker`;
 
 async function main(): Promise<number> {
-  const { positionals, values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+  const { positionals, values } = parseArgs({
+    options: { help: { type: 'boolean', short: 'h' } },
+    allowPositionals: true,
+  });
   if (values.help) {
     console.log(usage);
     return 0;

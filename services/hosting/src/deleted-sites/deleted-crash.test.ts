@@ -63,7 +63,7 @@ describe('every step of bringing a site back, and of its purge, survives its cra
         await succeed(world, 'DELETE', `/v1/sites/${siteId}`);
         return { siteId, id: await deletionOf(world.api, siteId) };
       };
-      /** As its owner sees it, who finds it by the deleted site. */
+      /** Read as the owner reads it, by the id of the deleted site. */
       const lookAtView = async (run: Run): Promise<CrashLook> => {
         const { status, steps } = await viewOf(world, `/v1/sites/deleted/${run.id}/workflows/${run.workflowId}`);
         return { ...(await look(run)), status, steps };
@@ -86,7 +86,8 @@ describe('every step of bringing a site back, and of its purge, survives its cra
             if (found === '404 false false') return 'old';
             if (found !== 'active true true') throw new Error(found);
             const [now, before] = [await stateOf(world, siteId), states.get(siteId)];
-            if (now.page !== before?.page || now.tree !== before.tree || now.database !== before.database) throw new Error('another site');
+            if (now.page !== before?.page || now.tree !== before.tree || now.database !== before.database)
+              throw new Error('another site');
             return 'new';
           },
         },

@@ -3,5 +3,5 @@ export const deletedSiteSubject = (deletedSiteId: string): { type: 'deleted_site
   id: deletedSiteId,
 });
 
-/** What the audit log names. */
+/** The path under which the audit log names a deleted site. */
 export const deletedSitePath = (deletedSiteId: string): string => `/v1/sites/deleted/${deletedSiteId}`;

@@ -11,7 +11,12 @@ const record = {
 const fine = { record, hasObject: true, isDomainHeld: false, isStaff: false };
 const abused = { ...record, reason: 'abuse' as const };
 /** Everything that can be in the way at once, and then one less each time. */
-const worst = { record: { ...abused, restoredAt: now, purgedAt: now }, hasObject: false, isDomainHeld: true, isStaff: false };
+const worst = {
+  record: { ...abused, restoredAt: now, purgedAt: now },
+  hasObject: false,
+  isDomainHeld: true,
+  isStaff: false,
+};
 
 it.each([
   ['already_restored', worst],

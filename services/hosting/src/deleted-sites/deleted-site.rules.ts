@@ -4,7 +4,7 @@ import type { DeletedSite } from './deleted-site.types';
 
 const dayMs = 86_400_000;
 
-/** What has to be known beside the record itself. */
+/** Facts from outside the record that the rules need. */
 export interface DeletedSiteWorld {
   record: Pick<DeletedSite, 'restoredAt' | 'purgedAt' | 'deletedAt' | 'backupRetentionDays' | 'reason'>;
   /** Whether the last backup's object was found in the storage just now. */
@@ -15,15 +15,19 @@ export interface DeletedSiteWorld {
   isStaff: boolean;
 }
 
-/** When the backup goes, by the retention that holds now: a policy that changes moves it. */
+/** The time when the backup is removed, by the retention that holds now: a change of the policy moves it. */
 export const purgeDueAt = (record: Pick<DeletedSite, 'deletedAt' | 'backupRetentionDays'>): Date =>
   new Date(record.deletedAt.getTime() + retentionDaysOf(record) * dayMs);
 
-/** A closed window counts as purged, whether or not the purge has come by. */
-export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean => record.purgedAt !== null || purgeDueAt(record) <= now;
+/** A closed window counts as purged, whether or not the purge has run. */
+export const isPurged = (record: DeletedSiteWorld['record'], now: Date): boolean =>
+  record.purgedAt !== null || purgeDueAt(record) <= now;
 
-/** Why it cannot be brought back, in this order; '' when it can. What `restorable` shows and what the guard asks. */
-export function reasonNotRestorable({ record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld, now: Date): DeletedSiteReason {
+/** The reason why it cannot be restored, in this order; '' if it can. `restorable` shows it, and the guard asks it. */
+export function reasonNotRestorable(
+  { record, hasObject, isDomainHeld, isStaff }: DeletedSiteWorld,
+  now: Date,
+): DeletedSiteReason {
   if (record.restoredAt !== null) return 'already_restored';
   if (isPurged(record, now)) return 'purged';
   if (record.reason === 'abuse' && !isStaff) return 'abuse_hold';
@@ -31,6 +35,6 @@ export function reasonNotRestorable({ record, hasObject, isDomainHeld, isStaff }
   return isDomainHeld ? 'domain_in_use' : '';
 }
 
-/** Whether there is any point in looking into the storage: what comes before the backup in the order does not need it. */
+/** Whether the storage needs to be asked: refusals that come before the backup do not depend on it. */
 export const needsObject = ({ record, isStaff }: Pick<DeletedSiteWorld, 'record' | 'isStaff'>, now: Date): boolean =>
   reasonNotRestorable({ record, isStaff, hasObject: true, isDomainHeld: false }, now) === '';

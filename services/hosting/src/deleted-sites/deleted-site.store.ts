@@ -17,7 +17,7 @@ export interface Deletion {
   backupId: string | null;
 }
 
-/** The site stops being one; its domain is free from then on. Its backups stay. */
+/** Deletes the site's row and frees its domain. Its backups stay. */
 export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion): Promise<void> {
   const {
     orgId,
@@ -52,11 +52,14 @@ export async function moveToDeleted(tx: Tx, siteId: string, deletion: Deletion):
   await tx.deletedSite.create({ data: { ...site, ...deletion } });
 }
 
-/** The owner's record, or null: another organisation's and the other mode's are not there. */
+/** The owner's record; null if there is none, or if it is another organisation's or the other mode's. */
 export const findDeletedSite = (tx: Reader, { orgId, mode }: Owner, id: string): Promise<DeletedSite | null> =>
   tx.deletedSite.findFirst({ where: { id, orgId, mode } });
 
-/** The same, held until the transaction ends: of two that want it one waits and then sees what the other has done. */
+/**
+ * The same, with the row locked until the transaction ends: the second of two restores waits, and then sees what the
+ * first has done.
+ */
 export async function lockDeletedSite(tx: Tx, owner: Owner, id: string): Promise<DeletedSite | null> {
   return lockRow<DeletedSite>(tx, { name: 'deleted_sites', fields: Prisma.DeletedSiteScalarFieldEnum }, owner, id);
 }

@@ -10,16 +10,16 @@ export interface DeletedSite {
   mode: Mode;
   name: string;
   primaryDomain: string;
-  /** As the site had it: whoever had only claimed the domain comes back with a claim. */
+  /** The site's proof of its domain: a site that had only claimed the domain comes back with a claim. */
   domainProvenAt: Date | null;
   platform: SitePlatform;
-  /** As the site's row had it: null too where it had what its platform gives. */
+  /** The field of the site's row: null also if the site had the database that its platform gives. */
   database: SiteDatabase | null;
   /** As the site had it, unread. */
   metadata: unknown;
   dailyBackups: boolean;
   backupRetentionDays: number;
-  /** When the site was made; null of what was deleted before this was kept. */
+  /** The time when the site was made; null for sites that were deleted before this was kept. */
   siteCreatedAt: Date | null;
   /** The sequence number of its last backup: a newer archive always has a greater one. */
   backupSequence: bigint;

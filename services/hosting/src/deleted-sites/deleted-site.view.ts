@@ -12,7 +12,7 @@ export const viewDeletedSite = (record: DeletedSite, reasonCode: DeletedSiteReas
   deleted_at: record.deletedAt.toISOString(),
   deleted_by: record.deletedBy,
   purge_due_at: purgeDueAt(record).toISOString(),
-  // From `purgedAt` on nothing brings it back; its data is gone only when the storage has given up the last of it.
+  // From `purgedAt` on it cannot be restored. Its data is gone only when the storage has released the last of it.
   purged_at: record.dataRemovedAt?.toISOString() ?? null,
   restored_at: record.restoredAt?.toISOString() ?? null,
   restorable: reasonCode === '',

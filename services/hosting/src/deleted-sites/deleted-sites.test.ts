@@ -37,7 +37,8 @@ const given = (change: GivenDeletion = {}, caller = owner) => givenDeletedSite(a
 const read = async (id: string, options: object = {}) =>
   (await api.call('GET', `/v1/sites/deleted/${id}`, options)).json as DeletedSiteView;
 const restore = (id: string, options: object = {}) => api.call('POST', `/v1/sites/deleted/${id}/restore`, options);
-const preflight = (id: string, options: object = {}) => api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`, options);
+const preflight = (id: string, options: object = {}) =>
+  api.call('POST', `/v1/sites/deleted/${id}/restore/preflight`, options);
 const holdDomain = async (domain: string) => {
   const siteId = await givenSite(api, callerOf());
   await api.rows('UPDATE sites SET primary_domain = $1 WHERE id = $2', [domain, siteId]);
@@ -71,12 +72,15 @@ describe('GET /v1/sites/deleted', () => {
     const ids: string[] = [];
     for (const change of [{}, { hasObject: false }, { purged: true }]) ids.unshift((await given(change, caller)).id);
     const first = (await api.call('GET', '/v1/sites/deleted?limit=2', { caller })).json as Listed;
-    const rest = (await api.call('GET', `/v1/sites/deleted?limit=2&cursor=${first.page.next_cursor}`, { caller })).json as Listed;
+    const rest = (await api.call('GET', `/v1/sites/deleted?limit=2&cursor=${first.page.next_cursor}`, { caller }))
+      .json as Listed;
     const listed = [...first.data, ...rest.data];
     expect(listed.map(({ id }) => id)).toEqual(ids);
     expect(listed.map(({ reason_code: code }) => code)).toEqual(['purged', 'no_backup', '']);
     for (const view of listed) expect(await read(view.id, { caller })).toEqual(view);
-    expect((await api.call('GET', `/v1/sites/deleted?cursor=${first.page.next_cursor}`)).json).toMatchObject({ code: 'invalid_cursor' });
+    expect((await api.call('GET', `/v1/sites/deleted?cursor=${first.page.next_cursor}`)).json).toMatchObject({
+      code: 'invalid_cursor',
+    });
   });
 });
 
@@ -90,17 +94,20 @@ const reasons: Array<[reason: string, change: GivenDeletion]> = [
 ];
 
 describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
-  it.each(reasons)('refuses with %s, as the record and the preflight say, and changes nothing', async (reason, change) => {
-    const { id, siteId, domain } = await given(change);
-    await holdDomain(domain);
-    expect(await read(id)).toMatchObject({ restorable: false, reason_code: reason });
-    const answer = await restore(id);
-    expect([answer.status, answer.json]).toMatchObject([422, { code: reason, reason_code: reason }]);
-    expect((await preflight(id)).json).toMatchObject({ refusal: { code: reason, reason_code: reason } });
-    expect(await api.rows('SELECT 1 FROM sites WHERE id = $1', [siteId])).toHaveLength(0);
-    expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [id])).toHaveLength(0);
-    expect(await auditedOf(api, `/v1/sites/deleted/${id}`)).toEqual([]);
-  });
+  it.each(reasons)(
+    'refuses with %s, as the record and the preflight say, and changes nothing',
+    async (reason, change) => {
+      const { id, siteId, domain } = await given(change);
+      await holdDomain(domain);
+      expect(await read(id)).toMatchObject({ restorable: false, reason_code: reason });
+      const answer = await restore(id);
+      expect([answer.status, answer.json]).toMatchObject([422, { code: reason, reason_code: reason }]);
+      expect((await preflight(id)).json).toMatchObject({ refusal: { code: reason, reason_code: reason } });
+      expect(await api.rows('SELECT 1 FROM sites WHERE id = $1', [siteId])).toHaveLength(0);
+      expect(await api.rows('SELECT 1 FROM workflow WHERE subject_id = $1', [id])).toHaveLength(0);
+      expect(await auditedOf(api, `/v1/sites/deleted/${id}`)).toEqual([]);
+    },
+  );
 
   it('refuses while another site has the domain, and no longer', async () => {
     const { id, domain } = await given();
@@ -129,17 +136,24 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     const site = (await api.call('GET', `/v1/sites/${siteId}`)).json;
     expect(site).toMatchObject({ id: siteId, status: 'suspended', primary_domain: domain, name: 'Shop' });
     const workflow = await api.call('GET', String(answer.headers['location']));
-    expect(workflow.json).toMatchObject({ kind: 'restore_deleted_site', status: 'queued', subject: { type: 'deleted_site', id } });
+    expect(workflow.json).toMatchObject({
+      kind: 'restore_deleted_site',
+      status: 'queued',
+      subject: { type: 'deleted_site', id },
+    });
     expect(((await api.call('GET', `/v1/sites/deleted/${id}/workflows`)).json as Listed).data).toHaveLength(1);
     expect(await auditedOf(api, `/v1/sites/deleted/${id}`)).toEqual(['deleted_site.restore']);
     const told = await api.rows('SELECT type FROM workflow_event WHERE resource = $1', [`/v1/sites/deleted/${id}`]);
     expect(told).toEqual([{ type: 'workflow.accepted' }]);
     const taken = await api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } });
     expect(taken.json).toMatchObject({ code: 'domain_in_use' });
-    // Half a site is nobody else's to work on.
+    // Nobody may work on a site that is still being rebuilt.
     const backup = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
     expect(backup.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowIdOf(answer) });
-    expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({ in_progress: true, can_backup: false });
+    expect((await api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
+      in_progress: true,
+      can_backup: false,
+    });
   });
 
   it.each([
@@ -155,15 +169,18 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
   it.each([
     ['is active', "status = 'active'"],
     ['is waited for until it serves', 'serve_check_at = now()'],
-  ])('answers already_restored from when the site %s, although its restore has not ended, and not before', async (_state, change) => {
-    const { id, siteId } = await given();
-    const workflowId = workflowIdOf(await restore(id));
-    for (const told of [await restore(id), { json: Reflect.get(Object((await preflight(id)).json), 'refusal') }])
-      expect(told.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowId });
-    await api.rows(`UPDATE sites SET ${change} WHERE id = $1`, [siteId]);
-    for (const told of [await restore(id), { json: Reflect.get(Object((await preflight(id)).json), 'refusal') }])
-      expect(told.json).toMatchObject({ code: 'already_restored', reason_code: 'already_restored' });
-  });
+  ])(
+    'answers already_restored from when the site %s, although its restore has not ended, and not before',
+    async (_state, change) => {
+      const { id, siteId } = await given();
+      const workflowId = workflowIdOf(await restore(id));
+      for (const told of [await restore(id), { json: Reflect.get(Object((await preflight(id)).json), 'refusal') }])
+        expect(told.json).toMatchObject({ code: 'operation_in_progress', workflow_id: workflowId });
+      await api.rows(`UPDATE sites SET ${change} WHERE id = $1`, [siteId]);
+      for (const told of [await restore(id), { json: Reflect.get(Object((await preflight(id)).json), 'refusal') }])
+        expect(told.json).toMatchObject({ code: 'already_restored', reason_code: 'already_restored' });
+    },
+  );
 
   it('refuses, and its preflight says so, while the platform is not offered in this world, and nothing is taken up', async () => {
     const sandbox = { ...owner, mode: 'sandbox' as const };
@@ -198,9 +215,12 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
         ...[1, 2].map(() => api.call('POST', '/v1/sites', { body: { name: 'x', primary_domain: domain } })),
       ]);
       expect([202, 422].map((wanted) => answers.filter(({ status }) => status === wanted).length)).toEqual([1, 3]);
-      for (const { json } of answers.filter(({ status }) => status === 422)) expect(json).toMatchObject({ code: 'domain_in_use' });
+      for (const { json } of answers.filter(({ status }) => status === 422))
+        expect(json).toMatchObject({ code: 'domain_in_use' });
       expect(await api.rows('SELECT 1 FROM sites WHERE primary_domain = $1', [domain])).toHaveLength(1);
-      const won = await api.rows('SELECT 1 FROM deleted_sites WHERE primary_domain = $1 AND restored_at IS NOT NULL', [domain]);
+      const won = await api.rows('SELECT 1 FROM deleted_sites WHERE primary_domain = $1 AND restored_at IS NOT NULL', [
+        domain,
+      ]);
       expect(won.length).toBe(answers.slice(0, 2).filter(({ status }) => status === 202).length);
     }
   });
@@ -210,7 +230,10 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
     // A key that the storage does not take: it says neither that the object is there nor that it is not.
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     const answer = await restore(id);
-    expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'backup-storage' }]);
+    expect([answer.status, answer.json]).toMatchObject([
+      503,
+      { code: 'dependency_unavailable', dependency: 'backup-storage' },
+    ]);
   });
 
   it('says abuse_hold to its customer also while the storage cannot be asked: that comes before the backup', async () => {

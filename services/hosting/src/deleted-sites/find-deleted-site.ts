@@ -10,12 +10,15 @@ interface AboutDeletedSite {
   params: { deletedSiteId: string };
 }
 
-/** The caller's record. Throws the one 404 for whatever else it may be. */
-export async function readDeletedSite(context: HandlerContext, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
+/** The caller's record. Throws the same 404 in every other case. */
+export async function readDeletedSite(
+  context: HandlerContext,
+  { caller, params }: AboutDeletedSite,
+): Promise<DeletedSite> {
   return present(await findDeletedSite(context.database.pool, ownerOf(caller), params.deletedSiteId));
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdDeletedSite(tx: Tx, { caller, params }: AboutDeletedSite): Promise<DeletedSite> {
   return present(await lockDeletedSite(tx, ownerOf(caller), params.deletedSiteId));
 }

@@ -14,7 +14,10 @@ export const getDeletedSite = (context: HandlerContext) =>
       const { hasObject } = await lookForObject(context, record, request);
       return {
         status: 200,
-        body: viewDeletedSite(record, await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now })),
+        body: viewDeletedSite(
+          record,
+          await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now }),
+        ),
       };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

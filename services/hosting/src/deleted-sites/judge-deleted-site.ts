@@ -6,7 +6,7 @@ import { reasonNotRestorable } from './deleted-site.rules';
 import type { DeletedSite } from './deleted-site.types';
 import { isStaff } from './find-deleted-site';
 
-/** Whether `caller` could bring it back now, as `tx` sees the world; '' when they could. */
+/** The reason why `caller` cannot restore it now, as `tx` sees the world; '' if they can. */
 export async function judgeDeletedSite(
   tx: Reader,
   record: DeletedSite,

@@ -27,14 +27,23 @@ export const listDeletedSites = (context: HandlerContext) =>
       );
       const found = await lookForObjects(context, rows.slice(0, page.limit), { caller, now });
       const view = (record: DeletedSite) => {
-        const world = { record, hasObject: found.has(record.id), isDomainHeld: isHeld(held, record), isStaff: isStaff(caller) };
+        const world = {
+          record,
+          hasObject: found.has(record.id),
+          isDomainHeld: isHeld(held, record),
+          isStaff: isStaff(caller),
+        };
         return viewDeletedSite(record, reasonNotRestorable(world, now));
       };
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view }) };
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-async function lookForObjects(context: HandlerContext, records: readonly DeletedSite[], asking: Asking): Promise<Set<string>> {
+async function lookForObjects(
+  context: HandlerContext,
+  records: readonly DeletedSite[],
+  asking: Asking,
+): Promise<Set<string>> {
   const found = new Set<string>();
   for (let start = 0; start < records.length; start += looksAtOnce) {
     const some = records.slice(start, start + looksAtOnce);

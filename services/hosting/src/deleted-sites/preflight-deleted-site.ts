@@ -15,10 +15,10 @@ import { judgeDeletedSite } from './judge-deleted-site';
 import { lookForObject } from './look-for-object';
 import { refuseRevival } from './refuse-revival';
 
-/** Closer than this to its purge a deleted site is worth a word. */
+/** Closer than this to its purge, a deleted site gets a warning. */
 const soonMs = 3 * 86_400_000;
 
-/** What endpoint 6 would do, with the very rule that it asks. Reads only. */
+/** The preflight of endpoint 6: asks the same rule and changes nothing. */
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -33,7 +33,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
       const dueAt = purgeDueAt(record);
       const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
       const body: Preflight = {
-        would: `Make ${record.primaryDomain} again out of its last backup; it is suspended until it serves`,
+        would: `Make ${record.primaryDomain} again from its last backup; it is suspended until it serves`,
         resource: deletedSitePath(record.id),
         point:
           backup === null
@@ -43,12 +43,18 @@ export const preflightDeletedSite = (context: HandlerContext) =>
                 taken_at: backup.createdAt.toISOString(),
                 age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
               },
-        // A site that is not there has no host yet whose free space could be told.
+        // A site that is not there has no host whose free space could be read.
         space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: [
           ...(isSoon
-            ? [{ level: 'WARNING' as const, code: 'purge_due_soon', detail: `Its backup is purged at ${dueAt.toISOString()}.` }]
+            ? [
+                {
+                  level: 'WARNING' as const,
+                  code: 'purge_due_soon',
+                  detail: `Its backup is purged at ${dueAt.toISOString()}.`,
+                },
+              ]
             : []),
           ...(backup === null
             ? []

@@ -32,16 +32,23 @@ const read = async (id: string, caller = owner) =>
   (await world.api.call('GET', `/v1/sites/deleted/${id}`, { caller })).json as DeletedSiteView;
 const hasArchive = (siteId: string): boolean => {
   const folder = path.join(world.backupsDir, 'live', siteId);
-  return existsSync(folder) && readdirSync(folder, { recursive: true, encoding: 'utf8' }).some((name) => name.endsWith('manifest'));
+  return (
+    existsSync(folder) &&
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).some((name) => name.endsWith('manifest'))
+  );
 };
 const isRemoved = async (id: string): Promise<boolean> =>
   (await world.api.rows('SELECT 1 FROM deleted_sites WHERE id = $1 AND data_removed_at IS NOT NULL', [id])).length > 0;
 /** As if an hour had passed. */
-const runSchedules = () => world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE kind = 'purge_deleted_sites'");
+const runSchedules = () =>
+  world.api.rows("UPDATE workflow_schedule SET next_run_at = now() WHERE kind = 'purge_deleted_sites'");
 
 it('the clock purges what is past its window, and nothing else', async () => {
   const scheduled = "SELECT 1 FROM workflow_schedule WHERE kind = 'purge_deleted_sites'";
-  await until(async () => (await world.api.rows(scheduled)).length === 2, { timeoutMs: 30_000, what: 'a schedule in each world' });
+  await until(async () => (await world.api.rows(scheduled)).length === 2, {
+    timeoutMs: 30_000,
+    what: 'a schedule in each world',
+  });
   const [due, held, empty] = [
     await given({ daysAgo: 31 }),
     await given({ daysAgo: 31, reason: 'abuse' }),

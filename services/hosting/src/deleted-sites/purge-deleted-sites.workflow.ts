@@ -16,7 +16,10 @@ async function* pagesOf(list: ListPage): AsyncGenerator<DeletedSite[]> {
   }
 }
 
-/** First nothing can bring a site back any more, then its data goes: killed in between, the data goes the next time. */
+/**
+ * Marks each site first, so that it cannot be restored any more, and then removes its data: after a kill in between,
+ * the next run removes it.
+ */
 export const purgeDeletedSitesWorkflow = defineWorkflow({
   kind: 'purge_deleted_sites',
   input: z.strictObject({ deletedSiteId: z.uuid().nullable() }),
@@ -28,7 +31,9 @@ export const purgeDeletedSitesWorkflow = defineWorkflow({
       if (deletedSiteId !== null) return { ids: [deletedSiteId], closedAt: context.now().toISOString() };
       const ids: string[] = [];
       for await (const page of pagesOf((after) => listUnpurged(pool, step.mode, after))) {
-        ids.push(...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id));
+        ids.push(
+          ...page.filter((record) => record.purgedAt === null && isPurged(record, context.now())).map(({ id }) => id),
+        );
       }
       return { ids, closedAt: context.now().toISOString() };
     },

@@ -14,23 +14,35 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
     take: purgePageSize,
   });
 
-/** From here on nothing brings them back. One that was brought back meanwhile is left alone. */
+/** From here on they cannot be restored. A record whose site was restored meanwhile is left alone. */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
-  await tx.deletedSite.updateMany({ where: { id: { in: [...ids] }, restoredAt: null, purgedAt: null }, data: { purgedAt } });
+  await tx.deletedSite.updateMany({
+    where: { id: { in: [...ids] }, restoredAt: null, purgedAt: null },
+    data: { purgedAt },
+  });
 }
 
 /** Purged, and their data perhaps still there. */
 export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
   tx.deletedSite.findMany({
-    where: { mode, purgedAt: { not: null }, dataRemovedAt: null, restoredAt: null, ...(after === null ? {} : { id: { gt: after } }) },
+    where: {
+      mode,
+      purgedAt: { not: null },
+      dataRemovedAt: null,
+      restoredAt: null,
+      ...(after === null ? {} : { id: { gt: after } }),
+    },
     orderBy: { id: 'asc' },
     take: purgePageSize,
   });
 
-/** Folders of every backup of the site of which something may still lie in the storage, those that failed too. */
+/** The folders of every backup of the site that may still have data in the storage, failed ones included. */
 export async function listBackupFolders(tx: Reader, siteId: string): Promise<string[]> {
   const where = { siteId, purgedAt: null };
-  const rows = await tx.backup.findMany({ where, select: { storageKey: true, mode: true, orgId: true, siteId: true, id: true } });
+  const rows = await tx.backup.findMany({
+    where,
+    select: { storageKey: true, mode: true, orgId: true, siteId: true, id: true },
+  });
   return rows.map(backupFolder);
 }
 
@@ -39,10 +51,14 @@ export async function recordRemoved(tx: Tx, record: Pick<DeletedSite, 'id' | 'si
   await tx.deletedSite.update({ where: { id: record.id }, data: { dataRemovedAt: at } });
 }
 
-/** Null when there is no such record, or it has been brought back or purged. */
+/** Null if there is no such record, or if it has been restored or purged. */
 export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason']): Promise<DeletedSite | null> {
-  const { count } = await tx.deletedSite.updateMany({ where: { id, restoredAt: null, purgedAt: null }, data: { reason } });
+  const { count } = await tx.deletedSite.updateMany({
+    where: { id, restoredAt: null, purgedAt: null },
+    data: { reason },
+  });
   return count === 0 ? null : tx.deletedSite.findUnique({ where: { id } });
 }
 
-export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> => tx.deletedSite.findUnique({ where: { id } });
+export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> =>
+  tx.deletedSite.findUnique({ where: { id } });

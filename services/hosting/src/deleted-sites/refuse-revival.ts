@@ -10,9 +10,11 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { isLetGo } from './revived-site.store';
 
 /**
- * What endpoint 6 and its preflight answer: its own restore first while it rebuilds the site, then the record's own reason, then whether there is a host to
- * bring it back to, with the programs of its database. The row of the site says whether it is rebuilt, as it says so to whoever reads the site: one that is shown as active was restored, also
- * while its restore still tidies up. Another work on the site is none of its business: it was brought back.
+ * The refusal of endpoint 6 and of its preflight. In this order: the restore that is rebuilding the site, the record's
+ * own reason, no host to restore to that has the programs of the site's database.
+ * The row of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even
+ * while its restore still cleans up.
+ * Other work on the site does not refuse: the record's reason already says that the site was restored.
  */
 export async function refuseRevival(
   context: HandlerContext,

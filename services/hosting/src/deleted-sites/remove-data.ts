@@ -5,10 +5,14 @@ import type { DeletedSite } from './deleted-site.types';
 import { listBackupFolders, recordRemoved } from './purge.store';
 
 /**
- * Removes every archive of a purged site, and what attempts at one have left. What the storage does not give up yet (a lock that still holds, an outage) is left for the next purge, and
- * never keeps the others from being purged.
+ * Removes every archive of a purged site, and the leftovers of failed attempts. Data that the storage does not release
+ * yet (a lock that still holds, an outage) is left to the next purge, and does not keep other sites from being purged.
  */
-export async function removeData(context: WorkContext, step: StepContext<unknown, unknown>, record: DeletedSite): Promise<void> {
+export async function removeData(
+  context: WorkContext,
+  step: StepContext<unknown, unknown>,
+  record: DeletedSite,
+): Promise<void> {
   const { database, backupStorage, now } = context;
   step.signal.throwIfAborted();
   let lockedObjects = 0;
@@ -22,7 +26,10 @@ export async function removeData(context: WorkContext, step: StepContext<unknown
     return;
   }
   if (lockedObjects > 0)
-    step.log.info({ deleted_site_id: record.id, locked_objects: lockedObjects }, 'a lock still holds data of a purged site');
+    step.log.info(
+      { deleted_site_id: record.id, locked_objects: lockedObjects },
+      'a lock still holds data of a purged site',
+    );
   else
     await database.transaction(async (tx) => {
       await recordRemoved(tx, record, now());

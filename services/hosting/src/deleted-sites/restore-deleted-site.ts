@@ -17,7 +17,10 @@ import { refuseRevival } from './refuse-revival';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { reviveSite } from './revived-site.store';
 
-/** Endpoint 6: the domain is reserved and the record marked in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site. */
+/**
+ * Endpoint 6: reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds
+ * the site.
+ */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
     preload: async (request) => {
@@ -48,7 +51,9 @@ export const restoreDeletedSite = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { hasObject: boolean; isDatabaseOffered: boolean }>;
 
-/** Under the site's own key: it is a site again from here on, and nobody else may touch it before it is whole. */
+/**
+ * Has the site's own resource key: it is a site again from here on, and nobody else may touch it before it is whole.
+ */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),
   subject: deletedSiteSubject(id),

@@ -49,7 +49,11 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   const described = { name: 'Bakery', metadata: { contract: 'C-1041' } };
   await world.api.call('PATCH', `/v1/sites/${siteId}`, { body: described });
   const deletion = await world.api.call('POST', `/v1/sites/${siteId}/deletion/preflight`);
-  expect(deletion.json).toMatchObject({ would: expect.stringContaining('It can come back'), refusal: null, findings: [] });
+  expect(deletion.json).toMatchObject({
+    would: expect.stringContaining('It can come back'),
+    refusal: null,
+    findings: [],
+  });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason: 'customer', deleted_by: world.caller.keyId });
   const space = { needed_bytes: expect.any(Number) };
@@ -68,7 +72,9 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   expect([after.page, after.tree, after.database]).toEqual([before.page, before.tree, before.database]);
   expect(await read(id)).toMatchObject({ restorable: false, reason_code: 'already_restored' });
   const { releases } = await world.host.readSite(siteId);
-  await until(async () => (await world.host.readSite(siteId)).releases.length === 1, { what: `one release of ${releases.join()}` });
+  await until(async () => (await world.host.readSite(siteId)).releases.length === 1, {
+    what: `one release of ${releases.join()}`,
+  });
   // Its last backup is kept no longer than others now, and the next one has the next number.
   const next = await makeBackup(world, siteId);
   const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
@@ -93,7 +99,9 @@ it('a rebuild that fails gives the record and the domain back, and leaves nothin
   const siteId = await makeSite(world);
   await fillSite(world, siteId, 1);
   const id = await deletedSite(siteId);
-  const [row] = await world.api.rows<{ storage_key: string }>('SELECT storage_key FROM backups WHERE site_id = $1', [siteId]);
+  const [row] = await world.api.rows<{ storage_key: string }>('SELECT storage_key FROM backups WHERE site_id = $1', [
+    siteId,
+  ]);
   const folder = path.join(world.backupsDir, row?.storage_key ?? '');
   const segment = path.join(folder, 'segment-00000000');
   const whole = readFileSync(segment);
@@ -111,7 +119,8 @@ it('a rebuild that fails gives the record and the domain back, and leaves nothin
 });
 
 describe('a site that was broken when it was deleted', () => {
-  const pageOf = async (siteId: string): Promise<string> => path.join((await world.placeOf(siteId)).filesDir, 'index.html');
+  const pageOf = async (siteId: string): Promise<string> =>
+    path.join((await world.placeOf(siteId)).filesDir, 'index.html');
   /** Its page fails, its database does not. */
   const brokenSite = async (): Promise<string> => {
     const siteId = await makeSite(world);
@@ -119,7 +128,8 @@ describe('a site that was broken when it was deleted', () => {
     writeFileSync(await pageOf(siteId), '<?sql select nothing from nowhere ?>');
     return siteId;
   };
-  const isDue = (siteId: string) => world.api.rows("UPDATE sites SET serve_check_at = now() - interval '1 s' WHERE id = $1", [siteId]);
+  const isDue = (siteId: string) =>
+    world.api.rows("UPDATE sites SET serve_check_at = now() - interval '1 s' WHERE id = $1", [siteId]);
 
   it('comes back with everything that was in it, stays suspended while it is broken, and is active once it is mended', async () => {
     const siteId = await brokenSite();
@@ -145,7 +155,10 @@ describe('a site that was broken when it was deleted', () => {
     const { headers } = await world.api.call('POST', `/v1/sites/deleted/${id}/restore`);
     expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
     expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
-    await until(async () => (await ended(world, headers['location'])).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
+    await until(async () => (await ended(world, headers['location'])).status === 'failed', {
+      timeoutMs: 30_000,
+      what: 'its end',
+    });
     expect(await siteOf(siteId)).toMatchObject({ status: 'suspended' });
     expect(await read(id)).toMatchObject({ restored_at: expect.any(String) });
   });
@@ -198,7 +211,10 @@ it('a site that serves again is never taken down: what its visitors have written
   await fillSite(world, siteId, 2);
   const written = await stateOf(world, siteId);
   expect((await world.api.call('POST', `${String(headers['location'])}/abandon`)).status).toBe(202);
-  await until(async () => (await ended(world, headers['location'])).status === 'failed', { timeoutMs: 30_000, what: 'its end' });
+  await until(async () => (await ended(world, headers['location'])).status === 'failed', {
+    timeoutMs: 30_000,
+    what: 'its end',
+  });
   expect(await siteOf(siteId)).toMatchObject({ status: 'active' });
   expect(await stateOf(world, siteId)).toEqual(written);
   expect(await read(id)).toMatchObject({ restored_at: expect.any(String), reason_code: 'already_restored' });
@@ -214,7 +230,10 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
   const { headers } = await world.api.call('DELETE', `/v1/sites/${siteId}`);
   expect(await ended(world, headers['location'])).toMatchObject({ status: 'needs_attention' });
   const made = await siteOf(siteId);
-  expect(await world.api.call('POST', `${String(headers['location'])}/abandon`)).toMatchObject({ status: 202, json: { status: 'failed' } });
+  expect(await world.api.call('POST', `${String(headers['location'])}/abandon`)).toMatchObject({
+    status: 202,
+    json: { status: 'failed' },
+  });
   // Answered once it is true: the next look at the site sees it.
   expect(await siteOf(siteId)).toMatchObject({ status: 'failed' });
   const id = await deletedSite(siteId);

@@ -32,10 +32,12 @@ const input = z.strictObject({
 
 type RevivalInput = z.infer<typeof input>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /** How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record. */
+  /**
+   * How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record.
+   */
   answer?: RecordedAnswer;
   /** As the record has it. Left out of what was checkpointed before there was a choice. */
   database?: SiteDatabase | null;
@@ -44,16 +46,16 @@ interface RevivalPlan {
   slowsOnPurpose: boolean;
 }
 
-/** The step as work on the site that the record becomes: hosts and archives know it by its old id. */
+/** The step with the site as its subject: hosts and archives know it by the site's old id. */
 const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): Step => ({
   ...step,
   subject: { type: 'site', id: step.input.siteId },
 });
 
 /**
- * Endpoint 6's work. Until the site is let go there is nothing of it to lose: a rebuild that fails removes what it made, and the record can be restored
- * again. From `thaw` on its visitors write to it, and nothing takes it down any more. One whose own code fails, as it may have when it was deleted, is
- * there to be mended: it stays suspended until it serves.
+ * The work of endpoint 6. Until `thaw` a failure removes everything it made, and the record can be restored again. From
+ * `thaw` on visitors write to the site, and it is not taken down any more. If the site's own code fails, as it may have
+ * before it was deleted, the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -68,7 +70,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const host = hostOf(context.siteHosts, step.input.platform);
       const wanted = { domain: step.input.domain, database: step.outputs.recheck.database };
       const { url, currentRelease } = await definitely(host.create(refOf(site), wanted, fencedCall(site)));
-      // A site that serves anything but its first release came back before, and the record of it was lost.
+      // A live release other than the first one means that the site was restored before, and the record of it was lost.
       return { url, emptyRelease: host.firstRelease, isLive: currentRelease !== host.firstRelease };
     },
     undo: async (step, context) => {
@@ -87,8 +89,16 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const live = await findLive(context, asSite(step), platform);
       if (live !== null) return { releaseId: live, findings: [], isLive: true };
       await assertRoom(context, asSite(step), platform, archive.rawBytes);
-      const toStage = { source: context.backupStorage.source(archive.storageKey), archiveId, manifestMac: archive.manifestMac, contents };
-      return { ...(await stageRelease(context, asSite(step), { platform, slowsOnPurpose, oldRelease }, toStage)), isLive: false };
+      const toStage = {
+        source: context.backupStorage.source(archive.storageKey),
+        archiveId,
+        manifestMac: archive.manifestMac,
+        contents,
+      };
+      return {
+        ...(await stageRelease(context, asSite(step), { platform, slowsOnPurpose, oldRelease }, toStage)),
+        isLive: false,
+      };
     },
   })
   .step('switch', {
@@ -110,7 +120,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Its visitors have it already: whatever it answers, it is not taken down again.
+      // Its visitors use it already, so it is not taken down whatever it answers.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -119,7 +129,8 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   .step('thaw', {
     ...frozenLimits,
     weight: 0.2,
-    run: (step, context) => hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
+    run: (step, context) =>
+      hostOf(context.siteHosts, step.input.platform).thaw(refOf(asSite(step)), fencedCall(asSite(step))),
     commit: async (tx, step, _output, context) => {
       const { siteId } = step.input;
       await (step.outputs.probe.serves ? changeStatus(tx, siteId, 'active') : waitToServe(tx, siteId, context.now()));
@@ -133,7 +144,9 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
     run: async (step, context) => {
       const site = asSite(step);
       const { emptyRelease } = step.outputs.provision;
-      await definitely(hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, fencedCall(site)));
+      await definitely(
+        hostOf(context.siteHosts, step.input.platform).retire(refOf(site), emptyRelease, fencedCall(site)),
+      );
     },
   })
   .onEnd({
@@ -143,16 +156,20 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
   })
   .build();
 
-/** What the site serves, unless that is still its first and empty release; null too when it is not there. */
-async function findLive(context: WorkContext, step: StepContext<RevivalInput, unknown>, platform: SitePlatform): Promise<string | null> {
+/** The release that the site serves. Null if it is still the empty first one, or if the site is not on the host. */
+async function findLive(
+  context: WorkContext,
+  step: StepContext<RevivalInput, unknown>,
+  platform: SitePlatform,
+): Promise<string | null> {
   const host = hostOf(context.siteHosts, platform);
   const hosted = await host.describe(refOf(step), step.signal);
   return hosted === null || hosted.currentRelease === host.firstRelease ? null : hosted.currentRelease;
 }
 
 /**
- * Asks the request's rule again, as of its acceptance: the record was taken and the domain reserved by this very workflow, and whether the caller
- * may was decided then. What may have changed is the backup.
+ * Asks the request's rule again, about the time of its acceptance: this very workflow has since taken the record and
+ * reserved the domain, and the caller's right was decided then. Only the backup may have changed.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,
@@ -165,11 +182,20 @@ async function recheckRevival(
   const archive = backup?.archive ?? null;
   const hasObject = archive !== null && (await backupStorage.has(archive.storageKey));
   const before = { ...record, restoredAt: null };
-  const reason = reasonNotRestorable({ record: before, hasObject, isDomainHeld: false, isStaff: true }, record.restoredAt);
+  const reason = reasonNotRestorable(
+    { record: before, hasObject, isDomainHeld: false, isStaff: true },
+    record.restoredAt,
+  );
   if (reason !== '' || archive === null) {
     const code = reason === '' ? 'no_backup' : reason;
     throw fail(code, { extra: { reason_code: code } });
   }
   const { fails, slows } = sandboxBehaviour(record, 'fail_restore');
-  return { archive, answer: backup?.answer ?? noAnswer, database: record.database, failsOnPurpose: fails, slowsOnPurpose: slows };
+  return {
+    archive,
+    answer: backup?.answer ?? noAnswer,
+    database: record.database,
+    failsOnPurpose: fails,
+    slowsOnPurpose: slows,
+  };
 }

@@ -3,8 +3,8 @@ import type { Reader, Tx } from '../database.store';
 import type { DeletedSite } from './deleted-site.types';
 
 /**
- * The site is one again, under its old id and suspended, and holds its domain. False when somebody else has the domain or the id: an index decides,
- * whatever was read before.
+ * Inserts the site again, under its old id and suspended, with its domain. False if somebody else has the domain or the
+ * id: a unique index decides, whatever was read before.
  */
 export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
   const {
@@ -41,20 +41,26 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
   return count === 1;
 }
 
-/** A site that comes back and has not been let go: nobody but its restore has touched it. */
+/** A site that is being restored and not yet released to its visitors. */
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
-/** Whether the site is one again for its owner and its visitors, who write to it: it serves, or is waited for until it does. */
+/**
+ * Whether the site is released to its owner and its visitors, who write to it: it serves, or it is being checked until
+ * it does.
+ */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
 
-/** Gives the domain and the id back; a site that is not there is no error. False, and nothing happens, when it has been let go already. */
+/**
+ * Gives the domain and the id back; a site that is not there is no error. False, without any change, if the site has
+ * been released to its visitors.
+ */
 export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
   await tx.site.deleteMany({ where: { id: siteId, ...notLetGo } });
   return (await tx.site.count({ where: { id: siteId } })) === 0;
 }
 
-/** The last backup of a site that lives again is kept no longer than its others. */
+/** Gives the last backup of a restored site the expiry that its other backups have. */
 export async function limitBackup(tx: Tx, backupId: string, expiresAt: Date): Promise<void> {
   await tx.backup.updateMany({ where: { id: backupId, expiresAt: null }, data: { expiresAt } });
 }

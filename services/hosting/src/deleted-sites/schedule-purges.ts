@@ -2,7 +2,7 @@ import type { Sql } from '@drydock/service/database/sql';
 import { saveSchedule } from '@drydock/workflow/store/schedules';
 import { platformOrgId } from '../retention/platform-work';
 
-/** Purges run every hour in each world; the relay starts them, whatever happens to the queue. */
+/** Purges run every hour in each mode; the relay starts them, even if the queue is lost. */
 const intervalSeconds = 3_600;
 
 export async function schedulePurges(sql: Sql): Promise<void> {

@@ -3,7 +3,9 @@ const minuteMs = 60_000;
 const share = 1 / 20;
 const pauseMsMax = 60 * minuteMs;
 
-/** When a site that came back `since` then is asked again whether it serves: every minute at first, every hour for one that nobody mends. */
+/**
+ * The next time at which a site that came back at `since` is checked: every minute at first, every hour after a while.
+ */
 export function nextServeCheck(now: Date, since: Date): Date {
   const waitedMs = now.getTime() - since.getTime();
   return new Date(now.getTime() + Math.min(pauseMsMax, Math.max(minuteMs, waitedMs * share)));

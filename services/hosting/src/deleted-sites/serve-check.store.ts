@@ -9,12 +9,12 @@ export interface WaitingSite {
   platform: SitePlatform;
 }
 
-/** The site stays suspended, and is asked again until it serves. */
+/** Leaves the site suspended, and schedules checks until it serves. */
 export async function waitToServe(tx: Tx, siteId: string, now: Date): Promise<void> {
   await tx.site.update({ where: { id: siteId }, data: { serveCheckAt: nextServeCheck(now, now) } });
 }
 
-/** The sites whose check is due; the one that has waited longest comes first. */
+/** The sites whose check is due, the one that has waited longest first. */
 export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: number): Promise<WaitingSite[]> {
   const rows = await tx.site.findMany({
     where: { mode, status: 'suspended', serveCheckAt: { lte: now } },
@@ -25,15 +25,21 @@ export async function listWaiting(tx: Reader, mode: Mode, now: Date, take: numbe
   return rows.map(({ id: siteId, ...site }) => ({ siteId, ...site }));
 }
 
-/** Makes a site that serves `active`. A site that other work has locked meanwhile is left alone, and checked again afterwards. */
+/** Makes a site that serves `active`. A site that other work has locked is left alone, and checked again later. */
 export async function admitServing(
   tx: Tx,
   { asked, serving }: { asked: readonly string[]; serving: readonly string[] },
   now: Date,
 ): Promise<void> {
   const waits = { status: 'suspended', serveCheckAt: { not: null } } as const;
-  await tx.site.updateMany({ where: { id: { in: [...serving] }, ...waits }, data: { status: 'active', serveCheckAt: null } });
-  const rows = await tx.site.findMany({ where: { id: { in: [...asked] }, ...waits }, select: { id: true, createdAt: true } });
+  await tx.site.updateMany({
+    where: { id: { in: [...serving] }, ...waits },
+    data: { status: 'active', serveCheckAt: null },
+  });
+  const rows = await tx.site.findMany({
+    where: { id: { in: [...asked] }, ...waits },
+    select: { id: true, createdAt: true },
+  });
   for (const { id, createdAt } of rows) {
     await tx.site.updateMany({ where: { id, ...waits }, data: { serveCheckAt: nextServeCheck(now, createdAt) } });
   }

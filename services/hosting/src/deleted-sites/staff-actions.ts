@@ -7,18 +7,27 @@ import { deletedSitePath } from './deleted-site-names';
 import { findRecord, setReason } from './purge.store';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
-/** What staff do to a deleted site from beside the database; the public API has no word for it. */
+/** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */
 export interface StaffActions {
-  /** From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged. */
+  /**
+   * From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged.
+   */
   hold(deletedSiteId: string): Promise<void>;
   /** Its customer may bring it back again. Throws as `hold`. */
   release(deletedSiteId: string): Promise<void>;
-  /** Has its data removed now, whatever its window; a worker does it. Resolves with the workflow's id. Throws as `hold`. */
+  /**
+   * Has its data removed now, whatever its window; a worker does it. Resolves with the workflow's id. Throws as `hold`.
+   */
   purge(deletedSiteId: string): Promise<string>;
 }
 
 export function staffActions(database: HostingDatabase): StaffActions {
-  const entryOf = ({ orgId, mode, id }: DeletedSite) => ({ orgId, mode, actorKeyId: null, target: deletedSitePath(id) });
+  const entryOf = ({ orgId, mode, id }: DeletedSite) => ({
+    orgId,
+    mode,
+    actorKeyId: null,
+    target: deletedSitePath(id),
+  });
   const change = (id: string, reason: DeletedSite['reason'], action: EventType): Promise<void> =>
     database.transaction(async (tx) => {
       const record = await setReason(tx, id, reason);

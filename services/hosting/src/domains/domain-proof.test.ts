@@ -45,7 +45,9 @@ it('a TXT record of the organisation’s own value proves its domain, and no oth
 });
 
 it('the values of two installations differ, and a value tells neither the organisation nor the key', () => {
-  const [one, other] = [proofsOf(), proofsOf({ keys: [Buffer.alloc(32, 2)] })].map((proofs) => proofs.proofOf({ orgId, domain }).dns.value);
+  const [one, other] = [proofsOf(), proofsOf({ keys: [Buffer.alloc(32, 2)] })].map(
+    (proofs) => proofs.proofOf({ orgId, domain }).dns.value,
+  );
   expect(one).not.toBe(other);
   expect(one).not.toContain(orgId);
 });
@@ -85,7 +87,10 @@ describe('a file', () => {
   });
 
   it.each([
-    ['a redirect, wherever it leads', () => ({ status: 302, body: '', headers: { location: `http://127.0.0.1:${port}/elsewhere` } })],
+    [
+      'a redirect, wherever it leads',
+      () => ({ status: 302, body: '', headers: { location: `http://127.0.0.1:${port}/elsewhere` } }),
+    ],
     ['another status', () => ({ status: 203, body: proofsOf().proofOf({ orgId, domain: literal() }).http.content })],
     [
       'a page that has the value somewhere',
@@ -93,7 +98,10 @@ describe('a file', () => {
     ],
     [
       'an endless page',
-      () => ({ status: 200, body: `${proofsOf().proofOf({ orgId, domain: literal() }).http.content}${' '.repeat(100_000)}` }),
+      () => ({
+        status: 200,
+        body: `${proofsOf().proofOf({ orgId, domain: literal() }).http.content}${' '.repeat(100_000)}`,
+      }),
     ],
   ])('%s proves nothing', async (_what, answer) => {
     page = answer();

@@ -5,21 +5,21 @@ import https from 'node:https';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
 import type { CurrentFirst } from '@drydock/service/process/secrets';
 
-/** What an organisation puts up to show that it controls a domain. */
+/** The two ways to prove control of a domain: a TXT record, or a file at a URL. One is enough. */
 export interface DomainProof {
   dns: { type: 'TXT'; name: string; value: string };
   http: { url: string; content: string };
 }
 
-/** Which claim is meant: each organisation has its own value for each domain. */
+/** Names a claim: each organisation has its own proof for each domain. */
 export interface DomainClaim {
   orgId: string;
   domain: string;
 }
 
-/** Finds out who has a domain. Reads only. */
+/** Finds out who controls a domain. Reads only. */
 export interface DomainProofs {
-  /** Whether a claim in this mode has to be proven. Where it has not, the first to name a domain has it. */
+  /** Whether a claim in this mode has to be proven. Otherwise the first organisation to name a domain has it. */
   isRequired(mode: 'live' | 'sandbox'): boolean;
   proofOf(claim: DomainClaim): DomainProof;
   /** Whether the domain shows the claim's proof now. A domain that does not answer shows none. */
@@ -27,12 +27,12 @@ export interface DomainProofs {
 }
 
 export interface DomainProofOptions {
-  /** The first makes the proofs that are asked for; those of the others are accepted. */
+  /** The first key makes new proofs; proofs made with the others are accepted. */
   keys: CurrentFirst<Buffer>;
   isRequired: boolean;
-  /** `address:port` of the name servers that are asked; empty: the system's. */
+  /** `address:port` of the name servers to ask; empty: the system's. */
   nameServers: readonly string[];
-  /** `host:port` that may be any address: for tests of ours, nothing in production. */
+  /** `host:port` exempt from the guard: for our own tests, empty in production. */
   allowed?: ReadonlySet<string>;
   resolve?: ResolveAll;
 }
@@ -46,7 +46,11 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   if (nameServers.length > 0) resolver.setServers(nameServers);
   const proofBy = (key: Buffer, { orgId, domain }: DomainClaim): DomainProof => {
-    const mac = createHmac('sha256', key).update(`${orgId}\n${domain}`).digest().subarray(0, valueBytes).toString('base64url');
+    const mac = createHmac('sha256', key)
+      .update(`${orgId}\n${domain}`)
+      .digest()
+      .subarray(0, valueBytes)
+      .toString('base64url');
     const value = `drydock-verification=${mac}`;
     return {
       dns: { type: 'TXT', name: `_drydock.${domain}`, value },
@@ -58,7 +62,9 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
     return records.some((parts) => values.has(parts.join('')));
   };
   const isInFile = async ({ url }: DomainProof['http'], values: ReadonlySet<string>): Promise<boolean> => {
-    const asked = [url, url.replace(/^http:/, 'https:')].map((address) => readFirstBytes(address, guard).catch(() => ''));
+    const asked = [url, url.replace(/^http:/, 'https:')].map((address) =>
+      readFirstBytes(address, guard).catch(() => ''),
+    );
     return (await Promise.all(asked)).some((text) => values.has(text.trim()));
   };
   return {
@@ -74,15 +80,19 @@ export function createDomainProofs({ keys, isRequired, nameServers, ...guard }: 
 }
 
 /**
- * The beginning of a file at a stranger's address, which the customer has named: from addresses of the public internet only, without following a
- * redirect, and never more than a proof needs. Rejects for any answer but 200.
+ * Reads the beginning of a file at an address that the customer has named: only from public addresses, without
+ * following a redirect, and never more than a proof needs. Rejects for any answer but 200.
  */
 async function readFirstBytes(
   address: string,
   { allowed = new Set<string>(), resolve }: Pick<DomainProofOptions, 'allowed' | 'resolve'>,
 ): Promise<string> {
   const { origin, protocol } = new URL(address);
-  const { httpAgent, httpsAgent } = createGuardedAgents({ origin, allowed, ...(resolve === undefined ? {} : { resolve }) });
+  const { httpAgent, httpsAgent } = createGuardedAgents({
+    origin,
+    allowed,
+    ...(resolve === undefined ? {} : { resolve }),
+  });
   const signal = AbortSignal.timeout(answerMs);
   try {
     return await new Promise<string>((done, fail) => {

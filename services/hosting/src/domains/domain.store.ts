@@ -2,14 +2,21 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { Reader, Tx } from '../database.store';
 import type { Owner } from '../sites/site.types';
 
-/** Since when the site's organisation is known to control its domain; null: it only says so. */
+/** The time since which the site's organisation is known to control its domain; null: it has only claimed it. */
 export async function readProvenAt(tx: Reader, siteId: string): Promise<Date | null> {
-  const { domainProvenAt } = await tx.site.findUniqueOrThrow({ where: { id: siteId }, select: { domainProvenAt: true } });
+  const { domainProvenAt } = await tx.site.findUniqueOrThrow({
+    where: { id: siteId },
+    select: { domainProvenAt: true },
+  });
   return domainProvenAt;
 }
 
-/** The site that has the domain, whoever's it is. */
-export const findProvenHolder = (tx: Reader, mode: Mode, domain: string): Promise<{ id: string; orgId: string } | null> =>
+/** The site that has proven the domain, whoever owns it. */
+export const findProvenHolder = (
+  tx: Reader,
+  mode: Mode,
+  domain: string,
+): Promise<{ id: string; orgId: string } | null> =>
   tx.site.findFirst({
     where: { mode, primaryDomain: domain, holdsDomain: true, domainProvenAt: { not: null } },
     select: { id: true, orgId: true },
@@ -20,11 +27,11 @@ interface Taking {
   mode: Mode;
   domain: string;
   provenAt: Date;
-  /** Whose proof is not shown any more: its claim gives way. Null: nobody had the domain. */
+  /** The site that loses the domain because its proof has gone; null if nobody had the domain. */
   formerSiteId: string | null;
 }
 
-/** The site has the domain from now on. False when somebody else has come to have it meanwhile. */
+/** Gives the domain to the site. False if another site has come to have it meanwhile. */
 export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, formerSiteId }: Taking): Promise<boolean> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${mode} ${domain}`}, 0))`;
   if (formerSiteId !== null)
@@ -35,17 +42,26 @@ export async function takeDomain(tx: Tx, { siteId, mode, domain, provenAt, forme
   return true;
 }
 
-/** Domains that keep a site from returning. */
+/** Domains that other sites have, so that a deleted site cannot return with them. */
 export interface HeldDomains {
-  /** Other sites of the organisation have them. */
+  /** Domains of other sites of the same organisation. */
   own: ReadonlySet<string>;
   /** Somebody has proven them. */
   proven: ReadonlySet<string>;
 }
 
-export async function listHeldDomains(tx: Reader, { orgId, mode }: Owner, domains: readonly string[]): Promise<HeldDomains> {
+export async function listHeldDomains(
+  tx: Reader,
+  { orgId, mode }: Owner,
+  domains: readonly string[],
+): Promise<HeldDomains> {
   const rows = await tx.site.findMany({
-    where: { mode, holdsDomain: true, primaryDomain: { in: [...domains] }, OR: [{ orgId }, { domainProvenAt: { not: null } }] },
+    where: {
+      mode,
+      holdsDomain: true,
+      primaryDomain: { in: [...domains] },
+      OR: [{ orgId }, { domainProvenAt: { not: null } }],
+    },
     select: { primaryDomain: true, orgId: true, domainProvenAt: true },
   });
   return {
@@ -55,8 +71,10 @@ export async function listHeldDomains(tx: Reader, { orgId, mode }: Owner, domain
 }
 
 /**
- * Whether a site cannot have its domain back. What others have proven counts only against one who had proven it too: whoever merely claimed a domain must
- * not learn who else is a customer here.
+ * Whether a site cannot have its domain back. A domain that others have proven counts only against a site that had
+ * proven it too: an organisation that merely claimed a domain must not learn who else is a customer here.
  */
-export const isHeld = ({ own, proven }: HeldDomains, site: { primaryDomain: string; domainProvenAt: Date | null }): boolean =>
-  own.has(site.primaryDomain) || (site.domainProvenAt !== null && proven.has(site.primaryDomain));
+export const isHeld = (
+  { own, proven }: HeldDomains,
+  site: { primaryDomain: string; domainProvenAt: Date | null },
+): boolean => own.has(site.primaryDomain) || (site.domainProvenAt !== null && proven.has(site.primaryDomain));

@@ -35,8 +35,10 @@ type Caller = typeof victim;
 const newDomain = () => `d${uuidv7().replaceAll('-', '')}.example.test`;
 const create = (caller: Caller, domain: string, more: object = {}) =>
   api.call('POST', '/v1/sites', { caller, body: { name: 'Shop', primary_domain: domain, ...more } });
-const made = async (caller: Caller, domain: string): Promise<string> => ((await create(caller, domain)).json as { id: string }).id;
-const read = async (caller: Caller, siteId: string) => (await api.call('GET', `/v1/sites/${siteId}/domain`, { caller })).json as SiteDomain;
+const made = async (caller: Caller, domain: string): Promise<string> =>
+  ((await create(caller, domain)).json as { id: string }).id;
+const read = async (caller: Caller, siteId: string) =>
+  (await api.call('GET', `/v1/sites/${siteId}/domain`, { caller })).json as SiteDomain;
 const prove = (caller: Caller, siteId: string) => api.call('POST', `/v1/sites/${siteId}/domain/prove`, { caller });
 const show = async (caller: Caller, siteId: string): Promise<void> => {
   const { dns } = (await read(caller, siteId)).proofs;
@@ -105,12 +107,17 @@ describe('whoever proves a domain has it', () => {
     await show(attacker, ids[1]);
     const answers = await Promise.all([prove(victim, ids[0]), prove(attacker, ids[1])]);
     expect(answers.map(({ status }) => status).sort((one, other) => one - other)).toEqual([200, 422]);
-    expect(await api.rows('SELECT 1 FROM sites WHERE primary_domain = $1 AND domain_proven_at IS NOT NULL', [domain])).toHaveLength(1);
+    expect(
+      await api.rows('SELECT 1 FROM sites WHERE primary_domain = $1 AND domain_proven_at IS NOT NULL', [domain]),
+    ).toHaveLength(1);
   });
 
   it('the sandbox asks for no proof, and there the first has the domain', async () => {
     const domain = newDomain();
-    const [one, other] = [victim, attacker].map((caller) => ({ ...caller, mode: 'sandbox' as const })) as [Caller, Caller];
+    const [one, other] = [victim, attacker].map((caller) => ({ ...caller, mode: 'sandbox' as const })) as [
+      Caller,
+      Caller,
+    ];
     expect(await read(one, await made(one, domain))).toMatchObject({ status: 'proven' });
     expect((await create(other, domain)).json).toMatchObject({ code: 'domain_in_use' });
   });
@@ -144,10 +151,12 @@ describe('another organisation’s site', () => {
 describe('a deleted site', () => {
   const deleted = (given: GivenDeletion) => givenDeletedSite(api, backupsDir, victim, given);
   const reasonOf = async (id: string) =>
-    ((await api.call('GET', `/v1/sites/deleted/${id}`, { caller: victim })).json as { reason_code: string }).reason_code;
+    ((await api.call('GET', `/v1/sites/deleted/${id}`, { caller: victim })).json as { reason_code: string })
+      .reason_code;
   const listedReasonOf = async (id: string) => {
     const { json } = await api.call('GET', '/v1/sites/deleted', { caller: victim });
-    return (json as { data: { id: string; reason_code: string }[] }).data.find((record) => record.id === id)?.reason_code;
+    return (json as { data: { id: string; reason_code: string }[] }).data.find((record) => record.id === id)
+      ?.reason_code;
   };
   const restore = (id: string) => api.call('POST', `/v1/sites/deleted/${id}/restore`, { caller: victim });
   const proveBy = async (caller: Caller, domain: string): Promise<void> => {

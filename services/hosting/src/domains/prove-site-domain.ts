@@ -10,13 +10,15 @@ import { findProvenHolder, readProvenAt, takeDomain } from './domain.store';
 import { viewSiteDomain } from './get-site-domain';
 
 interface Shown {
-  /** Proven before: there is nothing to do. */
+  /** The site has proven the domain before. */
   isProven: boolean;
-  /** The site that has the domain by a proof that is not shown any more. */
+  /** The site whose proof of the domain is no longer shown. */
   formerSiteId: string | null;
 }
 
-/** The site that shows the proof gets the domain. A site that has it already keeps it while its own proof is shown. */
+/**
+ * Gives the domain to the site that shows the proof. A site that has it already keeps it while its own proof is shown.
+ */
 export const proveSiteDomain = (context: HandlerContext) =>
   ({
     preload: async (request): Promise<Shown> => {
@@ -25,15 +27,18 @@ export const proveSiteDomain = (context: HandlerContext) =>
       if ((await readProvenAt(database.pool, id)) !== null) return { isProven: true, formerSiteId: null };
       if (!(await domainProofs.isShown({ orgId, domain }))) throw problem('domain_not_proven');
       const former = await findProvenHolder(database.pool, mode, domain);
-      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain }))) throw problem('domain_in_use');
+      if (former !== null && (await domainProofs.isShown({ orgId: former.orgId, domain })))
+        throw problem('domain_in_use');
       return { isProven: false, formerSiteId: former?.id ?? null };
     },
     execute: async (tx: Tx, request, { isProven, formerSiteId }) => {
       const { caller, now } = request;
       const site = await holdSite(tx, request);
       const { id: siteId, mode, primaryDomain: domain } = site;
-      if (isProven) return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
-      if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId }))) throw problem('domain_in_use');
+      if (isProven)
+        return { status: 200, body: viewSiteDomain(context, site, (await readProvenAt(tx, siteId)) ?? null) };
+      if (!(await takeDomain(tx, { siteId, mode, domain, provenAt: now, formerSiteId })))
+        throw problem('domain_in_use');
       const { orgId, keyId: actorKeyId } = caller;
       await audit(context.database.sql(tx), {
         orgId,

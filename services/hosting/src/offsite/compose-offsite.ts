@@ -14,7 +14,8 @@ type Settings = Pick<ServerConfig, 'SERVICE_SECRET' | 'DRYDOCK_OFFSITE_ALLOW'>;
 const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<string> =>
   new Set(list.split(',').filter((entry) => entry !== ''));
 
-export const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) => deriveKeys(SERVICE_SECRET, 'offsite-credentials');
+export const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) =>
+  deriveKeys(SERVICE_SECRET, 'offsite-credentials');
 
 /** Opens a destination with the credentials that are sealed in it. */
 function openerOf(settings: Settings) {
@@ -27,20 +28,23 @@ function openerOf(settings: Settings) {
   };
 }
 
-/** What requests get: they seal credentials, and look at a storage without changing it. */
+/** The part for requests: seals credentials, and reads a storage without changing it. */
 export function composeOffsiteReaders(settings: Settings): OffsiteReaders {
   const allowed = allowedIn(settings);
   const [key] = credentialKeysOf(settings);
   return {
-    // The sandbox touches emulators only, and those are the ones that are allowed by name.
-    allows: (endpoint, mode) => (mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint))),
+    // The sandbox may use emulators only, which are the endpoints that are allowed by name.
+    allows: (endpoint, mode) =>
+      mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint)),
     seal: (place, credentials) => sealCredentials(key, place, credentials),
     open: openerOf(settings),
   };
 }
 
-/** What workflow steps get. */
-export function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
+/** The part for workflow steps. */
+export function composeOffsiteDrivers(
+  settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>,
+): OffsiteDrivers {
   return {
     open: openerOf(settings),
     encryptionKeyId: Buffer.from(

@@ -15,7 +15,7 @@ import { probeSeconds } from './offsite-limits';
 import { copyList, readOffsiteState } from './offsite-state';
 import { storageUnavailable } from './storage-problem';
 
-/** A probe that was taken up at the last moment still ends in time, and the gateway waits no longer than 20 s. */
+/** A probe that was started at the last moment still ends in time, because the gateway waits no longer than 20 s. */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 
 interface Accepted {
@@ -23,13 +23,20 @@ interface Accepted {
 }
 
 /**
- * Names the bucket for a site's copies. A worker tries it (invariant 2: handlers change nothing outside) and the request waits for the outcome;
- * what was configured before stays until a probe has succeeded.
+ * Names the bucket for a site's copies. A worker probes it (invariant 2: handlers change nothing outside) and the
+ * request waits for the outcome. The earlier bucket stays configured until a probe has succeeded.
  */
 export const configureOffsite = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request): Promise<Accepted> => {
-      const { endpoint: origin, region, bucket, prefix, access_key_id: accessKeyId, secret_access_key: secretAccessKey } = request.body;
+      const {
+        endpoint: origin,
+        region,
+        bucket,
+        prefix,
+        access_key_id: accessKeyId,
+        secret_access_key: secretAccessKey,
+      } = request.body;
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       await assertFree(sql, siteResourceKey(site.id));
@@ -55,7 +62,10 @@ export const configureOffsite = (context: HandlerContext) =>
       const waited = await waitForStep(database, workflowId, 'probe', waitMs, { listener, onFailed });
       assertConfigured(waited);
       const site = await readSite(context, request);
-      return { status: 200, body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)) };
+      return {
+        status: 200,
+        body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)),
+      };
     },
   }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;
 
@@ -68,7 +78,7 @@ function assertConfigured(waited: StepWaited): void {
   if (waited.state === 'pending')
     throw problem('dependency_unavailable', {
       ...storageUnavailable,
-      detail: 'Your storage is slow to answer. GET of the same path says whether it was configured after all.',
+      detail: 'Your storage is slow to answer. GET the same path to see whether it was configured after all.',
     });
   throw problem(
     'dependency_unavailable',

@@ -7,11 +7,14 @@ import { probeDeadlines, probeSeconds } from './offsite-limits';
 import { withStorage } from './open-destination';
 import { onStorage } from './storage-problem';
 
-/** A request waits for it: one attempt. */
+/** One attempt, because a request waits for it. */
 const attemptsMax = 1;
 
-/** Tries a customer's bucket; it becomes the site's place for copies in the transaction that records the success. */
-export const configureOffsiteWorkflow = defineWorkflow({ kind: 'configure_offsite', input: z.strictObject({ destinationId: z.uuid() }) })
+/** Probes a customer's bucket. The transaction that records the success makes it the site's place for copies. */
+export const configureOffsiteWorkflow = defineWorkflow({
+  kind: 'configure_offsite',
+  input: z.strictObject({ destinationId: z.uuid() }),
+})
   .step('probe', {
     timeoutSeconds: 2 * probeSeconds,
     attemptsMax,

@@ -31,6 +31,10 @@ export const copyOffsite = (context: HandlerContext) =>
       const parentId = kind === 'full' ? null : (chainToContinue(world.copies)?.at(-1)?.id ?? null);
       await insertCopy(tx, destination, { id: copyId, kind, parentId, workflowId, createdAt: request.now });
       const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, request));
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { ...state, workflow_id: workflowId } };
+      return {
+        status: 202,
+        headers: followHeaders(sitePath(site.id), workflowId),
+        body: { ...state, workflow_id: workflowId },
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

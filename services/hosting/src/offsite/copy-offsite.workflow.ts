@@ -25,11 +25,19 @@ import { offsiteLimits, readsAtOnce } from './offsite-limits';
 import { requireDestination, withStorage } from './open-destination';
 import { onStorage } from './storage-problem';
 
-const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), kind: offsiteCopyKindSchema, platform: sitePlatformSchema });
+const input = z.strictObject({
+  copyId: z.uuid(),
+  destinationId: z.uuid(),
+  kind: offsiteCopyKindSchema,
+  platform: sitePlatformSchema,
+});
 
 type CopyInput = z.infer<typeof input>;
 
-/** What the copy continues, full one first; empty for a full one. JSON, as a checkpoint keeps it. */
+/**
+ * The copies that an incremental copy builds on, full one first; empty for a full copy. JSON, because it is
+ * checkpointed.
+ */
 type ParentChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
 /** `findings`: the engine shows them as the workflow's findings. */
@@ -39,13 +47,17 @@ interface PackedCopy {
   findings: Finding[];
 }
 
-/** Files and database of the current release, in full or what differs, into the customer's storage: packed, read back and verified. */
+/**
+ * Packs files and database of the current release, all or only the differences, into the customer's storage, then reads
+ * the copy back and verifies it.
+ */
 export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckCopy(context, step) })
   .step('pack', {
     ...offsiteLimits,
     weight: 8,
-    run: (step, context) => onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
+    run: (step, context) =>
+      onStorage(step, offsiteLimits.attemptsMax, () => packCopy(context, step, step.outputs.recheck)),
     undo: (step, context) => discardCopy(context, step),
   })
   .step('verify', {
@@ -71,14 +83,14 @@ export const copyOffsiteWorkflow = defineWorkflow({ kind: 'copy_offsite', input 
   })
   .build();
 
-/** `answer`: how the site answers. Left out of what was checkpointed before it was asked. */
+/** `answer`: the site's answer to a probe. Absent in checkpoints of earlier versions. */
 interface CopyPlan {
   releaseId: string;
   parents: ParentChain;
   answer?: RecordedAnswer;
 }
 
-/** Asks the request's rule again; the chain that is continued was decided with the request. */
+/** Asks the request's rule again. The chain to continue was chosen with the request. */
 async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, unknown>): Promise<CopyPlan> {
   const { copyId, kind, platform } = step.input;
   const { pool } = context.database;
@@ -100,7 +112,7 @@ async function recheckCopy(context: WorkContext, step: StepContext<CopyInput, un
 
 type Step = StepContext<CopyInput, unknown>;
 
-/** Packs straight into the customer's bucket, into a folder of this attempt's own; nothing of it touches our disk. */
+/** Packs straight into the customer's bucket, into a folder of this attempt's own; nothing is written to our disk. */
 function packCopy(
   context: WorkContext,
   step: Step,
@@ -113,7 +125,11 @@ function packCopy(
     if (copy === null) throw new Error(`copy ${copyId} has no row`);
     const objectKey = attemptKey(copyFolder(site.siteId, copyId), step.fence);
     const chain = parents.map(
-      ({ id, archive }): ArchiveAtHand => ({ source: storage.source(archive.objectKey), archiveId: id, manifestMac: archive.manifestMac }),
+      ({ id, archive }): ArchiveAtHand => ({
+        source: storage.source(archive.objectKey),
+        archiveId: id,
+        manifestMac: archive.manifestMac,
+      }),
     );
     const archive = {
       sink: storage.sink(objectKey),
@@ -135,7 +151,10 @@ function packCopy(
   });
 }
 
-/** Takes back what any attempt has written. A storage that lets us in no longer keeps it: it is the customer's, and is no archive. */
+/**
+ * Removes everything that any attempt has written. If the storage does not let us in any more, the leftovers stay: the
+ * storage is the customer's, and they are no archive.
+ */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);
   try {
@@ -146,10 +165,13 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** A storage that is gone for longer keeps what it has: no reason to hold the site for it. */
+/** If the storage stays away for longer, the leftovers stay: they are no reason to keep the site locked. */
 const discardAttempts = 3;
 
-/** Reads a copy back from the customer's storage: every MAC, every entry. Then what earlier attempts left there goes. */
+/**
+ * Reads a copy back from the customer's storage: every MAC, every entry. Then removes the leftovers of earlier
+ * attempts.
+ */
 function verifyCopy(
   context: WorkContext,
   step: StepContext<CopyInput, unknown>,

@@ -8,7 +8,19 @@ import { nextBackupSequence } from '../sites/site.store';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
 
 function toCopy(row: CopyRow): Copy {
-  const { id, destinationId, kind, status, parentId, sequence, skipped, createdAt, completedAt, verifiedAt, missingAt } = row;
+  const {
+    id,
+    destinationId,
+    kind,
+    status,
+    parentId,
+    sequence,
+    skipped,
+    createdAt,
+    completedAt,
+    verifiedAt,
+    missingAt,
+  } = row;
   return {
     id,
     destinationId,
@@ -26,15 +38,19 @@ function toCopy(row: CopyRow): Copy {
   };
 }
 
-/** A check of the table makes the five all present or all absent. */
+/** A check constraint makes the five columns all present or all absent. */
 function toArchive({ objectKey, sizeBytes, rawBytes, manifestSha256, manifestMac }: CopyRow): CopyArchive | null {
-  if (objectKey === null || sizeBytes === null || rawBytes === null || manifestSha256 === null || manifestMac === null) return null;
+  if (objectKey === null || sizeBytes === null || rawBytes === null || manifestSha256 === null || manifestMac === null)
+    return null;
   return { objectKey, sizeBytes: Number(sizeBytes), rawBytes: Number(rawBytes), manifestSha256, manifestMac };
 }
 
 /** All copies at a destination, newest first. */
 export async function listCopies(tx: Reader, { id, siteId, orgId, mode }: Destination): Promise<Copy[]> {
-  const rows = await tx.offsiteCopy.findMany({ where: { destinationId: id, siteId, orgId, mode }, orderBy: { id: 'desc' } });
+  const rows = await tx.offsiteCopy.findMany({
+    where: { destinationId: id, siteId, orgId, mode },
+    orderBy: { id: 'desc' },
+  });
   return rows.map(toCopy);
 }
 
@@ -52,8 +68,14 @@ export interface NewCopy {
   createdAt: Date;
 }
 
-/** A copy under way, with the next sequence number of its site. A second call with the same id changes nothing. */
-export async function insertCopy(tx: Tx, { id: destinationId, siteId, orgId, mode }: Destination, copy: NewCopy): Promise<void> {
+/**
+ * Inserts a copy under way, with the next sequence number of its site. A second call with the same id changes nothing.
+ */
+export async function insertCopy(
+  tx: Tx,
+  { id: destinationId, siteId, orgId, mode }: Destination,
+  copy: NewCopy,
+): Promise<void> {
   const sequence = await nextBackupSequence(tx, siteId);
   await tx.offsiteCopy.createMany({
     data: [{ ...copy, destinationId, siteId, orgId, mode, sequence, status: 'running' }],
@@ -80,7 +102,10 @@ export async function markCopied(
     completedAt: at,
     verifiedAt: at,
   };
-  const { count } = await tx.offsiteCopy.updateMany({ where: { id: copyId, status: { in: ['running', 'completed'] } }, data });
+  const { count } = await tx.offsiteCopy.updateMany({
+    where: { id: copyId, status: { in: ['running', 'completed'] } },
+    data,
+  });
   if (count !== 1) throw new Error(`copy ${copyId} cannot be completed`);
 }
 
@@ -89,13 +114,26 @@ export async function markCopyFailed(tx: Tx, copyId: string, errorCode: string):
   await tx.offsiteCopy.updateMany({ where: { id: copyId, status: 'running' }, data: { status: 'failed', errorCode } });
 }
 
-/** Every byte of them was read and every HMAC compared. */
+/** Records that every byte of them was read and every HMAC compared. */
 export async function markVerified(tx: Tx, copyIds: readonly string[], verifiedAt: Date): Promise<void> {
-  await tx.offsiteCopy.updateMany({ where: { id: { in: [...copyIds] }, status: 'completed' }, data: { verifiedAt, missingAt: null } });
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...copyIds] }, status: 'completed' },
+    data: { verifiedAt, missingAt: null },
+  });
 }
 
-/** What was last seen of the copies' manifests in the storage. */
-export async function recordPresence(tx: Tx, seen: { present: readonly string[]; missing: readonly string[] }, at: Date): Promise<void> {
-  await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.missing] }, missingAt: null }, data: { missingAt: at } });
-  await tx.offsiteCopy.updateMany({ where: { id: { in: [...seen.present] }, missingAt: { not: null } }, data: { missingAt: null } });
+/** Records which copies' manifests were found in the storage. */
+export async function recordPresence(
+  tx: Tx,
+  seen: { present: readonly string[]; missing: readonly string[] },
+  at: Date,
+): Promise<void> {
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...seen.missing] }, missingAt: null },
+    data: { missingAt: at },
+  });
+  await tx.offsiteCopy.updateMany({
+    where: { id: { in: [...seen.present] }, missingAt: { not: null } },
+    data: { missingAt: null },
+  });
 }

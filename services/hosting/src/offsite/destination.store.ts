@@ -9,7 +9,7 @@ function toDestination({ credentials, createdAt: _createdAt, state: _state, ...r
 
 type OwnedSite = Owner & { id: string };
 
-/** Where the site's copies go; null when nothing is configured. */
+/** The destination of the site's copies; null if none is configured. */
 export async function findActive(tx: Reader, site: OwnedSite): Promise<Destination | null> {
   const { id: siteId, orgId, mode } = site;
   const row = await tx.offsiteDestination.findFirst({ where: { siteId, orgId, mode, state: 'active' } });
@@ -25,22 +25,29 @@ export async function findUsable(tx: Reader, site: OwnedSite, destinationId: str
   return row === null ? null : toDestination(row);
 }
 
-export type NewDestination = Omit<Destination, 'encryptionKeyId' | 'lastErrorCode' | 'sealedCredentials'> & { sealedCredentials: Buffer };
+export type NewDestination = Omit<Destination, 'encryptionKeyId' | 'lastErrorCode' | 'sealedCredentials'> & {
+  sealedCredentials: Buffer;
+};
 
-/** A place that has yet to be tried. */
+/** Inserts a destination that has not been probed yet. */
 export async function insertPending(tx: Tx, { sealedCredentials, ...destination }: NewDestination): Promise<void> {
-  await tx.offsiteDestination.create({ data: { ...destination, state: 'pending', credentials: new Uint8Array(sealedCredentials) } });
+  await tx.offsiteDestination.create({
+    data: { ...destination, state: 'pending', credentials: new Uint8Array(sealedCredentials) },
+  });
 }
 
 /**
- * The pending place becomes the site's only one. A place that the site had before (the same bucket and prefix) takes over its credentials
- * instead, and with that its copies are known again.
+ * Makes the pending destination the site's only one. If the site had the same bucket and prefix before, that row gets
+ * the new credentials instead, so that its copies are known again.
  */
 export async function activate(tx: Tx, destinationId: string, encryptionKeyId: string): Promise<void> {
   const pending = await tx.offsiteDestination.findUnique({ where: { id: destinationId } });
   if (pending === null || pending.state !== 'pending') return;
   const { siteId, endpoint, bucket, prefix, region, credentials } = pending;
-  await tx.offsiteDestination.updateMany({ where: { siteId, state: 'active' }, data: { state: 'removed', credentials: null } });
+  await tx.offsiteDestination.updateMany({
+    where: { siteId, state: 'active' },
+    data: { state: 'removed', credentials: null },
+  });
   const known = await tx.offsiteDestination.findFirst({
     where: { siteId, endpoint, bucket, prefix, state: 'removed' },
     orderBy: { id: 'desc' },
@@ -54,12 +61,12 @@ export async function activate(tx: Tx, destinationId: string, encryptionKeyId: s
   await tx.offsiteDestination.update({ where: { id: known.id }, data: { ...data, region, credentials } });
 }
 
-/** A place that was tried and failed leaves nothing, its credentials least of all. */
+/** Removes a destination whose probe failed, with its credentials. */
 export async function dropPending(tx: Tx, destinationId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { id: destinationId, state: 'pending' } });
 }
 
-/** Forgets the credentials; the copies that are known stay known. */
+/** Removes the credentials; the copies stay on record. */
 export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   const { count } = await tx.offsiteDestination.updateMany({
     where: { siteId, state: 'active' },
@@ -68,7 +75,7 @@ export async function removeActive(tx: Tx, siteId: string): Promise<boolean> {
   return count > 0;
 }
 
-/** Credentials of all customers, by the id: for sealing them anew, which looks at none of them. */
+/** The sealed credentials of all customers, by id, to seal them anew. They are not opened for it. */
 export async function listSealed(tx: Reader, afterId: string, take: number) {
   const rows = await tx.offsiteDestination.findMany({
     where: { id: { gt: afterId }, credentials: { not: null } },
@@ -79,7 +86,7 @@ export async function listSealed(tx: Reader, afterId: string, take: number) {
   return rows.map(({ credentials, ...row }) => ({ ...row, sealed: Buffer.from(credentials ?? '') }));
 }
 
-/** Resolves with 0 when somebody has changed or removed them meanwhile. */
+/** Resolves with 0 if somebody has changed or removed them meanwhile. */
 export async function replaceCredentials(
   tx: Reader,
   id: string,
@@ -90,12 +97,15 @@ export async function replaceCredentials(
   return count;
 }
 
-/** '' after something that succeeded. */
+/** `lastErrorCode` is '' after a success. */
 export async function recordOutcome(tx: Tx, destinationId: string, lastErrorCode: string): Promise<void> {
   await tx.offsiteDestination.updateMany({ where: { id: destinationId }, data: { lastErrorCode } });
 }
 
-/** Nothing brings the site back: credentials and what was known of its copies go. What lies in the customer's storage is the customer's. */
+/**
+ * Forgets the destinations of a site that can never be restored: their credentials and the record of its copies. The
+ * copies in the customer's storage are the customer's.
+ */
 export async function forgetDestinations(tx: Tx, siteId: string): Promise<void> {
   await tx.offsiteDestination.deleteMany({ where: { siteId } });
 }

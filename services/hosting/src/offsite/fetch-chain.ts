@@ -18,9 +18,10 @@ import { removeOrphans, spooledArchive, spoolFolder } from './spool';
 
 type Step = StepContext<unknown, unknown>;
 
-const folderOf = (context: WorkContext, { workflowId }: Step): string => path.join(context.offsite.spoolDir, workflowId);
+const folderOf = (context: WorkContext, { workflowId }: Step): string =>
+  path.join(context.offsite.spoolDir, workflowId);
 
-/** The chain as the later steps read it: from our disk, and what is missing there from the customer's storage. */
+/** The chain for the later steps: read from our disk, and from the customer's storage if it is not there. */
 export const spooledChain = (
   context: WorkContext,
   step: Step,
@@ -35,16 +36,23 @@ export const spooledChain = (
   }));
 
 /**
- * Brings every object of a chain to our disk, each verified as it comes in: what was altered ends it there, however much is still to come. The
- * manifests come first: they are there, are those on record and fit together before anything else is read.
- * Fails for good with `copy_chain_incomplete` or `copy_tampered`. @throws ArchiveError
+ * Copies every object of a chain to our disk, and verifies each one as it arrives: an altered object ends the work at
+ * once. The manifests come first, and must be on record and fit together before anything else is read. Permanent
+ * failures `copy_chain_incomplete`, `copy_tampered`. @throws ArchiveError
  */
-export async function fetchChain(context: WorkContext, step: Step, storage: OffsiteStorage, chain: StoredChain): Promise<void> {
+export async function fetchChain(
+  context: WorkContext,
+  step: Step,
+  storage: OffsiteStorage,
+  chain: StoredChain,
+): Promise<void> {
   await removeOrphans(context.offsite.spoolDir, context.now().getTime());
   const seen = await lookAtChain(storage, chain);
   await context.database.transaction((tx) => recordPresence(tx, seen, context.now()));
-  if (seen.missing.length > 0) throw fail('copy_chain_incomplete', { internal: `no manifest of ${seen.missing.join(', ')}` });
-  if (seen.altered.length > 0) throw fail('copy_tampered', { internal: `another manifest of ${seen.altered.join(', ')}` });
+  if (seen.missing.length > 0)
+    throw fail('copy_chain_incomplete', { internal: `no manifest of ${seen.missing.join(', ')}` });
+  if (seen.altered.length > 0)
+    throw fail('copy_tampered', { internal: `another manifest of ${seen.altered.join(', ')}` });
   const links = spooledChain(context, step, storage, chain);
   const archives = await openChain(linksOf(refOf(step), links), context.archiveKey, completeLimits());
   const bytesTotal = chain.reduce((sum, { archive }) => sum + archive.sizeBytes, 0);
@@ -60,9 +68,10 @@ export async function fetchChain(context: WorkContext, step: Step, storage: Offs
 }
 
 async function* piecesOfChain(archives: readonly OpenArchive[], signal: AbortSignal) {
-  for (const archive of archives) for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
+  for (const archive of archives)
+    for await (const piece of piecesOf(archive, signal)) yield { source: archive.source, piece };
 }
 
-/** Removes what was fetched. Not there is no error. */
+/** Removes the fetched objects. None is no error. */
 export const clearFetched = (context: WorkContext, step: Step): Promise<void> =>
   rm(folderOf(context, step), { recursive: true, force: true });

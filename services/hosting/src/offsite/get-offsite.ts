@@ -17,7 +17,7 @@ export const getOffsite = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-/** What the list shows of it, and nothing that the list does not: one that is still being taken is not there yet. */
+/** Shows one entry of the list, by the same rules: a copy that is still being taken answers 404. */
 export const getOffsiteCopy = (context: HandlerContext) =>
   ({
     read: async (request) => {

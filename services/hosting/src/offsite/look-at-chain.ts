@@ -8,15 +8,18 @@ import { readsAtOnce } from './offsite-limits';
 
 export type StoredChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
 
-/** Ids of the chain's copies by what was found of their manifests. */
+/** The ids of the chain's copies, by the state of their manifests. */
 export interface ChainSeen {
   present: string[];
   missing: string[];
-  /** There, and not what was written. */
+  /** The manifest is there, but differs from the one that was written. */
   altered: string[];
 }
 
-/** Reads the manifests of a chain, which need no key to be compared. Rejects when the storage refuses or cannot be asked. */
+/**
+ * Reads the manifests of a chain and compares them, for which no key is needed. Rejects if the storage refuses or
+ * cannot be asked.
+ */
 export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
   const seen: ChainSeen = { present: [], missing: [], altered: [] };
   await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {

@@ -11,13 +11,20 @@ import { readOffsiteWorld } from './offsite-state';
 import { storageUnavailable } from './storage-problem';
 
 /** Ids are ours and UUIDs; any other text names no copy. */
-export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) => copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
+export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
+  copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
 
 /**
- * What the customer's storage says of the copy that is named: null when the manifests of its chain are what was written, or when the request
- * is refused anyhow and the storage was not asked. What is missing there is noted in our own rows.
+ * Checks the chain of the named copy in the customer's storage. Null if every manifest is as it was written.
+ * Null too, without asking the storage, if the request is refused for another reason. Missing copies are recorded in
+ * our rows.
  */
-export async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
+export async function lookAtStorage(
+  context: HandlerContext,
+  site: Site,
+  copyId: string,
+  now: Date,
+): Promise<Refusal | null> {
   const { database } = context;
   const known = await readOffsiteWorld(context, database.pool, site);
   const world = { ...known, copies: presumably(known.copies) };
@@ -39,5 +46,7 @@ export async function lookAtStorage(context: HandlerContext, site: Site, copyId:
 
 function refusalOf(error: unknown): Refusal {
   const failure = error instanceof OffsiteError ? archiveFailure(error.refusal, 'site_copy', error) : undefined;
-  return failure === undefined ? { code: 'dependency_unavailable', ...storageUnavailable } : { code: failure.problem.code };
+  return failure === undefined
+    ? { code: 'dependency_unavailable', ...storageUnavailable }
+    : { code: failure.problem.code };
 }

@@ -23,7 +23,12 @@ describe('sealed credentials', () => {
   it('open nothing with another key, for another place, or with any bit changed', () => {
     const sealed = sealCredentials(key, place, credentials);
     expect(() => openCredentials([randomBytes(32)], place, sealed)).toThrow(refused);
-    for (const change of [{ siteId: 't' }, { endpoint: 'https://evil.example.com' }, { bucket: 'other' }, { prefix: '' }])
+    for (const change of [
+      { siteId: 't' },
+      { endpoint: 'https://evil.example.com' },
+      { bucket: 'other' },
+      { prefix: '' },
+    ])
       expect(() => openCredentials([key], { ...place, ...change }, sealed)).toThrow(refused);
     for (let at = 0; at < sealed.length; at += 1) {
       const altered = Buffer.from(sealed);

@@ -43,10 +43,11 @@ export function isSealedWith(key: Buffer, place: SealedPlace, sealed: Buffer): b
 }
 
 function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCredentials {
-  if (sealed.length < 1 + ivBytes + tagBytes || sealed[0] !== version[0]) throw new Error('sealed credentials of an unknown form');
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + ivBytes), { authTagLength: tagBytes }).setAAD(
-    boundTo(place),
-  );
+  if (sealed.length < 1 + ivBytes + tagBytes || sealed[0] !== version[0])
+    throw new Error('sealed credentials of an unknown form');
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + ivBytes), {
+    authTagLength: tagBytes,
+  }).setAAD(boundTo(place));
   decipher.setAuthTag(sealed.subarray(-tagBytes));
   const opened = Buffer.concat([decipher.update(sealed.subarray(1 + ivBytes, -tagBytes)), decipher.final()]);
   return credentialsSchema.parse(JSON.parse(opened.toString('utf8')));

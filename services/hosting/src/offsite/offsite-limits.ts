@@ -9,7 +9,10 @@ export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_00
 /** How long a request may look at the manifests of a chain, all of them together, in milliseconds. */
 export const lookMs = 8_000;
 
-/** Steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s; failures that may pass are tried more often. */
+/**
+ * Steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s; failures that may pass are
+ * tried more often.
+ */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /** Objects read at once: each is in memory, of 8 MB in the main. */

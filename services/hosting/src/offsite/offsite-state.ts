@@ -12,17 +12,21 @@ import type { OffsiteWorld } from './offsite.rules';
 import { viewOffsite } from './offsite.view';
 import { findLastRestore } from './restore.store';
 
-/** The list that its cursors belong to, whoever answered with them. */
+/** The list that the cursors belong to, whichever endpoint returned them. */
 export const copyList = getSiteOffsite.id;
 
-/** What the rules ask about, as `tx` sees it. */
-export async function readOffsiteWorld({ database }: Pick<HandlerContext, 'database'>, tx: Reader, site: Site): Promise<OffsiteWorld> {
+/** The facts that the rules of offsite copies need, as `tx` sees them. */
+export async function readOffsiteWorld(
+  { database }: Pick<HandlerContext, 'database'>,
+  tx: Reader,
+  site: Site,
+): Promise<OffsiteWorld> {
   const destination = await findActive(tx, site);
   const copies = destination === null ? [] : await listCopies(tx, destination);
   return { site, destination, copies, unfinished: await findUnfinished(database.sql(tx), siteResourceKey(site.id)) };
 }
 
-/** SiteOffsite as `tx` sees it: within a request's transaction, with what it has just accepted. */
+/** SiteOffsite as `tx` sees it: in a request's transaction it includes the work that was just accepted. */
 export async function readOffsiteState(
   context: Pick<HandlerContext, 'database'>,
   tx: Reader,

@@ -50,16 +50,33 @@ describe('a chain', () => {
 
 describe('a restore is refused', () => {
   const destination = { id: 'd' } as Destination;
-  const world = { site: { status: 'active', platform: 'local' } as const, unfinished: null, destination, copies: [a, b, c] };
+  const world = {
+    site: { status: 'active', platform: 'local' } as const,
+    unfinished: null,
+    destination,
+    copies: [a, b, c],
+  };
   const running = { id: 'w', kind: 'take_backup', status: 'running' } as const;
 
   it.each([
     ['copy_not_found', { ...world, unfinished: running }, null],
     ['operation_in_progress', { ...world, destination: null, copies: [], unfinished: running }, null],
-    ['operation_in_progress', { ...world, unfinished: running }, copyOf('r', null, 9, { status: 'running', archive: null })],
+    [
+      'operation_in_progress',
+      { ...world, unfinished: running },
+      copyOf('r', null, 9, { status: 'running', archive: null }),
+    ],
     ['operation_in_progress', { ...world, copies: [b, c], unfinished: running }, c],
-    ['operation_in_progress', { ...world, unfinished: running, site: { status: 'restoring', platform: 'local' } as const }, c],
-    ['offsite_not_configured', { ...world, destination: null, copies: [], site: { status: 'failed', platform: 'local' } as const }, null],
+    [
+      'operation_in_progress',
+      { ...world, unfinished: running, site: { status: 'restoring', platform: 'local' } as const },
+      c,
+    ],
+    [
+      'offsite_not_configured',
+      { ...world, destination: null, copies: [], site: { status: 'failed', platform: 'local' } as const },
+      null,
+    ],
     ['copy_not_found', world, copyOf('f', null, 9, { status: 'failed', archive: null })],
     ['copy_chain_incomplete', { ...world, copies: [b, c], site: { status: 'failed', platform: 'local' } as const }, c],
     ['needs_attention', { ...world, unfinished: { ...running, status: 'needs_attention' } as const }, c],

@@ -3,7 +3,7 @@ import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Copy, CopyArchive, Destination } from './offsite.types';
 
-/** The site, who is at work on it and its place for copies, as every question about them needs them. */
+/** The site, the work on it and its destination, which every rule about its copies needs. */
 export interface OffsiteWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
@@ -27,18 +27,22 @@ export function ancestryOf(copies: readonly Copy[], copy: Copy): Copy[] {
   return chain;
 }
 
-const isStored = (copy: Copy): copy is StoredCopy => copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
+const isStored = (copy: Copy): copy is StoredCopy =>
+  copy.status === 'completed' && copy.archive !== null && copy.missingAt === null;
 
-/** The chain that a restore of `copy` reads, full one first; null when one of it is missing. */
+/** The chain that a restore of `copy` reads, full one first; null if a part of it is missing. */
 export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy[] | null {
   const chain = ancestryOf(copies, copy);
   return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
 }
 
-/** The copies as if all were where they were written: for whoever is about to look. */
+/** The copies as if none was missing, for a caller that checks the storage next. */
 export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
-/** What the next incremental copy continues: the newest whose chain is whole. */
+/**
+ * The chain that the next incremental copy builds on: that of the newest copy whose chain is complete. Null if there is
+ * none.
+ */
 export function chainToContinue(copies: readonly Copy[]): StoredCopy[] | null {
   const newestFirst = [...copies].sort((a, b) => b.sequence - a.sequence);
   for (const copy of newestFirst) {
@@ -59,8 +63,8 @@ export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | n
 }
 
 /**
- * May the site be overwritten with `copy`? First whether there is such a copy where there is a storage to look in, then who is at work on the site: on the very
- * copy, perhaps. Then what state the copy is in, and the site.
+ * Whether the site may be overwritten with `copy`. In this order: there is no such copy or no storage, somebody works
+ * on the site (perhaps on this very copy), the state of the copy, the state of the site.
  */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
   const isUnknown = world.destination !== null && copy === null;
@@ -79,5 +83,6 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
   return isReady(site.status) ? null : { code: 'site_not_ready' };
 }
 
-/** Bytes that a restore writes at most: what the archives of a chain hold together. */
-export const rawBytesOf = (chain: readonly StoredCopy[]): number => chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
+/** The most bytes that a restore can write: the sum of the chain's archives. */
+export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
+  chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);

@@ -105,7 +105,10 @@ describe('a storage that is named', () => {
   it('of a sandbox site may only be an emulator', async () => {
     const caller = { ...owner, mode: 'sandbox' as const };
     const siteId = await givenSite(api, caller);
-    expect(await put(siteId, {}, { caller })).toMatchObject({ status: 422, json: { code: 'offsite_endpoint_refused' } });
+    expect(await put(siteId, {}, { caller })).toMatchObject({
+      status: 422,
+      json: { code: 'offsite_endpoint_refused' },
+    });
   });
 
   it('is forgotten with its credentials, and nothing was started, when no worker takes the probe up', async () => {
@@ -127,16 +130,21 @@ describe('whose it is', () => {
     ['POST', '/restore', { copy_id: 'x' }],
     ['POST', '/restore/preflight', { copy_id: 'x' }],
   ];
-  it.each(calls)('%s %s of another organisation’s or the other mode’s site is the one 404', async (method, rest, body) => {
-    const siteId = await givenSite(api, owner);
-    for (const caller of [callerOf(), { ...owner, mode: 'sandbox' as const }]) {
-      expect(refusalOf(await api.call(method, pathOf(siteId) + rest, { caller, body }))).toBe('404 site_not_found');
-    }
-  });
+  it.each(calls)(
+    '%s %s of another organisation’s or the other mode’s site is the one 404',
+    async (method, rest, body) => {
+      const siteId = await givenSite(api, owner);
+      for (const caller of [callerOf(), { ...owner, mode: 'sandbox' as const }]) {
+        expect(refusalOf(await api.call(method, pathOf(siteId) + rest, { caller, body }))).toBe('404 site_not_found');
+      }
+    },
+  );
 
   it.each(calls)('%s %s without its permission is 403, even where there is no site', async (method, rest, body) => {
     const caller = { ...owner, scopes: ['databases.view'] as const };
-    expect(refusalOf(await api.call(method, `/v1/sites/nope/offsite${rest}`, { caller, body }))).toBe('403 permission_denied');
+    expect(refusalOf(await api.call(method, `/v1/sites/nope/offsite${rest}`, { caller, body }))).toBe(
+      '403 permission_denied',
+    );
   });
 });
 
@@ -151,13 +159,18 @@ describe('a copy that is named', () => {
     return siteId;
   };
 
-  it.each(['019a0000-0000-7000-8000-000000000000', '../../etc/passwd', 'latest', '😀', 'two\nlines', '%00', '{"not":""}'])(
-    'as %j is no copy of this site',
-    async (copyId) => {
-      const answer = await api.call('POST', `${pathOf(await given())}/restore`, { body: { copy_id: copyId } });
-      expect([answer.status, answer.json]).toMatchObject([422, { code: 'copy_not_found' }]);
-    },
-  );
+  it.each([
+    '019a0000-0000-7000-8000-000000000000',
+    '../../etc/passwd',
+    'latest',
+    '😀',
+    'two\nlines',
+    '%00',
+    '{"not":""}',
+  ])('as %j is no copy of this site', async (copyId) => {
+    const answer = await api.call('POST', `${pathOf(await given())}/restore`, { body: { copy_id: copyId } });
+    expect([answer.status, answer.json]).toMatchObject([422, { code: 'copy_not_found' }]);
+  });
 
   it.each([
     { copy_id: '' },

@@ -19,7 +19,10 @@ export interface OffsiteFacts {
   restore: { view: WorkflowView; copyId: string } | null;
 }
 
-export function viewOffsite({ destination, copies, unfinished, restore }: OffsiteFacts, { asked, pageOf }: ListPage): SiteOffsite {
+export function viewOffsite(
+  { destination, copies, unfinished, restore }: OffsiteFacts,
+  { asked, pageOf }: ListPage,
+): SiteOffsite {
   const finished = copies.filter(({ status }) => status !== 'running');
   const behind = finished.filter(({ id }) => asked.after === null || id < asked.after).slice(0, asked.limit + 1);
   const shown = pageOf(behind, (copy) => viewCopy(copies, copy));
@@ -27,7 +30,10 @@ export function viewOffsite({ destination, copies, unfinished, restore }: Offsit
   return {
     configured: destination !== null,
     destination: destination === null ? null : viewPlace(destination),
-    encryption: destination?.encryptionKeyId == null ? null : { scheme: offsiteEncryptionScheme, key_id: destination.encryptionKeyId },
+    encryption:
+      destination?.encryptionKeyId == null
+        ? null
+        : { scheme: offsiteEncryptionScheme, key_id: destination.encryptionKeyId },
     in_progress: isInProgress(unfinished),
     last_copy_at: last?.completedAt?.toISOString() ?? null,
     last_error_code: destination?.lastErrorCode ?? '',
@@ -37,7 +43,13 @@ export function viewOffsite({ destination, copies, unfinished, restore }: Offsit
   };
 }
 
-const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({ kind: 's3' as const, endpoint, region, bucket, prefix });
+const viewPlace = ({ endpoint, region, bucket, prefix }: Destination) => ({
+  kind: 's3' as const,
+  endpoint,
+  region,
+  bucket,
+  prefix,
+});
 
 /** `copies`: all of its destination, since a copy may depend on others. */
 export function viewCopy(copies: readonly Copy[], copy: Copy): OffsiteCopyView {
@@ -63,7 +75,10 @@ const phaseOfStep: Readonly<Record<string, OffsiteRestorePhase>> = {
   clear: 'staging',
 };
 
-/** Until its last step is done a restore is not: the site is the restored one from `thaw` on, and its safety copy is being made. */
+/**
+ * A restore is unfinished until its last step: the site is the restored one from `thaw` on, but its safety copy is
+ * still being made.
+ */
 function viewRestore(view: WorkflowView, copyId: string): NonNullable<SiteOffsite['restore']> {
   return {
     workflow_id: view.id,

@@ -7,7 +7,7 @@ import type { Destination } from './offsite.types';
 
 type Step = StepContext<{ destinationId: string }, unknown>;
 
-/** Fails for good with `offsite_not_configured` when it was taken away meanwhile. */
+/** Permanent failure `offsite_not_configured` if the destination was removed meanwhile. */
 export async function requireDestination(context: WorkContext, step: Step): Promise<Destination> {
   const { orgId, mode, subject, input } = step;
   const destination = await findUsable(context.database.pool, { id: subject.id, orgId, mode }, input.destinationId);

@@ -9,7 +9,10 @@ import { findNamed, lookAtStorage } from './look-at-storage';
 import { rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { readOffsiteWorld } from './offsite-state';
 
-/** What endpoint 5 would do, with the very rule and the very look at the storage. A host that does not answer is a finding, not a failure. */
+/**
+ * The preflight of endpoint 5: asks the same rule and checks the storage in the same way. A host that does not answer
+ * is a finding, not a failure.
+ */
 export const preflightOffsite = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -33,6 +36,9 @@ export const preflightOffsite = (context: HandlerContext) =>
         isMissing: false,
         ...(copy !== null && { skipped: copy.skipped, answer: copy.answer }),
       };
-      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now) };
+      return {
+        status: 200,
+        body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

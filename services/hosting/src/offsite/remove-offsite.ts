@@ -8,7 +8,7 @@ import { holdSite } from '../sites/find-site';
 import { sitePath, siteResourceKey } from '../sites/site-names';
 import { removeActive } from './destination.store';
 
-/** Nothing is deleted in the customer's storage: it is theirs. What was not configured is no error. */
+/** Nothing is deleted in the customer's storage, which is theirs. A site without a destination is no error. */
 export const removeOffsite = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -17,7 +17,14 @@ export const removeOffsite = (context: HandlerContext) =>
       await assertFree(sql, siteResourceKey(site.id));
       if (await removeActive(tx, site.id)) {
         const { orgId, mode, keyId: actorKeyId } = request.caller;
-        await audit(sql, { orgId, mode, actorKeyId, action: 'offsite.remove', target: sitePath(site.id), workflowId: null });
+        await audit(sql, {
+          orgId,
+          mode,
+          actorKeyId,
+          action: 'offsite.remove',
+          target: sitePath(site.id),
+          workflowId: null,
+        });
       }
       return { status: 204 };
     },

@@ -28,7 +28,8 @@ test('while the secret is rotated, every credential is sealed anew with the curr
     await database.transaction((tx) =>
       insertPending(tx, { ...own, id: uuidv7(), sealedCredentials: sealCredentials(key, place, credentials) }),
     );
-  const sealed = async () => (await listSealed(database.pool, '00000000-0000-0000-0000-000000000000', 10)).map((row) => row.sealed);
+  const sealed = async () =>
+    (await listSealed(database.pool, '00000000-0000-0000-0000-000000000000', 10)).map((row) => row.sealed);
   const log = createLog({ service: 'test', level: 'silent' });
   const isRenewed = async (): Promise<boolean> => (await sealed()).every((each) => isSealedWith(after, place, each));
   const [, second] = await sealed();

@@ -7,8 +7,9 @@ import { isSealedWith, openCredentials, sealCredentials } from './offsite-creden
 const rowsMax = 500;
 
 /**
- * Seals the credentials of customers' storages anew that another key than the current one has sealed, so that the other can go. Once at the start of a
- * process, and only while the secret is rotated. Two processes may do it at once: a row is replaced only as it was read.
+ * Seals credentials again that another key than the current one has sealed, so that the other key can be removed. It
+ * runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once: a row is
+ * replaced only if it is as it was read.
  */
 export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
   let running: Promise<void> = Promise.resolve();

@@ -14,10 +14,14 @@ import { refuseRestore } from './offsite.rules';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** Endpoint 5: accepts that the site is overwritten with the named copy and all that it depends on; {@link restoreOffsiteWorkflow} does it. */
+/**
+ * Endpoint 5: accepts a restore of the site to the named copy and all that it depends on, which {@link
+ * restoreOffsiteWorkflow} carries out.
+ */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
-    preload: async (request) => lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
+    preload: async (request) =>
+      lookAtStorage(context, await readSite(context, request), request.body.copy_id, request.now),
     execute: async (tx: Tx, request, storageRefusal) => {
       const site = await holdSite(tx, request);
       const world = await readOffsiteWorld(context, tx, site);
@@ -39,7 +43,16 @@ export const restoreOffsite = (context: HandlerContext) =>
         action: 'offsite.restore',
       });
       await changeStatus(tx, site.id, 'restoring');
-      const state = await readOffsiteState(context, tx, site, readListPage(context, copyList, { ...request, query: {} }));
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { workflow_id: workflowId, state } };
+      const state = await readOffsiteState(
+        context,
+        tx,
+        site,
+        readListPage(context, copyList, { ...request, query: {} }),
+      );
+      return {
+        status: 202,
+        headers: followHeaders(sitePath(site.id), workflowId),
+        body: { workflow_id: workflowId, state },
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, Refusal | null>;

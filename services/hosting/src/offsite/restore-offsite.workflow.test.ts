@@ -49,7 +49,14 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
       restore: null,
     });
     expect(state.copies).toMatchObject([
-      { id: third, kind: 'incremental', base_id: full, depends_on: [full, second], status: 'completed', verified_at: expect.any(String) },
+      {
+        id: third,
+        kind: 'incremental',
+        base_id: full,
+        depends_on: [full, second],
+        status: 'completed',
+        verified_at: expect.any(String),
+      },
       { id: second, kind: 'incremental', base_id: full, depends_on: [full], status: 'completed' },
       { id: full, kind: 'full', base_id: null, depends_on: [], status: 'completed' },
     ]);
@@ -61,7 +68,12 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     }
     const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
     expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual(Array(3).fill('pre_restore completed'));
-    expect((await world.stateOf(siteId)).restore).toMatchObject({ copy_id: full, phase: 'done', progress: 100, error_code: '' });
+    expect((await world.stateOf(siteId)).restore).toMatchObject({
+      copy_id: full,
+      phase: 'done',
+      progress: 100,
+      error_code: '',
+    });
     expect(readdirSync(world.spoolDir)).toEqual([]);
   });
 
@@ -76,9 +88,10 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     await fillSite(world, siteId, 2);
     expect(await restoreCopy(world, siteId, copyId)).toMatchObject({ status: 'succeeded' });
     expect(await stateOf(world, siteId)).toEqual(broken);
-    const recorded = await world.api.rows('SELECT kind, http_status, sql_works FROM offsite_copies WHERE site_id = $1 ORDER BY id', [
-      siteId,
-    ]);
+    const recorded = await world.api.rows(
+      'SELECT kind, http_status, sql_works FROM offsite_copies WHERE site_id = $1 ORDER BY id',
+      [siteId],
+    );
     expect(recorded).toEqual([
       { kind: 'full', http_status: 200, sql_works: true },
       { kind: 'incremental', http_status: 500, sql_works: true },
@@ -90,13 +103,17 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     await world.configure(siteId);
     const { filesDir } = await world.placeOf(siteId);
     makeSocket(path.join(filesDir, 'socket'));
-    const findings = [{ level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') }];
+    const findings = [
+      { level: 'WARNING', code: 'paths_skipped', detail: expect.stringContaining('socket (a socket or a device)') },
+    ];
     for (const kind of ['full', 'incremental']) {
       const accepted = await world.api.call('POST', `/v1/sites/${siteId}/offsite/copies`, { body: { kind } });
       expect(await ended(world, accepted.headers['location'])).toMatchObject({ status: 'succeeded', findings });
     }
     for (const { id } of (await world.stateOf(siteId)).copies) {
-      const preflight = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore/preflight`, { body: { copy_id: id } });
+      const preflight = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore/preflight`, {
+        body: { copy_id: id },
+      });
       expect(preflight.json).toMatchObject({
         refusal: null,
         point: { id },
@@ -112,11 +129,20 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
     const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
     const { workflow_id: workflowId, state } = answer.json as { workflow_id: string; state: object };
     expect([answer.status, answer.headers['location']]).toEqual([202, `/v1/sites/${siteId}/workflows/${workflowId}`]);
-    expect(state).toMatchObject({ in_progress: true, restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 } });
-    // A restore is a restore, whatever it comes from: whoever polls the backups waits for it too.
-    expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({ in_progress: true, can_backup: false });
+    expect(state).toMatchObject({
+      in_progress: true,
+      restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 },
+    });
+    // A restore shows wherever it comes from: a client that polls the backups waits for it too.
+    expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
+      in_progress: true,
+      can_backup: false,
+    });
     const second = await world.api.call('POST', `/v1/sites/${siteId}/offsite/restore`, { body: { copy_id: copyId } });
-    expect([second.status, second.json]).toMatchObject([422, { code: 'operation_in_progress', workflow_id: workflowId }]);
+    expect([second.status, second.json]).toMatchObject([
+      422,
+      { code: 'operation_in_progress', workflow_id: workflowId },
+    ]);
     expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'succeeded' });
   });
 });

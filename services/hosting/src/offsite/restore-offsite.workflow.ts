@@ -25,13 +25,13 @@ const { attemptsMax } = offsiteLimits;
 
 const input = z.strictObject({ copyId: z.uuid(), destinationId: z.uuid(), ...switchOverInput });
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 interface OffsitePlan {
-  /** Full one first, the copy that was named last. */
+  /** The full copy first, the named one last. */
   chain: StoredChain;
-  /** Bytes that a release of it holds at most. */
+  /** The most bytes that a release of it can hold. */
   rawBytes: number;
-  /** Served until the switch; the safety copy is made of it. */
+  /** The live release until the switch; the safety copy is made of it. */
   oldRelease: string;
   retentionDays: number;
   /** How the site answered when the copy was taken. */
@@ -50,7 +50,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
       const { chain, rawBytes, oldRelease } = step.outputs.recheck;
       if (await isRestored(context, step, step.input.platform, oldRelease)) return;
       await assertRoom(context, step, step.input.platform, rawBytes);
-      await onStorage(step, attemptsMax, () => withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)));
+      await onStorage(step, attemptsMax, () =>
+        withStorage(context, step, (storage) => fetchChain(context, step, storage, chain)),
+      );
     },
     undo: (step, context) => clearFetched(context, step),
   })
@@ -96,8 +98,9 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
   .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
- * Endpoint 5's work. Every archive of the chain is brought to our disk, each object verified on its way in, and verified as a whole before a byte
- * of it is used, and each segment once more when it is; then the chain is staged beside the live release like a backup is, and {@link switchOver}.
+ * The work of endpoint 5. It copies every archive of the chain to our disk and verifies each object as it arrives, then
+ * the chain as a whole before a byte of it is used, then each segment once more when it is used. It stages the chain
+ * beside the live release as for a backup, then {@link switchOver}.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)
   .onEnd({
@@ -112,8 +115,11 @@ export const restoreOffsiteWorkflow = switchOver(staged)
   })
   .build();
 
-/** Asks the request's rule again, as the site was before this workflow took it. */
-async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<typeof input>, unknown>): Promise<OffsitePlan> {
+/** Asks the request's rule again, for the status that the site had before this workflow. */
+async function recheckOffsite(
+  context: WorkContext,
+  step: StepContext<z.infer<typeof input>, unknown>,
+): Promise<OffsitePlan> {
   const { copyId, platform, statusBefore } = step.input;
   const { pool } = context.database;
   const site = await findSite(pool, step, step.subject.id);
@@ -121,7 +127,9 @@ async function recheckOffsite(context: WorkContext, step: StepContext<z.infer<ty
   const destination = await requireDestination(context, step);
   const copies = presumably(await listCopies(pool, destination));
   const copy = copies.find(({ id }) => id === copyId) ?? null;
-  assertStillAllowed(refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy));
+  assertStillAllowed(
+    refuseRestore({ site: { ...site, status: statusBefore }, unfinished: null, destination, copies }, copy),
+  );
   const chain = copy === null ? null : restorableChain(copies, copy);
   if (chain === null) throw fail('copy_chain_incomplete');
   const hosted = await hostOf(context.siteHosts, platform).describe(refOf(step), step.signal);

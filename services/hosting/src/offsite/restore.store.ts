@@ -2,10 +2,19 @@ import type { Reader } from '../database.store';
 import type { Owner } from '../sites/site.types';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
-/** The site's newest restore from a copy, and of which; null when there was none. */
-export async function findLastRestore(tx: Reader, site: Owner & { id: string }): Promise<{ workflowId: string; copyId: string } | null> {
+/** The site's newest restore from a copy, and the copy; null if there was none. */
+export async function findLastRestore(
+  tx: Reader,
+  site: Owner & { id: string },
+): Promise<{ workflowId: string; copyId: string } | null> {
   const row = await tx.workflow.findFirst({
-    where: { kind: restoreOffsiteWorkflow.kind, subjectType: 'site', subjectId: site.id, orgId: site.orgId, mode: site.mode },
+    where: {
+      kind: restoreOffsiteWorkflow.kind,
+      subjectType: 'site',
+      subjectId: site.id,
+      orgId: site.orgId,
+      mode: site.mode,
+    },
     orderBy: { id: 'desc' },
     select: { id: true, input: true },
   });

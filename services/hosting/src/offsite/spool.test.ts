@@ -38,7 +38,9 @@ describe('what is fetched from a customer’s storage', () => {
 
   it('is not on our disk under its name unless it was verified on its way in', async () => {
     remote.content = altered;
-    await expect(spooledArchive(remote, folder, false).hold(pieceOf('segment-00000000'))).rejects.toMatchObject({ reason: 'tampered' });
+    await expect(spooledArchive(remote, folder, false).hold(pieceOf('segment-00000000'))).rejects.toMatchObject({
+      reason: 'tampered',
+    });
     remote.content = sealed;
     await spooledArchive(remote, folder, false).hold(pieceOf('segment-00000000'));
     expect(readdirSync(folder)).toEqual(['segment-00000000']);
@@ -72,7 +74,8 @@ describe('what is fetched from a customer’s storage', () => {
 
   it('and was lost since is read from the storage, and only a manifest kept of it', async () => {
     const archive = spooledArchive(remote, folder, false);
-    for (const name of ['manifest', 'index-00000000', 'segment-00000000']) expect(await archive.read(name)).toEqual(sealed);
+    for (const name of ['manifest', 'index-00000000', 'segment-00000000'])
+      expect(await archive.read(name)).toEqual(sealed);
     expect(readdirSync(folder)).toEqual(['manifest']);
   });
 });

@@ -9,9 +9,11 @@ import { folderSource } from '@drydock/archive/format/folder-objects';
 let spooled = 0;
 
 /**
- * An archive of a customer's storage with a copy on our disk: read from there, and from the storage what is not there. A piece gets its name on our disk once its MACs have been compared, so whoever finds it there knows that it came in as it was sealed; who uses
- * it compares them again. Nothing is synced: what a crash loses is fetched again.
- * `isLastUse`: what was read is removed, so that the sync of what it became need not write it down as well.
+ * An archive of a customer's storage with a cache on our disk. It reads from the cache, and from the storage if an
+ * object is not there. An object gets its final name in the cache only after its MACs were compared, and its readers
+ * compare them again. Nothing is synced: an object that a crash loses is fetched again.
+ * `isLastUse`: removes segments after they are read, so that syncing the restored files does not have to write these
+ * too.
  */
 export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse: boolean): Required<ArchiveSource> {
   const local = folderSource(folder);
@@ -20,7 +22,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   const store = async (name: string, bytes: Buffer): Promise<void> => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     spooled += 1;
-    // Names of its own for every writer: a worker that lost its lease may still be at it.
+    // Each writer has its own file name: a worker that lost its lease may still be writing.
     const partial = path.join(folder, `${name}.${process.pid}-${spooled}.partial`);
     await writeFile(partial, bytes, { mode: 0o600 });
     await rename(partial, path.join(folder, name));
@@ -38,7 +40,7 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
   };
   const readRemote = async (name: string): Promise<Buffer> => {
     const bytes = await remote.read(name);
-    // Compared with the one on record by whoever opens the archive; small, and read by every step.
+    // The manifest is small, every step reads it, and the opener of the archive compares it with the one on record.
     if (name === manifestName && !isLastUse) await store(name, bytes);
     return bytes;
   };
@@ -65,8 +67,8 @@ export function spooledArchive(remote: ArchiveSource, folder: string, isLastUse:
 const isSegment = (name: string): boolean => name.startsWith('segment-');
 
 /**
- * Where an archive lies for a workflow. Another place after each start of the machine: what had its name and was not on the disk yet when the power
- * went is then not taken for what came in.
+ * The folder of an archive for a workflow. It is another one after each start of the machine: an object whose content
+ * was not on the disk when the power failed is then not taken for a verified one.
  */
 export const spoolFolder = (workflowFolder: string, archiveId: string, boot = bootId()): string =>
   path.join(workflowFolder, boot, archiveId);
@@ -79,10 +81,10 @@ function bootId(): string {
   }
 }
 
-/** Longer than any restore takes: what is older belongs to none. */
+/** Longer than any restore takes: an older file belongs to none. */
 const orphanMs = 48 * 3_600_000;
 
-/** Removes what workers that died have left behind. */
+/** Removes the leftovers of workers that died. */
 export async function removeOrphans(spoolDir: string, nowMs: number): Promise<void> {
   for (const name of await readdir(spoolDir).catch(() => [])) {
     const folder = path.join(spoolDir, name);

@@ -16,7 +16,8 @@ import { makeSite } from '../../test/hosting-world';
 import { bucket, customerKey, type OffsiteWorld, openOffsiteWorld, restoreCopy } from '../../test/offsite-world';
 import { fillSite, stateOf } from '../../test/site-state';
 
-const xml = (code: string): string => `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
+const xml = (code: string): string =>
+  `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
 const fixed = (status: number, body: string) => ({ kind: 'fixed' as const, status, body });
 
 describe('a customer’s storage that misbehaves', () => {
@@ -29,7 +30,9 @@ describe('a customer’s storage that misbehaves', () => {
   afterAll(() => world.close());
 
   const strike = (wish: FaultWish): void =>
-    world.s3.faults.add({ times: 1, isCarriedOut: false, delayMs: 0, ...wish } as Parameters<typeof world.s3.faults.add>[0]);
+    world.s3.faults.add({ times: 1, isCarriedOut: false, delayMs: 0, ...wish } as Parameters<
+      typeof world.s3.faults.add
+    >[0]);
   const given = async (): Promise<{ siteId: string; copyId: string }> => {
     const siteId = await makeSite(world);
     await fillSite(world, siteId, 1);
@@ -43,7 +46,10 @@ describe('a customer’s storage that misbehaves', () => {
     ['fails with 503 three times', { method: 'GET', path: 'segment-', times: 3, answer: fixed(503, xml('SlowDown')) }],
     ['fails with 500 and HTML', { method: 'GET', path: 'index-', times: 2, answer: fixed(500, '<html>oops</html>') }],
     ['cuts connections', { method: 'GET', path: 'segment-', times: 2, answer: { kind: 'reset' } }],
-    ['sends half of an object', { method: 'GET', path: 'segment-', times: 2, answer: { kind: 'truncated', bytes: 100 } }],
+    [
+      'sends half of an object',
+      { method: 'GET', path: 'segment-', times: 2, answer: { kind: 'truncated', bytes: 100 } },
+    ],
   ])('and %s is asked again, and the copy is restored', async (_what, fault) => {
     const { siteId, copyId } = await given();
     strike(fault);
@@ -54,7 +60,10 @@ describe('a customer’s storage that misbehaves', () => {
 
   it.each<[string, FaultWish]>([
     ['fails with 503 twice', { method: 'PUT', path: 'segment-', times: 2, answer: fixed(503, xml('SlowDown')) }],
-    ['stores an object and loses the answer', { method: 'PUT', path: 'manifest', isCarriedOut: true, answer: { kind: 'reset' } }],
+    [
+      'stores an object and loses the answer',
+      { method: 'PUT', path: 'manifest', isCarriedOut: true, answer: { kind: 'reset' } },
+    ],
     ['cuts a connection', { method: 'PUT', path: 'index-', answer: { kind: 'reset' } }],
   ])('and %s gets the whole copy in the end, once', async (_what, fault) => {
     const { siteId } = await given();
@@ -72,7 +81,11 @@ describe('a customer’s storage that misbehaves', () => {
       'copy_tampered',
     ],
     ['sends without end', { method: 'GET', path: 'segment-', times: 99, answer: { kind: 'endless' } }, 'copy_tampered'],
-    ['has lost an object', { method: 'GET', path: 'segment-', times: 99, answer: fixed(404, xml('NoSuchKey')) }, 'copy_missing'],
+    [
+      'has lost an object',
+      { method: 'GET', path: 'segment-', times: 99, answer: fixed(404, xml('NoSuchKey')) },
+      'copy_missing',
+    ],
     [
       'takes the key back',
       { method: 'GET', path: 'segment-', times: 99, answer: fixed(403, xml('AccessDenied')) },
@@ -95,7 +108,10 @@ describe('a customer’s storage that misbehaves', () => {
     const view = await restoreCopy(world, siteId, copyId);
     expect(view).toMatchObject({ status: 'failed', error: { code } });
     expect(await stateOf(world, siteId)).toEqual(before);
-    expect(await world.stateOf(siteId)).toMatchObject({ last_error_code: code, restore: { phase: 'failed', error_code: code } });
+    expect(await world.stateOf(siteId)).toMatchObject({
+      last_error_code: code,
+      restore: { phase: 'failed', error_code: code },
+    });
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     expect(readdirSync(world.spoolDir)).toEqual([]);
   });
@@ -128,7 +144,9 @@ describe('a customer’s storage that misbehaves', () => {
     expect(state).toMatchObject({ configured: true, destination: { bucket, prefix: 'drydock' } });
     expect(world.keys('drydock-probe')).toEqual([]);
     // Only what was configured is in the audit log, not what was refused.
-    expect((await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'offsite.configure')).toHaveLength(1);
+    expect(
+      (await auditedOf(world.api, `/v1/sites/${siteId}`)).filter((action) => action === 'offsite.configure'),
+    ).toHaveLength(1);
   });
 
   it('is not configured by https where http is spoken, and not told to come back later', async () => {
@@ -144,7 +162,10 @@ describe('a customer’s storage that misbehaves', () => {
     expect(await world.stateOf(siteId)).toMatchObject({ copies: [], destination: { prefix: 'elsewhere' } });
     expect((await world.api.call('DELETE', `/v1/sites/${siteId}/offsite`)).status).toBe(204);
     expect(await world.stateOf(siteId)).toMatchObject({ configured: false, copies: [], encryption: null });
-    expect(await restoreCopy(world, siteId, copyId)).toMatchObject({ status: 422, json: { code: 'offsite_not_configured' } });
+    expect(await restoreCopy(world, siteId, copyId)).toMatchObject({
+      status: 422,
+      json: { code: 'offsite_not_configured' },
+    });
     await world.configure(siteId);
     expect((await world.stateOf(siteId)).copies).toMatchObject([{ id: copyId, status: 'completed' }]);
     expect(await restoreCopy(world, siteId, copyId)).toMatchObject({ status: 'succeeded' });
@@ -152,7 +173,10 @@ describe('a customer’s storage that misbehaves', () => {
 
   it('never sees another site’s copy named for this one', async () => {
     const [mine, other] = [await given(), await given()];
-    const answers = [await restoreCopy(world, mine.siteId, other.copyId), await restoreCopy(world, mine.siteId, uuidv7())];
+    const answers = [
+      await restoreCopy(world, mine.siteId, other.copyId),
+      await restoreCopy(world, mine.siteId, uuidv7()),
+    ];
     for (const answer of answers) expect(answer).toMatchObject({ status: 422, json: { code: 'copy_not_found' } });
   });
 
@@ -164,7 +188,9 @@ describe('a customer’s storage that misbehaves', () => {
     for (const { name } of tables) {
       const rows = await world.api.rows<{ text: string }>(`SELECT t::text AS text FROM "${name}" t`);
       expect(rows.filter(({ text }) => text.includes(customerKey.secret_access_key))).toEqual([]);
-      expect(rows.filter(({ text }) => text.includes(Buffer.from(customerKey.secret_access_key).toString('hex')))).toEqual([]);
+      expect(
+        rows.filter(({ text }) => text.includes(Buffer.from(customerKey.secret_access_key).toString('hex'))),
+      ).toEqual([]);
     }
     expect(JSON.stringify(await world.stateOf(siteId))).not.toContain(customerKey.secret_access_key);
   });

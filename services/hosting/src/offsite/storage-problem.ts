@@ -1,12 +1,12 @@
 import { fail, StepFailure } from '@drydock/workflow/definition/step-error';
 import { definiteFailure } from '../backups/definite-failure';
 
-/** A storage that does not answer, as the caller gets it: 503, and when to try again (decisions.md 1). */
+/** The problem for a storage that does not answer: 503, with the time to try again (decisions.md 1). */
 export const storageUnavailable = { extra: { dependency: 'customer_storage' }, retryAfterSeconds: 60 } as const;
 
 /**
- * Work of a step on a customer's storage. What no repetition mends fails for good; anything else is tried again, and what fails at the last
- * attempt is the storage's not being there.
+ * Runs a step's work on a customer's storage. Permanent errors end the workflow. Others are tried again, and at the
+ * last attempt they count as a storage that does not answer.
  */
 export async function onStorage<T>(
   step: { attempt: number; signal: AbortSignal },

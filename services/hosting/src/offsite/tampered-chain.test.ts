@@ -78,7 +78,9 @@ describe('a chain that was altered at its destination', () => {
     return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
   /** As `refusedAs` with the objects changed, which are put back afterwards. */
-  const refusalWith = async (altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>): Promise<unknown> => {
+  const refusalWith = async (
+    altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>,
+  ): Promise<unknown> => {
     const originals = altered.map(([key]): [string, Buffer] => [key, world.readObject(key)]);
     for (const [key, change] of altered) await world.putObject(key, change(world.readObject(key)));
     try {
@@ -123,7 +125,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The manifest in our own row is what the worker goes by, whatever a request has looked at.
+    // The worker goes by the manifest in our own row, whatever a request has seen.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],
@@ -146,14 +148,16 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(0, name), () => bytes];
     });
     expect(await refusalWith(theirs)).toBe('422 copy_tampered');
-    // Even where our own record says that it is what was written.
+    // It is refused even if our own record was changed to match.
     const columns = ['manifest_sha256', 'manifest_mac'];
-    const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [copies[0]]);
+    const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [
+      copies[0],
+    ]);
     for (const column of columns)
-      await world.api.rows(`UPDATE offsite_copies SET ${column} = (SELECT ${column} FROM offsite_copies WHERE id = $1) WHERE id = $2`, [
-        foreign,
-        copies[0],
-      ]);
+      await world.api.rows(
+        `UPDATE offsite_copies SET ${column} = (SELECT ${column} FROM offsite_copies WHERE id = $1) WHERE id = $2`,
+        [foreign, copies[0]],
+      );
     expect(await refusalWith(theirs)).toBe('copy_tampered');
     await world.api.rows('UPDATE offsite_copies SET manifest_sha256 = $1, manifest_mac = $2 WHERE id = $3', [
       kept[0]?.['manifest_sha256'],
@@ -174,7 +178,11 @@ describe('a chain that was altered at its destination', () => {
     expect(statuses).toEqual(['incomplete_chain', 'incomplete_chain', 'completed']);
     await world.putObject(key, bytes);
     expect(await restoreCopy(world, siteId, newest())).toMatchObject({ status: 'succeeded' });
-    expect((await world.stateOf(siteId)).copies.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed']);
+    expect((await world.stateOf(siteId)).copies.map(({ status }) => status)).toEqual([
+      'completed',
+      'completed',
+      'completed',
+    ]);
     expect((await stateOf(world, siteId)).page).toBe('200 file=3 row=3');
     await fillSite(world, siteId, 4);
     before = await stateOf(world, siteId);
@@ -183,8 +191,13 @@ describe('a chain that was altered at its destination', () => {
   it('is never the one that a new copy is built on', async () => {
     const bytes = world.readObject(keyOf(2, 'manifest'));
     await world.putObject(keyOf(2, 'manifest'), flipAt(0.5)(bytes));
-    const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/copies`, { body: { kind: 'incremental' } });
-    expect(await ended(world, answer.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'copy_tampered' } });
+    const answer = await world.api.call('POST', `/v1/sites/${siteId}/offsite/copies`, {
+      body: { kind: 'incremental' },
+    });
+    expect(await ended(world, answer.headers['location'])).toMatchObject({
+      status: 'failed',
+      error: { code: 'copy_tampered' },
+    });
     await world.putObject(keyOf(2, 'manifest'), bytes);
     expect((await world.stateOf(siteId)).last_error_code).toBe('copy_tampered');
   });

@@ -9,10 +9,10 @@ import type { ImmutabilityReason } from './proof.types';
 
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;
-/** Storages keep whole seconds, and their clocks are not ours. */
+/** Slack for storages, which keep whole seconds and have clocks of their own. */
 const clockSlackMs = 1.5 * secondMs;
 
-/** What was written: one that must withstand, and one whose lock will be over. */
+/** Two objects: the canary must survive its deletion, and the control's lock ends so soon that it must not. */
 interface Planted {
   canary: Canary;
   until: string;
@@ -20,7 +20,10 @@ interface Planted {
   controlUntil: string;
 }
 
-/** What a storage that has Object Lock must not do. The other reasons say that the check itself could not be made, and are shown with each backup. */
+/**
+ * Findings that break the promise of Object Lock. All other reasons mean that the check itself could not be made, and
+ * are shown with each backup.
+ */
 const brokenPromises: ReadonlySet<ImmutabilityReason> = new Set(['delete_succeeded', 'retention_too_short']);
 
 type Finding<T> = { reason: ''; found: T } | { reason: Exclude<ImmutabilityReason, ''>; found: null };
@@ -28,7 +31,10 @@ type Finding<T> = { reason: ''; found: T } | { reason: Exclude<ImmutabilityReaso
 const found = <T>(value: T): Finding<T> => ({ reason: '', found: value });
 const failed = (reason: Exclude<ImmutabilityReason, ''>): Finding<never> => ({ reason, found: null });
 
-/** Each step goes on with what the one before has found; the first reason is what is recorded. A storage that does not answer fails the workflow. */
+/**
+ * Each step continues with the result of the one before; the first reason is recorded. A storage that does not answer
+ * fails the workflow.
+ */
 export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutability', input: z.strictObject({}) })
   .step('clean_up', { run: async (step, context) => await context.backupStorage.canary(step.mode)?.removeUnlocked() })
   .step('plant', { run: (step, context) => plant(context, step) })
@@ -41,13 +47,16 @@ export const checkImmutabilityWorkflow = defineWorkflow({ kind: 'check_immutabil
   .step('positive_control', {
     run: async (step, context) => {
       const planted = step.outputs.read_back;
-      return planted.reason === '' ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal) : planted;
+      return planted.reason === ''
+        ? deleteControl(context, canaryOf(context, step.mode), planted.found, step.signal)
+        : planted;
     },
   })
   .step('attack', {
     run: async (step, context) => {
       const planted = step.outputs.positive_control;
-      const reason = planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
+      const reason =
+        planted.reason === '' ? await attack(canaryOf(context, step.mode), planted.found.canary) : planted.reason;
       if (brokenPromises.has(reason))
         step.log.error({ alarm: 'immutability_lost', reason }, 'the storage does not keep backups as it promised');
       return { reason, finishedAt: context.now().toISOString() };
@@ -72,7 +81,10 @@ function canaryOf({ backupStorage }: WorkContext, mode: Mode): CanaryStorage {
   return canary;
 }
 
-async function plant(context: WorkContext, step: { mode: Mode; workflowId: string; fence: string }): Promise<Finding<Planted>> {
+async function plant(
+  context: WorkContext,
+  step: { mode: Mode; workflowId: string; fence: string },
+): Promise<Finding<Planted>> {
   const storage = context.backupStorage.canary(step.mode);
   try {
     if (storage === null || !(await storage.hasLock())) return failed('no_rule');
@@ -93,7 +105,10 @@ async function readBack(storage: CanaryStorage, planted: Planted): Promise<Findi
   return isKept ? found(planted) : failed('retention_too_short');
 }
 
-/** A credential that may not delete at all would be refused for the canary too, and prove nothing. */
+/**
+ * Deletes the control. A credential that may not delete anything would be refused for the canary too, which would prove
+ * nothing.
+ */
 async function deleteControl(
   { now }: WorkContext,
   storage: CanaryStorage,
@@ -103,9 +118,11 @@ async function deleteControl(
   const leftMs = Date.parse(planted.controlUntil) + clockSlackMs - now().getTime();
   if (leftMs > 0) await wait(leftMs, undefined, { signal });
   const isGone = !(await storage.exists(planted.control));
-  // Gone already: an earlier attempt of this step has deleted it.
+  // It is gone already: an earlier attempt of this step has deleted it.
   const answer = isGone ? 'deleted' : await storage.delete(planted.control);
-  return answer === 'deleted' && !(await storage.exists(planted.control)) ? found(planted) : failed('positive_control_failed');
+  return answer === 'deleted' && !(await storage.exists(planted.control))
+    ? found(planted)
+    : failed('positive_control_failed');
 }
 
 async function attack(storage: CanaryStorage, canary: Canary): Promise<ImmutabilityReason> {

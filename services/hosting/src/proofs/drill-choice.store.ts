@@ -8,7 +8,7 @@ import type { RecordedAnswer } from '../sites/probe.rules';
 import { drilledPlatforms } from './proof.rules';
 
 const dayMs = 24 * 3_600_000;
-/** A drill of what was backed up long ago says nothing about the backups of today. */
+/** A drill of an old backup proves nothing about the backups of today. */
 const ageMaxMs = 9 * dayMs;
 /** A backup is drilled only while it has a day left, so that it outlives its drill. */
 const leftMinMs = dayMs;
@@ -23,14 +23,17 @@ export interface DrillChoice {
   database?: SiteDatabase | null;
 }
 
-/** Backups that are looked at for a recent one. Where there are no more than these, every recent one is exactly as likely. */
+/**
+ * How many backups are searched for a recent one. If there are no more than these, every recent one is equally likely.
+ */
 const candidatesMax = 200;
 
 type Row = Omit<DrillChoice, 'origin'> & { siteId: string; orgId: string };
 
 /**
- * Any recent backup of any customer's site on our own host, one about as likely as another; null without one. Some are looked at that lie next to each other by a hash of
- * their ids, from a random place on, and one of the recent ones among them is chosen.
+ * Chooses any recent backup of any customer's site on our own host, all about equally likely; null if there is none. It
+ * searches a run of backups that are neighbours by a hash of their ids, from a random place on, and picks one of the
+ * recent ones among them.
  */
 export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<DrillChoice | null> {
   const place = randomBytes(8).readBigInt64BE();
@@ -58,9 +61,12 @@ const columns = Prisma.sql`b.id AS "backupId", b.site_id AS "siteId", b.org_id A
 const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledPlatforms]})
   AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
 
-/** Where few of the backups are recent: the first one from a random moment of the last days on, or else the last before it. */
+/**
+ * If few of the backups are recent: the first one after a random moment of the last days, or else the last one before
+ * it.
+ */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
-  // Ids tell when a backup was begun, which is a while before it is completed.
+  // An id tells when a backup was begun, which is some time before it is completed.
   const beganMinMs = now.getTime() - ageMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
   const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed' AND b.id >= ${firstIdOf(new Date(beganMinMs))}::uuid`;

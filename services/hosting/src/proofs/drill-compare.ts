@@ -5,7 +5,7 @@ import type { WorkContext } from '../sites/work';
 import { drillSiteOf } from './drill-site';
 import type { Sentinels } from './sentinel.rules';
 
-/** Asks the restored site for everything that was recorded of its backup; it may answer no worse than then. */
+/** Asks the restored site for everything that was recorded with its backup; it may not answer worse than then. */
 export async function compareRestored(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
@@ -21,7 +21,8 @@ export async function compareRestored(
     if ((await drillProbe.hashServed(site, path, step.signal)) !== sha256) return differs(step, { path });
   }
   for (const { rows, ...table } of tables) {
-    if ((await drillProbe.countRows(site, table, fencedCall(step))) !== rows) return differs(step, { table: table.name });
+    if ((await drillProbe.countRows(site, table, fencedCall(step))) !== rows)
+      return differs(step, { table: table.name });
   }
   return '';
 }

@@ -9,14 +9,17 @@ import type { DrillChoice } from './drill-choice.store';
 
 type Step = StepContext<unknown, unknown>;
 
-/** A site of the platform's own, made for one drill and known by it. */
+/** The platform's own site that is made for one drill, with ids derived from the drill's. */
 export const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): SiteRef => ({
   siteId: workflowId,
   orgId: platformOrgId,
   mode,
 });
 
-/** A whole restore, as a customer's is: staged, switched to. A definite refusal is the drill's outcome; anything else is tried again. */
+/**
+ * Restores like a customer's restore: stages, then switches. A permanent refusal is the drill's outcome; any other
+ * error is tried again.
+ */
 export async function restoreOnDrillSite(
   context: WorkContext,
   step: Step,
@@ -33,7 +36,7 @@ export async function restoreOnDrillSite(
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);
-    // The disk is the customers': a drill never takes their last room.
+    // The disk belongs to the customers: a drill never takes their last room.
     if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
     await host.stage(site, to, toStage, { ...call, progress: step.progress });
     await host.switchRelease(site, { from, to }, call);
@@ -50,9 +53,11 @@ function refused(step: Step, backupId: string, internal: string): 'restore_faile
   return 'restore_failed';
 }
 
-/** A lost claim is no word about the backup. */
+/** A lost claim says nothing about the backup. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof ArchiveError ? error.reason !== 'source_unreadable' : error instanceof SiteHostError && error.refusal !== 'stale_fence';
+  error instanceof ArchiveError
+    ? error.reason !== 'source_unreadable'
+    : error instanceof SiteHostError && error.refusal !== 'stale_fence';
 
 /** Also when it was never made. */
 export async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
@@ -60,7 +65,7 @@ export async function clearDrillSite(context: WorkContext, step: Step): Promise<
   await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
-/** The archive cannot be read as it was written; anything else may pass. */
+/** Null if the archive cannot be read as it was written; throws any other error, which may pass. */
 export function asUnavailable(error: unknown): null {
   if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
   throw error;

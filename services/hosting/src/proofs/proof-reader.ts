@@ -12,7 +12,11 @@ export interface ProofReader {
 /** Proofs change once a day and every surface shows them. */
 const ageMaxMs = 5_000;
 
-export function createProofReader(database: HostingDatabase, backupStorage: BackupReader, ageMs = ageMaxMs): ProofReader {
+export function createProofReader(
+  database: HostingDatabase,
+  backupStorage: BackupReader,
+  ageMs = ageMaxMs,
+): ProofReader {
   const kept = new Map<Mode, { proofs: Promise<BackupProofs>; readMs: number }>();
   const ask = async (mode: Mode): Promise<BackupProofs> => ({
     isOffsiteEnabled: backupStorage.locationIn(mode) === 'object_storage',

@@ -17,7 +17,11 @@ describe('immutability is claimed', () => {
       refusedAt: hoursAgo(hours),
     });
     expect(immutabilityOf(proven(48), now)).toEqual({ isImmutable: true, verifiedAt: hoursAgo(48), reason: '' });
-    expect(immutabilityOf(proven(48.001), now)).toEqual({ isImmutable: false, verifiedAt: hoursAgo(48.001), reason: 'stale' });
+    expect(immutabilityOf(proven(48.001), now)).toEqual({
+      isImmutable: false,
+      verifiedAt: hoursAgo(48.001),
+      reason: 'stale',
+    });
   });
 
   it('no more once a later check failed, whose reason it gives beside the time of the last refusal', () => {
@@ -26,7 +30,11 @@ describe('immutability is claimed', () => {
       immutability: { reason: 'delete_succeeded', finishedAt: hoursAgo(1) },
       refusedAt: hoursAgo(25),
     };
-    expect(immutabilityOf(failed, now)).toEqual({ isImmutable: false, verifiedAt: hoursAgo(25), reason: 'delete_succeeded' });
+    expect(immutabilityOf(failed, now)).toEqual({
+      isImmutable: false,
+      verifiedAt: hoursAgo(25),
+      reason: 'delete_succeeded',
+    });
   });
 });
 

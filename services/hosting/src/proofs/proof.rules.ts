@@ -2,9 +2,9 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';
 
 const hourMs = 3_600_000;
-/** decisions.md 3: "recently" is twice the interval for the canary, which comes daily … */
+/** decisions.md 3: "recently" is twice the interval. The canary comes daily, so two days. */
 const immutabilityAgeMaxMs = 48 * hourMs;
-/** … and a week and two days for the drill. */
+/** The drill comes weekly, so a week and two days. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
 export interface ImmutabilityClaim {
@@ -13,7 +13,7 @@ export interface ImmutabilityClaim {
   reason: ImmutabilityReason;
 }
 
-/** Claimed only while the newest check was the proof and is recent: whatever a later one found, the proof before it counts for nothing. */
+/** Claimed only if the newest check passed and is recent: a later check that failed cancels an earlier proof. */
 export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
   const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
   return { isImmutable: reason === '', verifiedAt: refusedAt, reason };
@@ -25,12 +25,15 @@ export interface DrillClaim {
   reason: RestoreDrillReason;
 }
 
-/** Whose backups are drilled. Only these have a site of the platform's own that they can be restored onto, and rows that can be counted before it. */
+/**
+ * The platforms whose backups are drilled. Only these have a drill site of ours to restore onto, and rows that can be
+ * counted beforehand.
+ */
 export const drilledPlatforms: readonly SitePlatform[] = ['local'];
 
 /**
- * What a drill has proven for the backups of a site on `platform`: what was proven of another platform's restores says nothing about this
- * one's.
+ * The drill's claim for the backups of a site on `platform`. A drill of one platform proves nothing about restores of
+ * another.
  */
 export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, now: Date): DrillClaim {
   if (!drilledPlatforms.includes(platform)) return { hasPassed: false, finishedAt: null, reason: 'no_drill_site' };
@@ -38,7 +41,7 @@ export function restoreDrillOf({ drill }: BackupProofs, platform: SitePlatform, 
   return { hasPassed: reason === '', finishedAt: drill?.finishedAt ?? null, reason };
 }
 
-/** A passed drill is good for a while; one that did not pass is tried again at the next occasion. */
+/** A passed drill is good for some days; a failed one is repeated at the next occasion. */
 export function isDrillDue(drill: BackupProofs['drill'], passedAgeMinDays: number, now: Date): boolean {
   if (drill === null || drill.reason !== '') return true;
   return now.getTime() - drill.finishedAt.getTime() >= passedAgeMinDays * 24 * hourMs;

@@ -9,15 +9,23 @@ type NewProof = { mode: Mode; place: string; workflowId: string; finishedAt: Dat
   | { kind: 'restore_drill'; reason: RestoreDrillReason; backupId: string | null }
 );
 
-/** One for each workflow: a second call changes nothing. */
+/** Records one proof for each workflow: a second call changes nothing. */
 export async function recordProof(tx: Tx, proof: NewProof): Promise<void> {
   await tx.proof.createMany({ data: [{ id: uuidv7(), ...proof }], skipDuplicates: true });
 }
 
-/** What counts for backups at `place`. */
-export async function readProofs(tx: Reader, mode: Mode, place: string): Promise<Omit<BackupProofs, 'isOffsiteEnabled'>> {
+/** The proofs that hold for backups at `place`. */
+export async function readProofs(
+  tx: Reader,
+  mode: Mode,
+  place: string,
+): Promise<Omit<BackupProofs, 'isOffsiteEnabled'>> {
   const newest = (where: { kind: 'immutability' | 'restore_drill'; place?: string; reason?: string }) =>
-    tx.proof.findFirst({ where: { mode, ...where }, orderBy: { finishedAt: 'desc' }, select: { reason: true, finishedAt: true } });
+    tx.proof.findFirst({
+      where: { mode, ...where },
+      orderBy: { finishedAt: 'desc' },
+      select: { reason: true, finishedAt: true },
+    });
   const [checked, refused, drilled] = await Promise.all([
     newest({ kind: 'immutability', place }),
     newest({ kind: 'immutability', place, reason: '' }),

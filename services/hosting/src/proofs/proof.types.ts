@@ -3,7 +3,7 @@ import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 export type ImmutabilityReason = SiteBackupSurface['immutability_reason'];
 export type RestoreDrillReason = SiteBackupSurface['restore_drill_reason'];
 
-/** What the latest look found out; '' when it was proven. */
+/** The result of the latest check. `reason` is '' when it passed. */
 export interface Finding<Reason extends string> {
   reason: Reason;
   finishedAt: Date;
@@ -14,7 +14,7 @@ export interface BackupProofs {
   isOffsiteEnabled: boolean;
   /** The newest check of the storage that is in use; null: there was none. */
   immutability: Finding<ImmutabilityReason> | null;
-  /** When a delete was last attempted there and refused. */
+  /** The last time that a delete was attempted there and refused. */
   refusedAt: Date | null;
   drill: Finding<RestoreDrillReason> | null;
 }

@@ -24,15 +24,20 @@ async function work(environment: Record<string, string>): Promise<void> {
   await world.endWorkers();
   world.spawnWorker({ CANARY_CONTROL_SECONDS: '1', ...environment });
 }
-const inBucket = (bucket: string, keys: { accessKeyId: string; secretAccessKey: string } = account): Record<string, string> => ({
+const inBucket = (
+  bucket: string,
+  keys: { accessKeyId: string; secretAccessKey: string } = account,
+): Record<string, string> => ({
   BACKUPS_S3_ENDPOINT: s3.endpoint,
   BACKUPS_S3_BUCKET: bucket,
   BACKUPS_S3_ACCESS_KEY_ID: keys.accessKeyId,
   BACKUPS_S3_SECRET_ACCESS_KEY: keys.secretAccessKey,
 });
 const reasonOf = async (workflowId: string): Promise<string | undefined> =>
-  (await world.api.rows<{ reason: string }>('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId]))[0]?.reason;
-const check = async (): Promise<string | undefined> => reasonOf(await succeedPlatformWork(world.api, checkImmutabilityWorkflow));
+  (await world.api.rows<{ reason: string }>('SELECT reason FROM proofs WHERE workflow_id = $1', [workflowId]))[0]
+    ?.reason;
+const check = async (): Promise<string | undefined> =>
+  reasonOf(await succeedPlatformWork(world.api, checkImmutabilityWorkflow));
 const drill = async (): Promise<string | undefined> =>
   reasonOf(await succeedPlatformWork(world.api, restoreDrillWorkflow, { passedAgeMinDays: 0 }));
 
@@ -84,17 +89,27 @@ describe('immutability', () => {
 
   it('is not claimed of a storage that forgets the lock, or whose refusal says nothing', async () => {
     await work(inBucket('locked'));
-    const short = '<Retention><Mode>COMPLIANCE</Mode><RetainUntilDate>2026-01-01T00:00:00Z</RetainUntilDate></Retention>';
+    const short =
+      '<Retention><Mode>COMPLIANCE</Mode><RetainUntilDate>2026-01-01T00:00:00Z</RetainUntilDate></Retention>';
     s3.faults.add({ ...order, path: 'retention', answer: { kind: 'fixed', status: 200, headers: {}, body: short } });
     expect(await check()).toBe('retention_too_short');
     const conflict = '<Error><Code>OperationAborted</Code><Message>no</Message></Error>';
     const isCanary = 'canary/[^/?]*\\d\\?.*versionId';
-    s3.faults.add({ ...order, method: 'DELETE', path: isCanary, answer: { kind: 'fixed', status: 409, headers: {}, body: conflict } });
+    s3.faults.add({
+      ...order,
+      method: 'DELETE',
+      path: isCanary,
+      answer: { kind: 'fixed', status: 409, headers: {}, body: conflict },
+    });
     expect(await check()).toBe('refusal_unclassified');
   });
 
   it('is not claimed of a storage that takes locks and then deletes', async () => {
-    const careless = await startS3({ accounts: [account], buckets: [{ name: 'locked', hasObjectLock: true }], lockAnswer: 'ignored' });
+    const careless = await startS3({
+      accounts: [account],
+      buckets: [{ name: 'locked', hasObjectLock: true }],
+      lockAnswer: 'ignored',
+    });
     await work({ ...inBucket('locked'), BACKUPS_S3_ENDPOINT: careless.endpoint });
     expect(await check()).toBe('delete_succeeded');
     await careless.close();
@@ -144,7 +159,12 @@ describe('the restore drill', () => {
 it('shows on every surface what was proven of the storage in use, and when', async () => {
   const siteId = await makeSite(world);
   const { json } = await world.api.call('GET', `/v1/sites/${siteId}/backups`);
-  // The API of this world has the folder, of which the check has said that nothing is locked there.
-  expect(json).toMatchObject({ offsite_enabled: false, immutable: false, immutability_reason: 'no_rule', immutability_verified_at: null });
+  // The API of this test has the folder, whose check has found that nothing is locked there.
+  expect(json).toMatchObject({
+    offsite_enabled: false,
+    immutable: false,
+    immutability_reason: 'no_rule',
+    immutability_verified_at: null,
+  });
   expect(json).toMatchObject({ restore_drill_passed: false, restore_drill_at: expect.any(String) });
 });

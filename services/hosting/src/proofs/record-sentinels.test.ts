@@ -55,10 +55,15 @@ const ofMysql: MysqlManifest = {
 it.each([
   ['Postgres', 'public', ofPostgres],
   ['MariaDB', 'site', ofMysql],
-] as const)('a backup with a database of %s tells how many rows each of its tables had', async (_engine, schema, manifest) => {
-  expect(await record(manifest)).toEqual({ files: [], tables: [{ schema, name: 'orders', rows: 7 }] });
-});
+] as const)(
+  'a backup with a database of %s tells how many rows each of its tables had',
+  async (_engine, schema, manifest) => {
+    expect(await record(manifest)).toEqual({ files: [], tables: [{ schema, name: 'orders', rows: 7 }] });
+  },
+);
 
 it('a manifest of another shape is no word about any table', async () => {
-  await expect(record({ tables: [{ schema: 'public', name: 'orders', rows: 7 }] })).rejects.toMatchObject({ code: 'dump_malformed' });
+  await expect(record({ tables: [{ schema: 'public', name: 'orders', rows: 7 }] })).rejects.toMatchObject({
+    code: 'dump_malformed',
+  });
 });

@@ -15,9 +15,9 @@ import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } 
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**
- * Takes from the archive's index what the site held when it was packed: hashes of some files, and the rows of some tables. It is sealed by the
- * archive's own MACs, so nothing that happened since can have changed it.
- * @throws ArchiveError, TransferError
+ * Takes samples from the archive's index of the site as it was packed: hashes of some files, and the row counts of some
+ * tables. The archive's MACs seal them, so nothing that happened since can have changed them. @throws ArchiveError,
+ * TransferError
  */
 export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {
   return { files: await sampleFiles(link, key, signal), tables: await sampleTables(link, key, signal) };

@@ -15,13 +15,16 @@ type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';
 const failed = (reason: Reason) => ({ reason, found: null });
 const found = <T>(value: T) => ({ reason: '' as const, found: value });
 
-/** A weekly drill that took as long as this is no restore that a customer would wait for. */
+/** A weekly drill that takes longer has failed: no customer would wait for such a restore. */
 const drillSeconds = 6 * 3_600;
 
-/** Each step goes on with what the one before has found. The site is the drill's own and gone at its end: nobody's data stays on it. */
+/**
+ * Each step continues with the result of the one before. The site is the drill's own and is removed at its end, so that
+ * no customer's data stays on it.
+ */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',
-  /** Nothing is done while the last one that passed is younger: what failed is tried again sooner. */
+  /** If the last passed drill is younger than this, nothing is done. A failed one is repeated sooner. */
   input: z.strictObject({ passedAgeMinDays: z.number().min(0) }),
 })
   .step('choose', {

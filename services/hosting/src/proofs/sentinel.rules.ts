@@ -1,20 +1,20 @@
-/** What a restored site must show, as it was recorded when its backup was taken. */
+/** The expected content of a restored site, recorded when its backup was taken. */
 export interface Sentinels {
   /** Content by path as it is asked for, SHA-256 in hex. */
   files: Array<{ path: string; sha256: string }>;
   tables: Array<{ schema: string; name: string; rows: number }>;
 }
 
-/** How many sentinels of each kind are kept; enough to notice what was mixed up, few enough to be asked for within seconds. */
+/** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
 export const sentinelsMax = 8;
 
-/** Larger ones are compared by their hash while they are restored; asking for them again proves no more. */
+/** Larger files are not sampled: the restore compares their hashes already. */
 const bytesMax = 2 ** 20;
 
-/** A site that is an application answers for itself what its files are. */
+/** An application answers for its own paths, so its files are not asked for. */
 export const appEntry = 'app.js';
 
-/** Whether a file is served as it lies there: pages are filled in, hidden files are not served. */
+/** Whether a file is served unchanged: pages are filled in, and hidden files are not served. */
 export function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
   const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
   return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);

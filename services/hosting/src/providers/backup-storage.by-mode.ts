@@ -1,6 +1,9 @@
 import type { BackupStorage } from './backup-storage';
 
-/** Sandbox backups in a place of their own, so that a client's tests never touch what is real. The mode is the first part of every key. */
+/**
+ * Keeps sandbox backups in a place of their own, so that a client's tests never touch live ones. The mode is the first
+ * part of every key.
+ */
 export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox: BackupStorage }): BackupStorage {
   const of = (mode: string): BackupStorage => (mode === 'sandbox' ? sandbox : live);
   const ofKey = (key: string): BackupStorage => of(key.split('/', 1)[0] ?? '');

@@ -2,7 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, type S3Client, UploadPartCommand } from '@aws-sdk/client-s3';
+import {
+  CreateMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  type S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
 import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
 import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';
@@ -18,9 +23,18 @@ interface Opened {
 }
 
 const account = { accessKeyId: 'drydock', secretAccessKey: 'a secret of tests', buckets: ['*'] };
-const placeIn = (s3: RunningS3, prefix: string) => ({ endpoint: s3.endpoint, region: 'us-east-1', bucket: 'backups', prefix, ...account });
+const placeIn = (s3: RunningS3, prefix: string) => ({
+  endpoint: s3.endpoint,
+  region: 'us-east-1',
+  bucket: 'backups',
+  prefix,
+  ...account,
+});
 
-async function openS3(hasObjectLock: boolean, prefix: string): Promise<Opened & { s3: RunningS3; storage: S3BackupStorage }> {
+async function openS3(
+  hasObjectLock: boolean,
+  prefix: string,
+): Promise<Opened & { s3: RunningS3; storage: S3BackupStorage }> {
   const s3 = await startS3({ accounts: [account], buckets: [{ name: 'backups', hasObjectLock }] });
   const storage = s3BackupStorage(placeIn(s3, prefix));
   const close = async (): Promise<void> => {
@@ -74,9 +88,14 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
 
   it('lists the attempts at a backup that came to their end, and no other', async () => {
     const prefix = newPrefix();
-    const [whole, another, unfinished] = [attemptKey(prefix, '7'), attemptKey(prefix, '1700000000000'), attemptKey(prefix, '9')];
+    const [whole, another, unfinished] = [
+      attemptKey(prefix, '7'),
+      attemptKey(prefix, '1700000000000'),
+      attemptKey(prefix, '9'),
+    ];
     expect(await storage.listFinished(prefix)).toEqual([]);
-    for (const key of [whole, another, unfinished]) await storage.sink(key).write('segment-00000000', Buffer.from('content'));
+    for (const key of [whole, another, unfinished])
+      await storage.sink(key).write('segment-00000000', Buffer.from('content'));
     for (const key of [whole, another]) await storage.sink(key).write('manifest', Buffer.from('a manifest'));
     expect((await storage.listFinished(prefix)).sort()).toEqual([whole, another].sort());
   });
@@ -96,7 +115,9 @@ describe.each(drivers)('the backup storage %s', (_name, open) => {
   });
 
   it('says of a missing object that it is missing', async () => {
-    await expect(storage.source(attemptKey(newPrefix(), '1')).read('manifest')).rejects.toMatchObject({ reason: 'missing' });
+    await expect(storage.source(attemptKey(newPrefix(), '1')).read('manifest')).rejects.toMatchObject({
+      reason: 'missing',
+    });
   });
 
   it('has an archive once its manifest is there', async () => {
@@ -146,7 +167,10 @@ describe('the backup storage that has moved into a bucket', () => {
     if (live === undefined || sandbox === undefined) throw new Error('two keys were made');
     for (const key of [live, sandbox]) await opened.storage.sink(key).write('manifest', Buffer.from('x'));
     expect([await opened.former.has(live), await opened.former.has(sandbox)]).toEqual([false, true]);
-    expect([opened.storage.locationIn('live'), opened.storage.locationIn('sandbox')]).toEqual(['object_storage', 'worker_host']);
+    expect([opened.storage.locationIn('live'), opened.storage.locationIn('sandbox')]).toEqual([
+      'object_storage',
+      'worker_host',
+    ]);
   });
 });
 
@@ -213,7 +237,8 @@ describe('the backup storage in a bucket with Object Lock', () => {
 
   async function writeArchive(prefix: string): Promise<string> {
     const key = attemptKey(prefix, '1');
-    for (const name of ['segment-00000000', 'index-00000000', 'manifest']) await opened.storage.sink(key).write(name, Buffer.from(name));
+    for (const name of ['segment-00000000', 'index-00000000', 'manifest'])
+      await opened.storage.sink(key).write(name, Buffer.from(name));
     return key;
   }
 
@@ -257,7 +282,12 @@ describe('the backup storage s3 when the storage fails', () => {
 
   it('tries again after answers that may pass', async () => {
     const key = attemptKey(newPrefix(), '1');
-    opened.s3.faults.add({ ...fault, times: 2, method: 'PUT', answer: { kind: 'fixed', status: 503, headers: {}, body: '' } });
+    opened.s3.faults.add({
+      ...fault,
+      times: 2,
+      method: 'PUT',
+      answer: { kind: 'fixed', status: 503, headers: {}, body: '' },
+    });
     await opened.storage.sink(key).write('manifest', Buffer.from('x'));
     opened.s3.faults.add({ ...fault, times: 1, method: 'GET', answer: { kind: 'reset' } });
     expect((await opened.storage.source(key).read('manifest')).toString()).toBe('x');
@@ -266,7 +296,12 @@ describe('the backup storage s3 when the storage fails', () => {
   it('does not take a storage that answers with errors, or a body cut short, for a missing object', async () => {
     const key = attemptKey(newPrefix(), '1');
     await opened.storage.sink(key).write('manifest', Buffer.from('content'));
-    opened.s3.faults.add({ ...fault, times: 4, method: 'HEAD', answer: { kind: 'fixed', status: 503, headers: {}, body: '' } });
+    opened.s3.faults.add({
+      ...fault,
+      times: 4,
+      method: 'HEAD',
+      answer: { kind: 'fixed', status: 503, headers: {}, body: '' },
+    });
     await expect(opened.storage.has(key)).rejects.not.toMatchObject({ reason: 'missing' });
     opened.s3.faults.add({ ...fault, times: 1, method: 'GET', answer: { kind: 'truncated', bytes: 3 } });
     await expect(opened.storage.source(key).read('manifest')).rejects.not.toMatchObject({ reason: 'missing' });
@@ -275,7 +310,12 @@ describe('the backup storage s3 when the storage fails', () => {
   it('leaves no parts behind of an upload that failed', async () => {
     const key = attemptKey(newPrefix(), '1');
     const body = '<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>';
-    opened.s3.faults.add({ ...fault, path: 'partNumber=2', times: 4, answer: { kind: 'fixed', status: 500, headers: {}, body } });
+    opened.s3.faults.add({
+      ...fault,
+      path: 'partNumber=2',
+      times: 4,
+      answer: { kind: 'fixed', status: 500, headers: {}, body },
+    });
     await expect(opened.storage.sink(key).write('index-00000000', randomBytes(20 * 2 ** 20))).rejects.toMatchObject({
       name: 'InternalError',
     });

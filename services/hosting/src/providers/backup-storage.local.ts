@@ -33,7 +33,8 @@ export function localBackupStorage(root: string): BackupStorage {
     has,
     listFinished: async (prefix) => {
       const finished: string[] = [];
-      for (const name of await listNames(prefix)) if (await has(`${prefix}/${name}`)) finished.push(`${prefix}/${name}`);
+      for (const name of await listNames(prefix))
+        if (await has(`${prefix}/${name}`)) finished.push(`${prefix}/${name}`);
       return finished;
     },
     removeAll: async (prefix, keep) => {
@@ -43,7 +44,7 @@ export function localBackupStorage(root: string): BackupStorage {
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
       return { lockedObjects: 0 };
     },
-    // Every account that may write this disk may also wipe it, so nothing here deserves to be called a lock.
+    // Every account that may write this disk may also erase it, so there is no lock to offer.
     lock: async () => null,
     canary: () => null,
   };

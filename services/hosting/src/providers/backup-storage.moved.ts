@@ -4,14 +4,17 @@ import type { BackupReader, BackupStorage } from './backup-storage';
 
 const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
-/** Looks in `current`, and then where backups were before. */
+/** Looks in `current`, then in the place where backups were before. */
 export const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
   locationIn: (mode) => current.locationIn(mode),
   placeIn: (mode) => current.placeIn(mode),
   has: async (key) => (await current.has(key)) || (await former.has(key)),
 });
 
-/** Writes to `current`; what was written to `former` before stays there and is found there, so that object storage can be configured any day. */
+/**
+ * Writes to `current`. Backups in `former` stay there and are found there, so that object storage can be configured at
+ * any time.
+ */
 export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
   return {
     ...current,
@@ -26,7 +29,9 @@ export function movedStorage(current: BackupStorage, former: BackupStorage): Bac
       };
     },
     ...movedReader(current, former),
-    listFinished: async (prefix) => [...new Set([...(await current.listFinished(prefix)), ...(await former.listFinished(prefix))])],
+    listFinished: async (prefix) => [
+      ...new Set([...(await current.listFinished(prefix)), ...(await former.listFinished(prefix))]),
+    ],
     removeAll: async (prefix, keep) => {
       await former.removeAll(prefix, keep);
       return current.removeAll(prefix, keep);

@@ -15,7 +15,10 @@ import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions'
 /** Larger objects go in parts, so that a broken connection costs one part. Almost every segment is smaller. */
 const partBytes = 8 * 2 ** 20;
 const partsAtOnce = 4;
-/** Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of memory each. */
+/**
+ * Segments fetched before they are asked for: the way to the storage is longer than the work on one. About 8 MB of
+ * memory each.
+ */
 const segmentsAhead = 3;
 /** For one object, from its first byte to its last. */
 const objectMs = 300_000;
@@ -44,7 +47,9 @@ export function s3BackupReader(place: S3Place): BackupReader & { close(): void }
   };
 }
 
-/** Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked. */
+/**
+ * Archives as objects of a bucket of ours. A bucket with Object Lock keeps them from everybody once they are locked.
+ */
 export function s3BackupStorage(place: S3Place): S3BackupStorage {
   const client = openS3Client(place);
   const { bucket } = place;
@@ -88,8 +93,11 @@ export function s3BackupStorage(place: S3Place): S3BackupStorage {
     lock: async (key, until) => {
       const folder = folderOf(key);
       if (!(await hasObjectLock(client, bucket))) return null;
-      const versions = (await versionsBelow(folder)).filter(({ isLatest, isDeleteMarker }) => isLatest && !isDeleteMarker);
-      if (!versions.some((version) => version.key === `${folder}/${manifestName}`)) throw new Error(`there is no archive at ${key}`);
+      const versions = (await versionsBelow(folder)).filter(
+        ({ isLatest, isDeleteMarker }) => isLatest && !isDeleteMarker,
+      );
+      if (!versions.some((version) => version.key === `${folder}/${manifestName}`))
+        throw new Error(`there is no archive at ${key}`);
       await lockVersions(client, bucket, versions, until);
       return until;
     },
@@ -102,7 +110,8 @@ async function writeObject(client: S3Client, Bucket: string, Key: string, Body: 
   const params = { Bucket, Key, Body };
   if (Body.length <= partBytes) await client.send(new PutObjectCommand(params));
   // A failed upload is aborted: its parts would cost money and nobody would see them.
-  else await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
+  else
+    await new Upload({ client, params, partSize: partBytes, queueSize: partsAtOnce, leavePartsOnError: false }).done();
 }
 
 async function readObject(client: S3Client, Bucket: string, Key: string): Promise<Buffer> {
@@ -129,7 +138,7 @@ async function readVersion(client: S3Client, version: VersionInput): Promise<Buf
   }
 }
 
-/** The object by a real look, or what a delete marker hides; null when there is none. */
+/** The object itself, or the version that a delete marker hides; null if there is none. */
 async function findObject(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   try {
     await client.send(new HeadObjectCommand({ Bucket, Key }));
@@ -140,7 +149,7 @@ async function findObject(client: S3Client, Bucket: string, Key: string): Promis
   }
 }
 
-/** A delete without a version hides a locked object and leaves it: whoever hides our backups must not keep us from them. */
+/** A delete without a version only hides a locked object. Hiding our backups must not keep us from them. */
 async function findHidden(client: S3Client, Bucket: string, Key: string): Promise<VersionInput | null> {
   for await (const { key, versionId, isDeleteMarker } of listVersions(client, Bucket, Key))
     if (key === Key && !isDeleteMarker && versionId !== undefined) return { Bucket, Key, VersionId: versionId };

@@ -12,7 +12,12 @@ import { hasObjectLock } from './s3-lock';
 import { keyAt, type S3Place } from './s3-place';
 import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
 
-const credentialNames: readonly string[] = ['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'ExpiredToken', 'InvalidToken'];
+const credentialNames: readonly string[] = [
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'ExpiredToken',
+  'InvalidToken',
+];
 
 /** Below the prefix of the backups, where the same rights and rules hold. */
 export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
@@ -23,7 +28,9 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
     write: async (name, until) => {
       const key = keyAt(place, `canary/${name}`);
       const lock = { ObjectLockMode: 'COMPLIANCE', ObjectLockRetainUntilDate: until } as const;
-      const { VersionId } = await client.send(new PutObjectCommand({ Bucket, Key: key, Body: 'tweet', ...lock })).catch(asCanaryError);
+      const { VersionId } = await client
+        .send(new PutObjectCommand({ Bucket, Key: key, Body: 'tweet', ...lock }))
+        .catch(asCanaryError);
       if (VersionId === undefined) throw new CanaryError('canary_write_failed', 'the storage keeps no versions');
       return { key, versionId: VersionId };
     },
@@ -37,7 +44,8 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
         throw error;
       }
     },
-    delete: (canary) => client.send(new DeleteObjectCommand(inputOf(canary))).then((): DeleteAnswer => 'deleted', classify),
+    delete: (canary) =>
+      client.send(new DeleteObjectCommand(inputOf(canary))).then((): DeleteAnswer => 'deleted', classify),
     exists: async (canary) => {
       try {
         await client.send(new HeadObjectCommand(inputOf(canary)));
@@ -51,7 +59,7 @@ export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage
   };
 }
 
-/** What the storage forbids the check itself will meet, and say so. */
+/** Errors are ignored: if the storage refuses this, the check itself meets the same refusal and reports it. */
 async function removeUnlocked(client: S3Client, Bucket: string, prefix: string): Promise<void> {
   try {
     const versions: ObjectVersion[] = [];
@@ -62,14 +70,17 @@ async function removeUnlocked(client: S3Client, Bucket: string, prefix: string):
   }
 }
 
-/** AWS says AccessDenied for a missing right too, which the positive control tells apart. A storage that did not answer rejects. */
+/**
+ * AWS says AccessDenied for a missing right too, which the positive control tells apart. A storage that did not answer
+ * rejects.
+ */
 function classify(error: unknown): DeleteAnswer {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const isRefusal = isLockRefusal(error.name) && [400, 403].includes(error.$metadata.httpStatusCode ?? 0);
   return isRefusal ? 'refused' : 'unclassified';
 }
 
-/** A definite no of the storage; one that did not answer rejects as it is. */
+/** A permanent error of the storage as a CanaryError; any other error is thrown as it is. */
 function asCanaryError(error: unknown): never {
   if (!(error instanceof S3ServiceException) || (error.$metadata.httpStatusCode ?? 500) >= 500) throw error;
   const reason = credentialNames.includes(error.name) ? 'credential_missing' : 'canary_write_failed';

@@ -1,19 +1,24 @@
-/** One version of an object that was written to be deleted, or to withstand it. */
+/** One version of an object that was written to be deleted, or to withstand deletion. */
 export interface Canary {
   key: string;
   versionId: string;
 }
 
-/** How the storage took an attempt to delete one version: `refused` is what a lock does, `unclassified` neither the one nor the other. */
+/** The storage's answer to a delete of one version: a lock answers `refused`. `unclassified` is any other error. */
 export type DeleteAnswer = 'deleted' | 'refused' | 'unclassified';
 
-/** Objects beside the backups, under the same prefix, for one purpose: to find out whether a lock really keeps what is under it. */
+/**
+ * Test objects beside the backups, under the same prefix. They show whether a lock really keeps the objects under it.
+ */
 export interface CanaryStorage {
   /** Whether the bucket has a lock to offer at all. */
   hasLock(): Promise<boolean>;
-  /** Writes an object under a COMPLIANCE lock until then. Rejects with {@link CanaryError} when the credential is missing or refused. */
+  /**
+   * Writes an object under a COMPLIANCE lock until then. Rejects with {@link CanaryError} when the credential is
+   * missing or refused.
+   */
   write(name: string, until: Date): Promise<Canary>;
-  /** What the storage says of this version's lock; null: it knows of none. */
+  /** The lock as the storage reports it for this version; null: none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;
   /** Names the version: a delete without one hides an object and proves nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;
@@ -22,7 +27,7 @@ export interface CanaryStorage {
   removeUnlocked(): Promise<void>;
 }
 
-/** The storage will have none of it. Anything else that a method rejects with: the storage could not be asked. */
+/** The storage refuses for good. Any other rejection means that it could not be asked. */
 export class CanaryError extends Error {
   readonly reason: 'credential_missing' | 'canary_write_failed';
 

@@ -1,9 +1,12 @@
 import { pipeline, Readable, Transform } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 
-/** Twice a page of a listing: a thousand keys of the longest kind, with what is said of each. */
+/** Twice a page of a listing: a thousand of the longest keys, with their fields. */
 const listingBytesMax = 4 * 1024 * 1024;
-/** What an error, or any other answer, says in words. Reading it is work of the one thread that everybody waits for. */
+/**
+ * Limit for errors and for answers other than listings. They are parsed on the process's only thread, so a large one
+ * would delay everybody.
+ */
 const answerBytesMax = 64 * 1024;
 
 /** A page of an error has one at most. */
@@ -11,9 +14,9 @@ const documentTypesMax = 1;
 const documentType = '<!doctype';
 
 /**
- * Everything but the content of an object is read into memory by the client, whole, errors too: an answer that is larger than any honest one
- * is cut off instead. So is one of many document types: for each, the client's parser copies the whole answer, which took half a second of
- * everybody's time where it had 4 MB.
+ * Limits answers. The client reads everything but an object's content whole into memory, errors too, so an answer
+ * larger than any honest one is cut off. So is an answer with many document types: the client's parser copies the whole
+ * answer for each, which blocked the process for half a second with 4 MB.
  */
 export function capAnswers(client: S3Client): void {
   client.middlewareStack.add(
@@ -25,7 +28,10 @@ export function capAnswers(client: S3Client): void {
         const isRefusal = response.statusCode >= 300;
         // The content of an object has a limit of its own, where it is read.
         if (commandName === 'GetObjectCommand' && !isRefusal) return answered;
-        response.body = capped(response.body, commandName === 'ListObjectsV2Command' && !isRefusal ? listingBytesMax : answerBytesMax);
+        response.body = capped(
+          response.body,
+          commandName === 'ListObjectsV2Command' && !isRefusal ? listingBytesMax : answerBytesMax,
+        );
         return answered;
       },
     { step: 'deserialize', priority: 'low', name: 'capAnswers' },

@@ -15,6 +15,7 @@ export function localDrillProbe(client: SiteHostClient): DrillProbe {
       for await (const piece of body) hash.update(piece);
       return statusCode === 200 ? hash.digest('hex') : null;
     },
-    countRows: ({ siteId }, table, { fence, workflowId, signal }) => client.countRows(siteId, table, { fence, workflowId, signal }),
+    countRows: ({ siteId }, table, { fence, workflowId, signal }) =>
+      client.countRows(siteId, table, { fence, workflowId, signal }),
   };
 }

@@ -2,8 +2,15 @@ import { SpanStatusCode, trace } from '@opentelemetry/api';
 
 const tracer = trace.getTracer('@drydock/hosting');
 
-/** One phase of a driver's work in the trace of its step. Names and counts only: no path, no URL, no customer's word. */
-export function withSpan<T>(name: string, attributes: Record<string, string | number>, work: () => Promise<T>): Promise<T> {
+/**
+ * Traces one phase of a driver's work as a span of its step. Attributes are names and counts only: no path, no URL, no
+ * text of a customer's.
+ */
+export function withSpan<T>(
+  name: string,
+  attributes: Record<string, string | number>,
+  work: () => Promise<T>,
+): Promise<T> {
   return tracer.startActiveSpan(name, { attributes }, async (span) => {
     try {
       return await work();

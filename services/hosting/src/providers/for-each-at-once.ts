@@ -1,6 +1,6 @@
 /**
- * Runs `work` for every item, so many at once. After a failure, of the work or of what yields the items, no new one begins; it rejects once none
- * is at work any more.
+ * Runs `work` for every item, `atOnce` at a time. After a failure of the work or of the iterator no new one begins; it
+ * rejects once all have ended.
  */
 export async function forEachAtOnce<Item>(
   atOnce: number,
@@ -11,7 +11,8 @@ export async function forEachAtOnce<Item>(
   let hasFailed = false;
   const run = async (): Promise<void> => {
     try {
-      for (let next = await queue.next(); next.done !== true && !hasFailed; next = await queue.next()) await work(next.value);
+      for (let next = await queue.next(); next.done !== true && !hasFailed; next = await queue.next())
+        await work(next.value);
     } catch (error) {
       hasFailed = true;
       throw error;

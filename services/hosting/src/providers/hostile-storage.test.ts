@@ -18,7 +18,10 @@ const pagesMax = 50;
 const folder = `${uuidv7()}/${uuidv7()}`;
 const key = `${folder}/1`;
 
-/** What a customer's endpoint may turn out to be. Resolves with how the work ended and how many bytes were taken off its hands. */
+/**
+ * Runs `work` against a hostile endpoint. Resolves with the error it ended with and the bytes that were read from the
+ * endpoint.
+ */
 async function facing(
   listener: http.RequestListener,
   work: (storage: OffsiteStorage) => Promise<unknown>,
@@ -49,7 +52,11 @@ const always =
     request.resume().on('end', () => response.writeHead(status, { 'content-type': type }).end(body));
   };
 const s3Error = (status: number, code: string): http.RequestListener =>
-  always(status, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>no</Message></Error>`, 'application/xml');
+  always(
+    status,
+    `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>no</Message></Error>`,
+    'application/xml',
+  );
 
 const read = (storage: OffsiteStorage) => storage.source(key).read('manifest');
 const write = (storage: OffsiteStorage) => storage.sink(key).write('manifest', Buffer.from('x'));
@@ -161,13 +168,21 @@ describe('an endpoint that is no storage, or one that refuses', () => {
     expect(error).not.toHaveProperty('reason');
   });
 
-  it.each(['constructor', '__proto__', 'toString'])('is believed to refuse by its status when its code is %s', async (code) => {
-    expect((await facing(s3Error(403, code), read)).error).toMatchObject({ refusal: 'credentials_rejected' });
-  });
+  it.each(['constructor', '__proto__', 'toString'])(
+    'is believed to refuse by its status when its code is %s',
+    async (code) => {
+      expect((await facing(s3Error(403, code), read)).error).toMatchObject({ refusal: 'credentials_rejected' });
+    },
+  );
 
-  it.each(['a\0b', 'a&#0;b', 'x'.repeat(10_000), 'two\nlines'])('leaves no text of its own on record: %j', async (code) => {
-    expect((await facing(s3Error(403, code), read)).error).toMatchObject({ message: 'credentials_rejected: no code, HTTP 403' });
-  });
+  it.each(['a\0b', 'a&#0;b', 'x'.repeat(10_000), 'two\nlines'])(
+    'leaves no text of its own on record: %j',
+    async (code) => {
+      expect((await facing(s3Error(403, code), read)).error).toMatchObject({
+        message: 'credentials_rejected: no code, HTTP 403',
+      });
+    },
+  );
 });
 
 describe('TLS that cannot be trusted is refused, and not tried for hours', () => {

@@ -16,23 +16,29 @@ const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   database_not_offered: 'database_not_offered',
 };
 
-const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = { no_space: 'no_space', superseded: 'stale_fence', ...refusalOfControl };
+const refusalOfJob: Partial<Record<string, SiteHostRefusal>> = {
+  no_space: 'no_space',
+  superseded: 'stale_fence',
+  ...refusalOfControl,
+};
 
-/** Which way a site's content was going. */
+/** The direction in which a site's content was moving. */
 type Direction = 'pack' | 'stage';
 
 function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRefusal | undefined {
   if (error instanceof ControlError) return refusalOfControl[error.code];
   if (error instanceof JobProblem) return refusalOfJob[error.code];
   if (isDiskFull(error)) return 'no_space';
-  if (contentOf(error, direction) !== undefined) return direction === 'pack' ? 'content_not_packed' : 'content_not_loaded';
+  if (contentOf(error, direction) !== undefined)
+    return direction === 'pack' ? 'content_not_packed' : 'content_not_loaded';
   if (!(error instanceof ArchiveError)) return undefined;
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
-/** The customer's content that is refused each time; undefined where something else has failed, or where it may pass. */
+/** The content that is refused every time; undefined if something else has failed, or if it may pass. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
-  if (error instanceof TransferFailure) return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
+  if (error instanceof TransferFailure)
+    return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;
   if (!(error instanceof ArchiveError)) return undefined;
   const isContent = direction === 'pack' && error.reason === 'limit_exceeded';
   return isContent ? { object: null, reason: reasonOf(error) } : undefined;
@@ -40,7 +46,7 @@ function contentOf(error: unknown, direction: Direction | undefined): RefusedCon
 
 const reasonOf = ({ message, reason }: ArchiveError): string => message.replace(`${reason}: `, '');
 
-/** A job's problem as the error that it was in the child. */
+/** Turns a job's problem back into the error that the child threw. */
 function errorOfJob(error: unknown): unknown {
   if (!(error instanceof JobProblem)) return error;
   const archive = archiveErrorOfJob(error);
@@ -50,7 +56,9 @@ function errorOfJob(error: unknown): unknown {
   return new TransferFailure(error.message, { object, reason, isPermanent: permanent === 'yes', cause: error });
 }
 
-/** The same work, with what no repetition can mend as a {@link SiteHostError}. `direction`: of work that moves a site's content. */
+/**
+ * Turns permanent errors of the work into {@link SiteHostError}s. `direction`: for work that moves a site's content.
+ */
 export function translated<T>(work: Promise<T>, direction?: Direction): Promise<T> {
   return work.catch((thrown: unknown) => {
     const error = errorOfJob(thrown);
@@ -69,5 +77,6 @@ export function unknownAsNull<T>(work: Promise<T>): Promise<T | null> {
   });
 }
 
-/** Whether the agent is older than the call. */
-export const isUnknownCall = (error: unknown): boolean => error instanceof ControlError && error.code === 'unknown_route';
+/** Whether the agent is too old to know the call. */
+export const isUnknownCall = (error: unknown): boolean =>
+  error instanceof ControlError && error.code === 'unknown_route';

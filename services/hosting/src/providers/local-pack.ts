@@ -3,20 +3,26 @@ import type { SiteHostClient } from '@drydock/agent/site/client';
 import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
 import { deriveKeys, encodeKeys, type RootKey, saltBytes } from '@drydock/archive/format/archive-keys';
 import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
-import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from './site-host';
+import {
+  type ArchiveToWrite,
+  type FencedCallWithProgress,
+  linksOf,
+  type PackedArchive,
+  type SiteRef,
+} from './site-host';
 
 export interface LocalTools {
   client: SiteHostClient;
   archiveKey: RootKey;
 }
 
-/** An archive as a job of the host is told of it: what our records say, and the keys that open it and no other. */
+/** The description of an archive for a job of the host: our record of it, and only the keys that open this archive. */
 export async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<PackSpec['parents'][number]> {
   const { archiveId, manifestMac } = link.expected;
   return { archive_id: archiveId, manifest_mac: manifestMac, keys: encodeKeys(await deriveKeysOf(link, archiveKey)) };
 }
 
-/** The host packs, in the site's box; its objects come here and go to the storage. */
+/** Lets the host pack in the site's box; its objects come here and go to the storage. */
 export async function packRelease(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
@@ -36,7 +42,10 @@ export async function packRelease(
     expected_raw_bytes: expectedRawBytes,
   };
   const archives = { sources: links.map(({ source }) => source), sink };
-  const packed = await client.pack(site.siteId, spec, archives, { claim: { fence, workflowId, signal }, onProgress: progress });
+  const packed = await client.pack(site.siteId, spec, archives, {
+    claim: { fence, workflowId, signal },
+    onProgress: progress,
+  });
   return {
     manifestMac: packed.manifest_mac,
     checksumSha256: packed.manifest_sha256,

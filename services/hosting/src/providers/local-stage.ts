@@ -1,7 +1,13 @@
 import { describeArchive, type LocalTools } from './local-pack';
-import { type ArchiveToStage, type FencedCallWithProgress, linksOf, type SiteRef, type StagedRelease } from './site-host';
+import {
+  type ArchiveToStage,
+  type FencedCallWithProgress,
+  linksOf,
+  type SiteRef,
+  type StagedRelease,
+} from './site-host';
 
-/** The host stages, in the site's box; the objects that it asks for come from the storage. */
+/** Lets the host stage in the site's box; the objects that it asks for come from the storage. */
 export async function stageArchive(
   { client, archiveKey }: LocalTools,
   site: SiteRef,
@@ -14,7 +20,7 @@ export async function stageArchive(
     release_id: releaseId,
     origin: { site_id: origin.siteId, organisation_id: origin.orgId },
     chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
-    // An older agent does not know it, and stages all.
+    // An older agent does not know the field, and stages everything.
     ...(contents === 'all' ? {} : { contents }),
   };
   const archives = { sources: links.map(({ source }) => source) };

@@ -75,7 +75,9 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
   });
 
   it('says of a missing object that it is missing', async () => {
-    expect(await failureOf(opened.storage.source(`${newFolder()}/1`).read('manifest'))).toMatchObject({ reason: 'missing' });
+    expect(await failureOf(opened.storage.source(`${newFolder()}/1`).read('manifest'))).toMatchObject({
+      reason: 'missing',
+    });
   });
 
   it('removes every attempt but the one to keep, and then that one too', async () => {
@@ -99,7 +101,12 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
   it('takes copies in a bucket that locks whatever is written to it', async () => {
     const locking = await open();
     const store = locking.s3.world.buckets.get(bucket);
-    store.change({ ...store.settings, hasVersions: true, hasObjectLock: true, defaultRetention: { mode: 'COMPLIANCE', days: 1 } });
+    store.change({
+      ...store.settings,
+      hasVersions: true,
+      hasObjectLock: true,
+      defaultRetention: { mode: 'COMPLIANCE', days: 1 },
+    });
     await locking.storage.probe(uuidv7());
     const key = `${newFolder()}/1`;
     await locking.storage.sink(key).write('manifest', Buffer.from('locked'));
@@ -119,7 +126,9 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
   });
 
   it.each(['../manifest', 'manifest/..', 'other', ''])('refuses the object %j', async (name) => {
-    expect(await failureOf((async () => opened.storage.source(`${newFolder()}/1`).read(name))())).toBeInstanceOf(TypeError);
+    expect(await failureOf((async () => opened.storage.source(`${newFolder()}/1`).read(name))())).toBeInstanceOf(
+      TypeError,
+    );
   });
 
   describe('gives up, and never for good, on one that', () => {
@@ -142,7 +151,9 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
     it('but reads no more than the largest object of one that sends without end', async () => {
       const closed: Array<Promise<number>> = [];
       const count = (socket: Socket): void => {
-        const sent = new Promise<number>((resolve) => socket.once('close', () => resolve(socket.bytesWritten - socket.writableLength)));
+        const sent = new Promise<number>((resolve) =>
+          socket.once('close', () => resolve(socket.bytesWritten - socket.writableLength)),
+        );
         closed.push(sent);
       };
       opened.s3.server.on('connection', count);
@@ -150,7 +161,9 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
       // A storage of its own, and with it a connection of its own, which is closed with what came over it.
       const storage = opened.reopen();
-      expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({ message: expect.stringContaining('larger than any') });
+      expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({
+        message: expect.stringContaining('larger than any'),
+      });
       storage.close();
       opened.s3.server.off('connection', count);
       const sent = await Promise.all(closed);

@@ -1,5 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import { isObjectName } from '@drydock/archive/format/archive-objects';
 import { createGuardedAgents, type ResolveAll } from '@drydock/service/outbound/guarded-agent';
@@ -33,7 +39,11 @@ const keyForm = /^[0-9a-f-]{36}\/[0-9a-f-]{36}(?:\/\d{1,20})?$/;
 /** Any storage that speaks S3, path-style, signed by SigV4; redirects are not followed. */
 export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax }: S3OffsiteOptions): OpenOffsite {
   return (place, credentials, { signal, deadlines = defaultDeadlines } = {}) => {
-    const agents = createGuardedAgents({ origin: place.endpoint, allowed, ...(resolve === undefined ? {} : { resolve }) });
+    const agents = createGuardedAgents({
+      origin: place.endpoint,
+      allowed,
+      ...(resolve === undefined ? {} : { resolve }),
+    });
     const client = new S3Client({
       endpoint: place.endpoint,
       region: place.region,
@@ -41,7 +51,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Others than Amazon know no newer checksums. What is sent is covered by the signature, what is read by our own HMACs.
+      // Storages other than Amazon's do not know newer checksums. The signature covers what is sent, and our own HMACs
+      // what is read.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,
@@ -64,7 +75,10 @@ class OpenS3 implements OffsiteStorage {
   private readonly limit: () => AbortSignal;
   private readonly pagesMax: number;
 
-  constructor(client: S3Client, { place, limit, pagesMax }: { place: OffsitePlace; limit: () => AbortSignal; pagesMax: number }) {
+  constructor(
+    client: S3Client,
+    { place, limit, pagesMax }: { place: OffsitePlace; limit: () => AbortSignal; pagesMax: number },
+  ) {
     this.client = client;
     this.place = place;
     this.limit = limit;
@@ -94,10 +108,11 @@ class OpenS3 implements OffsiteStorage {
     const content = randomBytes(64);
     await this.write(key, content);
     try {
-      if (!(await this.read(key)).equals(content)) throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
+      if (!(await this.read(key)).equals(content))
+        throw new OffsiteError('bucket_unusable', 'what was written is not what is read');
       if (!(await this.isListed(key))) throw new OffsiteError('bucket_unusable', 'what was written is not listed');
     } catch (error) {
-      // It is the customer's bucket: what failed there leaves nothing, if that can be.
+      // The bucket is the customer's: a failed probe removes its object if it can.
       await this.delete(key).catch(() => undefined);
       throw asUnusable(error);
     }
@@ -125,14 +140,22 @@ class OpenS3 implements OffsiteStorage {
   }
 
   private async write(Key: string, Body: Buffer): Promise<void> {
-    // A bucket that locks what is written takes nothing without a digest; this one every storage knows.
+    // A bucket with locks accepts nothing without a digest. Every storage knows this one.
     const ContentMD5 = createHash('md5').update(Body).digest('base64');
-    const command = new PutObjectCommand({ Bucket: this.place.bucket, Key, Body, ContentLength: Body.length, ContentMD5 });
+    const command = new PutObjectCommand({
+      Bucket: this.place.bucket,
+      Key,
+      Body,
+      ContentLength: Body.length,
+      ContentMD5,
+    });
     await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
   }
 
   private async delete(Key: string): Promise<void> {
-    await translateS3(() => this.client.send(new DeleteObjectCommand({ Bucket: this.place.bucket, Key }), { abortSignal: this.limit() }));
+    await translateS3(() =>
+      this.client.send(new DeleteObjectCommand({ Bucket: this.place.bucket, Key }), { abortSignal: this.limit() }),
+    );
   }
 
   private async isListed(key: string): Promise<boolean> {
@@ -140,25 +163,29 @@ class OpenS3 implements OffsiteStorage {
     return false;
   }
 
-  /** Page by page: how many keys a storage lists is for the storage to say. */
+  /** Lists page by page, because the storage decides how many keys are on one. */
   private async *list(Prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined;
     for (let page = 0; page === 0 || token !== undefined; page += 1) {
-      if (page === this.pagesMax) throw new OffsiteError('bucket_unusable', `a listing of more than ${this.pagesMax} pages`);
+      if (page === this.pagesMax)
+        throw new OffsiteError('bucket_unusable', `a listing of more than ${this.pagesMax} pages`);
       const command = new ListObjectsV2Command({
         Bucket: this.place.bucket,
         Prefix,
         ...(token === undefined ? {} : { ContinuationToken: token }),
       });
       const answer = await translateS3(() => this.client.send(command, { abortSignal: this.limit() }));
-      // Only what was asked for is ever deleted, whatever a storage lists.
+      // Keys outside the prefix are dropped: whatever a storage lists, only what was asked for is deleted.
       yield (answer.Contents ?? []).flatMap(({ Key }) => (Key?.startsWith(Prefix) === true ? [Key] : []));
-      token = answer.IsTruncated === true && answer.NextContinuationToken !== token ? answer.NextContinuationToken : undefined;
+      token =
+        answer.IsTruncated === true && answer.NextContinuationToken !== token
+          ? answer.NextContinuationToken
+          : undefined;
     }
   }
 
   private folderOf(objectKey: string): string {
-    // Keys are ours, made of ids; this line is what keeps a bug from reaching beside the prefix.
+    // Keys are our own, made of ids; this check keeps a bug from reaching outside the prefix.
     if (!keyForm.test(objectKey)) throw new Error(`not an object key: ${objectKey}`);
     return this.at(objectKey);
   }
@@ -168,9 +195,11 @@ class OpenS3 implements OffsiteStorage {
   }
 }
 
-/** An object that was there a moment ago. */
+/** A missing object that was there a moment ago makes the bucket unusable. */
 const asUnusable = (error: unknown): unknown =>
-  asMissingObject(error) ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error }) : error;
+  asMissingObject(error)
+    ? new OffsiteError('bucket_unusable', 'what was written is not there', { cause: error })
+    : error;
 
 function objectName(name: string): string {
   if (!isObjectName(name)) throw new TypeError(`not the name of an archive object: ${name}`);

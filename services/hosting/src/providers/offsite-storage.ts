@@ -16,7 +16,7 @@ export interface OffsiteCredentials {
   secretAccessKey: string;
 }
 
-/** What may go on at most before a call counts as failed, in milliseconds. */
+/** Limits after which a call counts as failed, in milliseconds. */
 export interface OffsiteDeadlines {
   connectMs: number;
   /** No byte for so long. */
@@ -25,17 +25,20 @@ export interface OffsiteDeadlines {
   objectMs: number;
 }
 
-/** What a request may do: read. Close it when done. */
+/** The part for requests: it only reads. Close it after use. */
 export interface OffsiteReader {
   /**
-   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError `missing`, a definite
-   * refusal with {@link OffsiteError}, anything else may pass. An object larger than any archive's is never read to its end.
+   * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError
+   * `missing`, a definite refusal with {@link OffsiteError}, anything else may pass. An object larger than any
+   * archive's is never read to its end.
    */
   source(objectKey: string): ArchiveSource;
   close(): void;
 }
 
-/** What workflow steps do to a customer's storage. It is not ours: it may lie, be slow, or answer with anything. */
+/**
+ * The part for workflow steps. The storage is the customer's, not ours: it may lie, be slow, or answer with anything.
+ */
 export interface OffsiteStorage extends OffsiteReader {
   /** Writes objects; each is stored once its write resolves. The manifest comes last. */
   sink(objectKey: string): ArchiveSink;
@@ -47,7 +50,7 @@ export interface OffsiteStorage extends OffsiteReader {
 
 export type OffsiteRefusal = 'endpoint_refused' | 'credentials_rejected' | 'bucket_unusable';
 
-/** What no repetition mends. `message` is for the log and holds no credential. */
+/** A failure that no repetition can mend. `message` is for the log and holds no credential. */
 export class OffsiteError extends Error {
   readonly refusal: OffsiteRefusal;
 
@@ -63,7 +66,11 @@ export interface OpenOptions {
   deadlines?: OffsiteDeadlines;
 }
 
-export type OpenOffsite = (place: OffsitePlace, credentials: OffsiteCredentials, options?: OpenOptions) => OffsiteStorage;
+export type OpenOffsite = (
+  place: OffsitePlace,
+  credentials: OffsiteCredentials,
+  options?: OpenOptions,
+) => OffsiteStorage;
 
 /** Folder of all attempts at one copy, below the destination's prefix. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;

@@ -1,13 +1,13 @@
 import { type ArchiveSource, segmentName } from '@drydock/archive/format/archive-objects';
 
-/** Readers of one archive at a time: the threads of an extraction. */
+/** Readers of one archive at a time, which are the threads of an extraction. */
 const readersMax = 2;
-/** Segments read last that are remembered, so that each reader's next one is known as such. */
+/** How many of the last segments are remembered, to recognise each reader's next one. */
 const recentMax = 16;
 
 /**
- * The same source, with the segments behind one that is read in order already on their way: a storage is further away than a disk. At most
- * `ahead` of them for each reader wait in memory.
+ * The same source, which fetches the segments behind one that is read in order ahead of time, because a storage is
+ * farther away than a disk. At most `ahead` of them for each reader wait in memory.
  */
 export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
   const waiting = new Map<number, Promise<Buffer>>();
@@ -20,7 +20,7 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // Most likely behind the last one. Whoever asks for it asks the storage again.
+      // It probably lies behind the last segment. A reader that asks for it asks the storage again.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });

@@ -10,7 +10,11 @@ const tooLarge = (): never => {
 };
 
 /** The whole body, in memory of its own. Rejects when it ends early, is too large, or `signal` is aborted. */
-export async function readObjectBody(body: unknown, declaredBytes: number | undefined, signal: AbortSignal): Promise<Buffer> {
+export async function readObjectBody(
+  body: unknown,
+  declaredBytes: number | undefined,
+  signal: AbortSignal,
+): Promise<Buffer> {
   if (!(body instanceof Readable)) throw new Error('an answer without a body');
   const stream = addAbortSignal(signal, body);
   try {

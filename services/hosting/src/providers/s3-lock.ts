@@ -17,20 +17,34 @@ export async function hasObjectLock(client: S3Client, Bucket: string): Promise<b
     const { ObjectLockConfiguration } = await client.send(new GetObjectLockConfigurationCommand({ Bucket }));
     return ObjectLockConfiguration?.ObjectLockEnabled === 'Enabled';
   } catch (error) {
-    if (isUnknownCall(error) || (error instanceof S3ServiceException && error.name === 'ObjectLockConfigurationNotFoundError'))
+    if (
+      isUnknownCall(error) ||
+      (error instanceof S3ServiceException && error.name === 'ObjectLockConfigurationNotFoundError')
+    )
       return false;
     throw error;
   }
 }
 
-/** Each version under COMPLIANCE until then, which not even the account's owner may take back; read back of each. */
-export async function lockVersions(client: S3Client, Bucket: string, versions: readonly ObjectVersion[], until: Date): Promise<void> {
+/**
+ * Locks each version with COMPLIANCE until then, which not even the account's owner may take back, and reads every lock
+ * back.
+ */
+export async function lockVersions(
+  client: S3Client,
+  Bucket: string,
+  versions: readonly ObjectVersion[],
+  until: Date,
+): Promise<void> {
   await forEachAtOnce(locksAtOnce, versions, async ({ key: Key, versionId: VersionId }) => {
     const version = { Bucket, Key, VersionId };
-    await client.send(new PutObjectRetentionCommand({ ...version, Retention: { Mode: 'COMPLIANCE', RetainUntilDate: until } }));
+    await client.send(
+      new PutObjectRetentionCommand({ ...version, Retention: { Mode: 'COMPLIANCE', RetainUntilDate: until } }),
+    );
     const { Retention } = await client.send(new GetObjectRetentionCommand(version));
     // Storages keep whole seconds.
-    const isKept = Retention?.Mode === 'COMPLIANCE' && (Retention.RetainUntilDate?.getTime() ?? 0) >= until.getTime() - 1_000;
+    const isKept =
+      Retention?.Mode === 'COMPLIANCE' && (Retention.RetainUntilDate?.getTime() ?? 0) >= until.getTime() - 1_000;
     if (!isKept) throw new Error(`the storage says of ${Key} that it is not locked`);
   });
 }

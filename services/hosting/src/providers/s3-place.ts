@@ -13,9 +13,9 @@ export interface S3Place {
   secretAccessKey: string;
 }
 
-/** No byte for so long, and the attempt has failed; a storage that is alive answers within seconds. */
+/** Without a byte for so long an attempt has failed; a storage that is alive answers within seconds. */
 const idleMs = 30_000;
-/** As many as objects are moved at once, twice over. */
+/** Twice as many as objects are moved at once. */
 const socketsMax = 32;
 
 export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }: S3Place): S3Client {
@@ -37,7 +37,7 @@ export function openS3Client({ endpoint, region, accessKeyId, secretAccessKey }:
   return client;
 }
 
-/** An archive is as many requests as it is large. */
+/** Leaves the client's requests out of traces: an archive takes as many requests as it is large. */
 export function leaveRequestsOutOfTraces(client: S3Client): void {
   client.middlewareStack.add((next) => (request) => withoutDetails(() => next(request)), {
     step: 'initialize',

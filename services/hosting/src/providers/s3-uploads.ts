@@ -1,13 +1,24 @@
-import { AbortMultipartUploadCommand, ListMultipartUploadsCommand, type S3Client, S3ServiceException } from '@aws-sdk/client-s3';
+import {
+  AbortMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  type S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
 import { forEachAtOnce } from './for-each-at-once';
 
 const abortsAtOnce = 4;
 
 /**
- * Ends the uploads in parts below `prefix` that nobody will complete: a worker that was killed in one leaves parts that are paid for and listed nowhere
- * else. A store that knows no such call, or a key that may not make it, leaves them to the rules of the bucket.
+ * Aborts unfinished multipart uploads below `prefix`: a worker that was killed during one leaves parts that cost money
+ * and are listed nowhere else. If the storage does not know the call, or the key may not make it, they are left to the
+ * bucket's own rules.
  */
-export async function abortUploads(client: S3Client, bucket: string, prefix: string, isKept: (key: string) => boolean): Promise<void> {
+export async function abortUploads(
+  client: S3Client,
+  bucket: string,
+  prefix: string,
+  isKept: (key: string) => boolean,
+): Promise<void> {
   try {
     for await (const page of listUploads(client, bucket, prefix)) {
       const unwanted = page.filter(({ Key }) => !isKept(Key));
@@ -29,7 +40,9 @@ async function* listUploads(client: S3Client, Bucket: string, Prefix: string): A
   let marker: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | null = {};
   while (marker !== null) {
     const page: Awaited<ReturnType<typeof readPage>> = await readPage(client, { Bucket, Prefix, ...marker });
-    yield (page.Uploads ?? []).flatMap(({ Key, UploadId }) => (Key === undefined || UploadId === undefined ? [] : [{ Key, UploadId }]));
+    yield (page.Uploads ?? []).flatMap(({ Key, UploadId }) =>
+      Key === undefined || UploadId === undefined ? [] : [{ Key, UploadId }],
+    );
     const { IsTruncated, NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
     marker = IsTruncated === true && KeyMarker !== undefined ? { KeyMarker, UploadIdMarker } : null;
   }

@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { isLockRefusal, isUnknownCall } from './s3-errors';
 
-/** A version of an object; in a bucket that keeps none, the object. */
+/** A version of an object; in a bucket without versions, the object itself. */
 export interface ObjectVersion {
   key: string;
   versionId: string | undefined;
@@ -34,7 +34,10 @@ async function* listAllVersions(client: S3Client, Bucket: string, Prefix: string
     for (const version of page.Versions ?? []) yield toVersion(version, false);
     for (const version of page.DeleteMarkers ?? []) yield toVersion(version, true);
     const { NextKeyMarker: key, NextVersionIdMarker: id } = page;
-    const next = { ...(key === undefined ? {} : { KeyMarker: key }), ...(id === undefined ? {} : { VersionIdMarker: id }) };
+    const next = {
+      ...(key === undefined ? {} : { KeyMarker: key }),
+      ...(id === undefined ? {} : { VersionIdMarker: id }),
+    };
     marker = page.IsTruncated === true && key !== undefined ? next : null;
   }
 }
@@ -54,19 +57,29 @@ async function* listObjects(client: S3Client, Bucket: string, Prefix: string): A
     const page = await client.send(
       new ListObjectsV2Command({ Bucket, Prefix, ...(token === undefined ? {} : { ContinuationToken: token }) }),
     );
-    for (const { Key } of page.Contents ?? []) yield { key: Key ?? '', versionId: undefined, isLatest: true, isDeleteMarker: false };
+    for (const { Key } of page.Contents ?? [])
+      yield { key: Key ?? '', versionId: undefined, isLatest: true, isDeleteMarker: false };
     token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
   }
 }
 
-/** Destroys versions, as many in one call as S3 allows. Resolves with how many a lock has kept. Rejects when one could not be deleted otherwise. */
-export async function deleteVersions(client: S3Client, bucket: string, versions: readonly ObjectVersion[]): Promise<number> {
+/**
+ * Deletes versions, as many in one call as S3 allows. Resolves with the number that a lock has kept. Rejects if one
+ * could not be deleted for another reason.
+ */
+export async function deleteVersions(
+  client: S3Client,
+  bucket: string,
+  versions: readonly ObjectVersion[],
+): Promise<number> {
   let locked = 0;
   for (let at = 0; at < versions.length; at += pageKeys) {
     const Objects = versions
       .slice(at, at + pageKeys)
       .map(({ key, versionId }) => ({ Key: key, ...(versionId === undefined ? {} : { VersionId: versionId }) }));
-    const { Errors = [] } = await client.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }));
+    const { Errors = [] } = await client.send(
+      new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }),
+    );
     const failed = Errors.find(({ Code }) => !isLockRefusal(Code));
     if (failed !== undefined) throw new Error(`an object could not be deleted: ${failed.Code}`);
     locked += Errors.length;

@@ -13,11 +13,16 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** What an agent has that is older than the question. */
+/** The answer that stands for an agent which is too old to know the question. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
-/** Null for a site whose making was interrupted: there is nothing that is served yet. */
-function toHosted({ url, current_release: currentRelease, releases, free_bytes: freeBytes }: SiteDescription): HostedSite | null {
+/** Null for a site whose creation was interrupted: it has no live release yet. */
+function toHosted({
+  url,
+  current_release: currentRelease,
+  releases,
+  free_bytes: freeBytes,
+}: SiteDescription): HostedSite | null {
   return currentRelease === null ? null : { url, currentRelease, releases, freeBytes };
 }
 
@@ -27,7 +32,7 @@ function requireHosted(description: SiteDescription): HostedSite {
   return hosted;
 }
 
-/** What handlers may ask the site-host process. */
+/** The part for requests: it only reads from the site-host process. */
 export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReader {
   return {
     ...localDescriptions(client),
@@ -39,7 +44,9 @@ export function localSiteHostReader(client: SiteHostReaderClient): SiteHostReade
   };
 }
 
-function localDescriptions(client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>): Pick<SiteHostReader, 'describe' | 'describeApp'> {
+function localDescriptions(
+  client: Pick<SiteHostReaderClient, 'readSite' | 'readApp'>,
+): Pick<SiteHostReader, 'describe' | 'describeApp'> {
   return {
     describe: async ({ siteId }, signal) => {
       const description = await unknownAsNull(client.readSite(siteId, signal));
@@ -54,7 +61,10 @@ function localDescriptions(client: Pick<SiteHostReaderClient, 'readSite' | 'read
   };
 }
 
-/** Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the process. */
+/**
+ * Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the
+ * process.
+ */
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };
   return {
@@ -68,7 +78,9 @@ export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; 
     },
     destroy: ({ siteId }, call) => translated(client.destroySite(siteId, claimOf(call))),
     pack: (site, releaseId, archive, call) =>
-      withSpan('site_host.pack', { 'site.id': site.siteId }, () => translated(packRelease(tools, site, releaseId, archive, call), 'pack')),
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () =>
+        translated(packRelease(tools, site, releaseId, archive, call), 'pack'),
+      ),
     stage: (site, releaseId, archive, call) =>
       withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
         translated(stageArchive(tools, site, releaseId, archive, call), 'stage'),

@@ -48,7 +48,9 @@ onHost('a host over ssh', () => {
     const driver = sshSiteHost({ live: { connection, config } }, archiveKey);
     const refused = driver.create(site, { domain: 'shop.example.com' }, nextOrder());
     await expect(refused).rejects.toBeInstanceOf(HostKeyError);
-    await expect(refused).rejects.toThrow(`shows the host key ${rig.config.host_key_fingerprint}, and ${config.host_key_fingerprint} is`);
+    await expect(refused).rejects.toThrow(
+      `shows the host key ${rig.config.host_key_fingerprint}, and ${config.host_key_fingerprint} is`,
+    );
     expect(existsSync(folderOf(site))).toBe(false);
     await connection.close();
   });
@@ -64,7 +66,9 @@ onHost('a host over ssh', () => {
   it('refuses what is no name where a site or a release is named, before anything is sent', async () => {
     for (const name of ['-rf', "a'b", 'a\nb', '../other', 'a/b', '', '$(id)', 'a b', 'ä', '.']) {
       const named = { ...newSiteRef(), siteId: name };
-      await expect(rig.driver.create(named, { domain: 'shop.example.com' }, nextOrder())).rejects.toThrow('cannot be a name on the host');
+      await expect(rig.driver.create(named, { domain: 'shop.example.com' }, nextOrder())).rejects.toThrow(
+        'cannot be a name on the host',
+      );
       await expect(rig.driver.destroy(named, nextOrder())).rejects.toThrow('cannot be a name on the host');
       await expect(rig.driver.retire(newSiteRef(), name, nextOrder())).rejects.toThrow('cannot be a name on the host');
     }
@@ -108,7 +112,9 @@ onHost('a host over ssh', () => {
     const bytes = readFileSync(file);
     bytes[100] = (bytes[100] ?? 0) ^ 1;
     writeFileSync(file, bytes);
-    await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+    await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
     expect(existsSync(path.join(folderOf(site), 'releases/next'))).toBe(false);
   });
 
@@ -121,8 +127,12 @@ onHost('a host over ssh', () => {
     const increment = await packCurrent(rig.driver, site, storage, [full]);
     await rig.fill(other, 1);
     const chain = { ...increment, parents: [full] };
-    await expect(rig.driver.stage(other, 'next', chain, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
-    await expect(rig.driver.stage(site, 'next', increment, nextOrder())).rejects.toMatchObject({ refusal: 'archive_refused' });
+    await expect(rig.driver.stage(other, 'next', chain, nextOrder())).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
+    await expect(rig.driver.stage(site, 'next', increment, nextOrder())).rejects.toMatchObject({
+      refusal: 'archive_refused',
+    });
     await rig.driver.stage(other, 'next', { ...chain, origin: site }, nextOrder());
     await rig.driver.switchRelease(other, { from: 'first', to: 'next' }, nextOrder());
     await rig.driver.thaw(other, nextOrder());

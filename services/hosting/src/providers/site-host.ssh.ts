@@ -12,14 +12,19 @@ import { type SshHosts, toolsOf } from './ssh/ssh-tools';
 const firstRelease = 'first';
 
 interface SiteOverSsh extends HostedSite {
-  /** What the restart file of its application says, 0 before the first restart; null for a site that is none. */
+  /**
+   * The content of the application's restart file, 0 before the first restart; null for a site without an application.
+   */
   restartSeconds: number | null;
 }
 
 async function describe(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): Promise<SiteOverSsh | null> {
   const tools = toolsOf(hosts, site);
-  const lines = (await runOnSite(tools, { script: 'describe', site, signal })).split('\n').map((line) => line.trim().split(/\s+/));
-  const valuesOf = (wanted: string): string[] => lines.flatMap(([name, value]) => (name === wanted && value !== undefined ? [value] : []));
+  const lines = (await runOnSite(tools, { script: 'describe', site, signal }))
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  const valuesOf = (wanted: string): string[] =>
+    lines.flatMap(([name, value]) => (name === wanted && value !== undefined ? [value] : []));
   const [currentRelease] = valuesOf('current');
   if (currentRelease === undefined) return null;
   const [[freeBytes = ''], [restarted]] = [valuesOf('free'), valuesOf('app')];
@@ -41,10 +46,12 @@ async function requireSite(hosts: SshHosts, site: SiteRef, signal: AbortSignal):
 
 async function describeApp(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null> {
   const seconds = (await describe(hosts, site, signal))?.restartSeconds ?? null;
-  return seconds === null ? null : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
+  return seconds === null
+    ? null
+    : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
 }
 
-/** What handlers may ask a host that is reached over ssh. */
+/** The part for requests: it only reads from a host over ssh. */
 export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
   return {
     describe: (site, signal) => describe(hosts, site, signal),
@@ -57,7 +64,12 @@ async function* bytesOf(text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text);
 }
 
-async function createSite(hosts: SshHosts, site: SiteRef, domain: string, { fence, signal }: FencedCall): Promise<HostedSite> {
+async function createSite(
+  hosts: SshHosts,
+  site: SiteRef,
+  domain: string,
+  { fence, signal }: FencedCall,
+): Promise<HostedSite> {
   const tools = toolsOf(hosts, site);
   const facts = { site_id: site.siteId, domain, url: urlOf(tools.config, site) };
   await runOnSite(tools, {
@@ -81,11 +93,15 @@ async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: Fen
 }
 
 /**
- * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens there, under the site's lock and
- * after its fence; its web server serves `current` and honours `maintenance`.
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens
+ * there, under the site's lock and after its fence; its web server serves `current` and honours `maintenance`.
  */
 export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
-  const steer = async (site: SiteRef, { fence, signal }: FencedCall, call: Omit<SiteCall, 'site' | 'fence' | 'signal'>): Promise<void> => {
+  const steer = async (
+    site: SiteRef,
+    { fence, signal }: FencedCall,
+    call: Omit<SiteCall, 'site' | 'fence' | 'signal'>,
+  ): Promise<void> => {
     await runOnSite(toolsOf(hosts, site), { site, fence, signal, ...call });
   };
   const movingTools = (site: SiteRef) => ({ ...toolsOf(hosts, site), archiveKey });
@@ -105,9 +121,12 @@ export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
       ),
     freeze: (site, ttlMs, call) => steer(site, call, { script: 'freeze', args: [String(Math.ceil(ttlMs))] }),
     thaw: (site, call) => steer(site, call, { script: 'thaw' }),
-    switchRelease: (site, { from, to }, call) => steer(site, call, { script: 'switchRelease', releaseId: to, args: [from] }),
-    probe: async (site, { signal }) => probeOverSsh(toolsOf(hosts, site), site, await requireSite(hosts, site, signal), signal),
+    switchRelease: (site, { from, to }, call) =>
+      steer(site, call, { script: 'switchRelease', releaseId: to, args: [from] }),
+    probe: async (site, { signal }) =>
+      probeOverSsh(toolsOf(hosts, site), site, await requireSite(hosts, site, signal), signal),
     restartApp: (site, call) => restartApp(hosts, site, call),
-    retire: (site, releaseId, call) => steer(site, call, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
+    retire: (site, releaseId, call) =>
+      steer(site, call, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
   };
 }

@@ -9,14 +9,14 @@ import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/defin
 
 export type { FencedCall, FencedCallWithProgress };
 
-/** Which site, in which world: live and sandbox sites of one host never share a folder, a role or a database. */
+/** Names a site and its mode: live and sandbox sites of one host never share a folder, a role or a database. */
 export interface SiteRef {
   siteId: string;
   orgId: string;
   mode: Mode;
 }
 
-/** A site that is to be made. `database`: left out, or null, the site gets the one that its host gives by itself. */
+/** A site to create. `database` null or absent: the site gets the one that its host gives by default. */
 export interface SiteToCreate {
   domain: string;
   database?: SiteDatabase | null | undefined;
@@ -25,7 +25,7 @@ export interface SiteToCreate {
 /** A site as its host knows it. */
 export interface HostedSite {
   url: string;
-  /** Id of the release that is served, which names its database too: the one pointer. */
+  /** The id of the live release. It also determines the database, so it is the one pointer. */
   currentRelease: string;
   /** Every release that is there, the current one included. */
   releases: readonly string[];
@@ -42,23 +42,26 @@ export interface HostedApp {
   lastRestartAt: Date | null;
 }
 
-/** `generation`: the processes before; one with a greater number is fresh. */
+/** `generation` counts the application's processes before the restart: a process with a greater number is fresh. */
 export interface AppRestarted {
   restartedAt: Date;
   generation: number;
 }
 
-/** An archive as it must be, and where it is read. */
+/** An archive with its expected facts, and the source to read it from. */
 export interface ArchiveAtHand {
   source: ArchiveSource;
   archiveId: string;
   manifestMac: string;
 }
 
-/** With the archives that it depends on, full one first; left out: it is a full one itself. */
+/** An archive to stage. `parents`: the archives that it depends on, full one first; absent for a full archive. */
 export interface ArchiveToStage extends ArchiveAtHand {
   parents?: readonly ArchiveAtHand[];
-  /** The contents to restore; left out: all. With `files` the new release gets the database of the release that is served. */
+  /**
+   * The contents to restore; left out: all. With `files` the new release gets the database of the release that is
+   * served.
+   */
   contents?: RestoreContents | undefined;
   /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
@@ -67,10 +70,10 @@ export interface ArchiveToStage extends ArchiveAtHand {
 export interface ArchiveToWrite {
   sink: ArchiveSink;
   archiveId: string;
-  /** Greater than that of every archive of the site before. */
+  /** Greater than the number of every earlier archive of the site. */
   sequence: number;
   createdAt: Date;
-  /** About how much there is to pack, for the progress; null when nobody knows. */
+  /** Roughly the bytes to pack, for the progress; null if not known. */
   expectedRawBytes: number | null;
   /** The chain that the archive continues, full one first: only what differs is packed. Left out: a full archive. */
   parents?: readonly ArchiveAtHand[];
@@ -81,14 +84,14 @@ export interface PackedArchive {
   checksumSha256: string;
   sizeBytes: number;
   rawBytes: number;
-  /** Paths that are not in the archive, such as sockets, or not as they were at one moment. */
+  /** Paths that are not in the archive, such as sockets, or that changed while they were read. */
   skipped: Skipped;
 }
 
 export interface StagedRelease {
   /** Paths that the host did not restore whole, such as one whose attributes its file system does not take. */
   lost: Skipped;
-  /** What the database does not have as it was. */
+  /** The parts of the database that differ from the original. */
   database: LoadFindings;
 }
 
@@ -96,63 +99,91 @@ export interface Probe {
   /** 0: no answer over HTTP. */
   httpStatus: number;
   isSqlOk: boolean;
-  /** False: the database gave no answer in time, or is starting. It says nothing about the site. */
+  /** False: the database gave no answer in time, or is starting. This says nothing about the site. */
   isSqlAnswered: boolean;
-  /** Which process of the site's application has answered; null without one. */
+  /** The number of the application's process that has answered; null without an application. */
   appGeneration: number | null;
   /** For the log. */
   detail: string;
 }
 
-/** What handlers may ask a host. */
+/** The part for requests: it only reads from a host. */
 export interface SiteHostReader {
   /** Null when the host has no such site. Rejects when the host does not answer. */
   describe(site: SiteRef, signal?: AbortSignal): Promise<HostedSite | null>;
   /** Null for a site that is no application. Rejects when the host does not answer. */
   describeApp(site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null>;
-  /** Those among which a new site may choose; none where the host gives what it has. Rejects when the host does not answer. */
+  /**
+   * The databases that a new site may choose from; empty if the host offers no choice. Rejects if the host does not
+   * answer.
+   */
   listDatabases(signal?: AbortSignal): Promise<readonly SiteDatabase[]>;
 }
 
 /**
- * What workflow steps do to a site. Every method may be called again with the same arguments and comes to the same end. Rejections that no
- * repetition can mend are {@link SiteHostError}s; anything else may pass.
+ * The part for workflow steps. Every method may be called again with the same arguments and has the same result. A
+ * {@link SiteHostError} is permanent; every other rejection may pass.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
-  /** What `create` calls the empty release that it makes. */
+  /** The id of the empty release that `create` makes. */
   readonly firstRelease: string;
-  /** Whether `stage` reads each segment of an archive once: what was read may go at once. */
+  /** Whether `stage` reads each segment of an archive only once, so that a segment can be removed after it was read. */
   readonly readsOnce: boolean;
-  /** Folder, role, database, a first empty release, and served at the URL that it resolves with. SiteHostError `database_not_offered`. */
+  /**
+   * Makes folder, role, database and a first empty release, and serves it at the URL that it resolves with.
+   * SiteHostError `database_not_offered`.
+   */
   create(site: SiteRef, wanted: SiteToCreate, call: FencedCall): Promise<HostedSite>;
-  /** Serving ends, everything is removed. A site that is not there is no error. */
+  /** Stops serving and removes everything. A site that is not there is no error. */
   destroy(site: SiteRef, call: FencedCall): Promise<void>;
-  /** Files and database of one release into one archive, as a snapshot of each; the site goes on serving. SiteHostError `content_not_packed`. */
+  /**
+   * Packs files and database of one release into one archive, each as a snapshot; the site goes on serving.
+   * SiteHostError `content_not_packed`.
+   */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
-   * A whole new release beside the live one, verified while it is written and synced to disk before this resolves; nothing that is served changes.
-   * Begins again from empty. SiteHostError `archive_refused`, `content_not_loaded`, `no_space`.
+   * Makes a whole new release beside the live one, verified while it is written and synced to disk before this
+   * resolves; what is served does not change. It always begins from empty. SiteHostError `archive_refused`,
+   * `content_not_loaded`, `no_space`.
    */
-  stage(site: SiteRef, releaseId: string, archive: ArchiveToStage, call: FencedCallWithProgress): Promise<StagedRelease>;
-  /** New requests and database sessions wait, running ones end; it ends by itself after `ttlMs`. */
+  stage(
+    site: SiteRef,
+    releaseId: string,
+    archive: ArchiveToStage,
+    call: FencedCallWithProgress,
+  ): Promise<StagedRelease>;
+  /** Makes new requests and database sessions wait and ends running ones. The freeze ends by itself after `ttlMs`. */
   freeze(site: SiteRef, ttlMs: number, call: FencedCall): Promise<void>;
   thaw(site: SiteRef, call: FencedCall): Promise<void>;
-  /** Moves the one pointer, and freezes again if the site thawed by itself. Nothing happens when it is already there; SiteHostError `moved` when it is at neither. */
+  /**
+   * Moves the one pointer from `from` to `to`, and freezes again if the site thawed by itself. Does nothing if it is at
+   * `to` already; SiteHostError `moved` if it is at neither.
+   */
   switchRelease(site: SiteRef, move: { from: string; to: string }, call: FencedCall): Promise<void>;
-  /** Asks the current release over HTTP and SQL, past a freeze. */
+  /** Asks the current release over HTTP and SQL, even while the site is frozen. */
   probe(site: SiteRef, call: FencedCall): Promise<Probe>;
   /**
-   * Has the next request answered by a fresh process of the application; resolves once the host would do so. Again: another fresh one, which harms
-   * nobody. SiteHostError `no_app`, `restart_blocked`, `sandbox_unavailable`.
+   * Makes a fresh process of the application answer the next request; resolves once the host will do so. A repeated
+   * call makes another fresh process, which does no harm. SiteHostError `no_app`, `restart_blocked`,
+   * `sandbox_unavailable`.
    */
   restartApp(site: SiteRef, call: FencedCall): Promise<AppRestarted>;
-  /** Out of the way at once, removed slowly afterwards. Never the current one: SiteHostError `current`. Not there is no error. */
+  /**
+   * Moves a release out of the way at once, and removes it slowly afterwards. Never the live one: SiteHostError
+   * `current`. One that is not there is no error.
+   */
   retire(site: SiteRef, releaseId: string, call: FencedCall): Promise<void>;
 }
 
-/** A chain as packages/archive takes it: every archive of it must be of this site. */
-export const linksOf = ({ siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>, archives: readonly ArchiveAtHand[]): ArchiveLink[] =>
-  archives.map(({ source, archiveId, manifestMac }) => ({ source, expected: { archiveId, siteId, orgId, manifestMac } }));
+/** The chain in the form of packages/archive: every archive of it must be of this site. */
+export const linksOf = (
+  { siteId, orgId }: Pick<SiteRef, 'siteId' | 'orgId'>,
+  archives: readonly ArchiveAtHand[],
+): ArchiveLink[] =>
+  archives.map(({ source, archiveId, manifestMac }) => ({
+    source,
+    expected: { archiveId, siteId, orgId, manifestMac },
+  }));
 
 export type SiteHostRefusal =
   | 'archive_refused'
@@ -169,7 +200,7 @@ export type SiteHostRefusal =
   | 'restart_blocked'
   | 'sandbox_unavailable';
 
-/** What in a site or an archive is refused each time, in words for the customer whose content it is. */
+/** Content of a site or an archive that is refused every time, in words for the customer who owns it. */
 export interface RefusedContent {
   /** `table "public"."orders"`; null when nobody can tell which it is. */
   object: string | null;
@@ -179,10 +210,14 @@ export interface RefusedContent {
 /** A definite refusal. `message` is for the log, `content` for the customer. */
 export class SiteHostError extends Error {
   readonly refusal: SiteHostRefusal;
-  /** What of the content was refused; only `content_not_packed` and `content_not_loaded` have it. */
+  /** The refused content; only `content_not_packed` and `content_not_loaded` have it. */
   readonly content: RefusedContent | null;
 
-  constructor(refusal: SiteHostRefusal, message: string, { content, ...options }: ErrorOptions & { content?: RefusedContent } = {}) {
+  constructor(
+    refusal: SiteHostRefusal,
+    message: string,
+    { content, ...options }: ErrorOptions & { content?: RefusedContent } = {},
+  ) {
     super(`${refusal}: ${message}`, options);
     this.name = 'SiteHostError';
     this.refusal = refusal;
@@ -190,7 +225,7 @@ export class SiteHostError extends Error {
   }
 }
 
-/** A platform without a host in this installation is left out. */
+/** Hosts by platform. A platform without a host in this installation is left out. */
 export type SiteHostReaders = Readonly<Partial<Record<SitePlatform, SiteHostReader>>>;
 export type SiteHosts = Readonly<Partial<Record<SitePlatform, SiteHost>>>;
 type Described = Readonly<Partial<Record<SitePlatform, Pick<SiteHostReader, 'describe' | 'describeApp'>>>>;
@@ -216,7 +251,7 @@ export function describeApp(hosts: Described, site: Placed, signal?: AbortSignal
   return hosts[site.platform]?.describeApp(siteRefOf(site), signal) ?? Promise.resolve(null);
 }
 
-/** Throws when the platform has no host here: its configuration was taken away under running work. */
+/** Throws if the platform has no host here: its configuration was removed while work was running. */
 export function hostOf(hosts: SiteHosts, platform: SitePlatform): SiteHost {
   const host = hosts[platform];
   if (host === undefined) throw new Error(`no host of platform ${platform} is configured`);

@@ -1,25 +1,31 @@
 import { type HostedSite, type SiteHost, SiteHostError, type SiteHostReader, type SiteRef } from './site-host';
 import { timelineOf, VendorError, type VendorPackage, type VendorTimelines } from './vendor-timeline';
 
-/** A package is one release, for as long as it lives: what is within it only the vendor changes. */
+/** A package is one release for its whole life: only the vendor changes its content. */
 const toHosted = ({ packageId, url }: VendorPackage): HostedSite => {
   const release = `package-${packageId}`;
   return { url, currentRelease: release, releases: [release], freeBytes: 0, vendorPackageId: packageId };
 };
 
 const unsupported = (what: string): Promise<never> =>
-  Promise.reject(new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`));
+  Promise.reject(
+    new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
+  );
 
-/** Handlers learn of a vendor's site by its timelines; there is no host to ask. */
+/** There is no host to ask: handlers read a vendor's site from its timelines. */
 export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
   describeApp: async () => null,
   listDatabases: async () => [],
 };
 
-/** Sites that are hosting packages at a vendor: made and removed there, and nothing else. Restores are the vendor's own. */
+/**
+ * Sites that are hosting packages at a vendor. They are created and removed there, and nothing else; restores are the
+ * vendor's own.
+ */
 export function vendorSiteHost(timelines: VendorTimelines): SiteHost {
-  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) => timelineOf(timelines, mode).findPackage(siteId, signal);
+  const find = ({ siteId, mode }: SiteRef, signal?: AbortSignal) =>
+    timelineOf(timelines, mode).findPackage(siteId, signal);
   return {
     ...vendorSiteHostReader,
     firstRelease: '',

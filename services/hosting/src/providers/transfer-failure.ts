@@ -1,6 +1,7 @@
 /**
- * A database that did not give or take a site's content, of whatever engine: a TransferError of packages/postgres or packages/mysql as an agent's job tells of it.
- * `message` may quote SQL and values of the customer, so it belongs in the log only; `object` and `reason` are for the customer.
+ * A database of either engine that could not give or take a site's content: a TransferError of packages/postgres or
+ * packages/mysql, as an agent's job reports it. `message` may quote SQL and values of the customer, so it belongs in
+ * the log only; `object` and `reason` are for the customer.
  */
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';

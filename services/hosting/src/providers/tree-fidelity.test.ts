@@ -25,8 +25,8 @@ import { type Account, throughHost } from '../../test/trees/through-host';
 import { localBackupStorage } from './backup-storage.local';
 
 /*
- * What goes into a backup comes out of its restore: every field of every path, read by programs that are not ours (find, sha256sum, getfattr, getfacl). All that may
- * differ is in `kept`, which docs/what-a-backup-keeps.md explains.
+ * A restore brings back every field of every path that was backed up, as read by programs that are not ours (find,
+ * sha256sum, getfattr, getfacl). `kept` lists all that may differ, and docs/what-a-backup-keeps.md explains it.
  */
 
 const isRoot = process.getuid?.() === 0;
@@ -44,8 +44,8 @@ const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
 
 /**
- * A tree as a restore leaves it: nobody listens at a socket that comes back, devices are the machine's, and a site has one account. GNU tar, which packs over ssh, makes
- * several FIFOs of one with several names.
+ * A tree as a restore leaves it: nobody listens at a socket that comes back, devices are the machine's, and a site has
+ * one account. GNU tar, which packs over ssh, makes several FIFOs of one with several names.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -82,18 +82,27 @@ suite(`the site host %s${missing}`, (name, open) => {
     const skipped = packed.skipped.paths.map((skippedPath) => skippedPath.path).sort();
     const special = isRoot ? ['special/device', 'special/socket'] : ['special/socket'];
     expect(skipped).toEqual(['links/absolute-inside', ...special]);
-    const fields = (tree: Tree): Set<string> => new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
+    const fields = (tree: Tree): Set<string> =>
+      new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
     // As root, tar gives devices and owners back: that is not the site's to have.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // Over ssh the host takes all of it where it runs as root; otherwise GNU tar writes as the owner in a user namespace, which knows no other account.
+  // Over ssh the host takes all of it where it runs as root; otherwise GNU tar writes as the owner in a user namespace,
+  // which knows no other account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [
-      { path: 'closed', type: 'file', content: 'text', mode: 0o444, attributes: [['user.note', Buffer.from('x')]], accessList: row },
+      {
+        path: 'closed',
+        type: 'file',
+        content: 'text',
+        mode: 0o444,
+        attributes: [['user.note', Buffer.from('x')]],
+        accessList: row,
+      },
       { path: 'open', type: 'file', content: 'text', attributes: [['user.note', Buffer.from('x')]] },
     ];
     const { before, after, staged, packed, account } = await throughHost(rig, storage, (directory, owner) =>
@@ -109,7 +118,9 @@ suite(`the site host %s${missing}`, (name, open) => {
   if (realTrees.length === 0) skipTests('brings back the files of Debian’s packages', missingTree);
   else
     it.each(realTrees)('brings back the files of Debian’s package %s', async (tree) => {
-      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) => copyTree(tree, directory, owner));
+      const { before, after, packed, account } = await throughHost(rig, storage, (directory, owner) =>
+        copyTree(tree, directory, owner),
+      );
       expect(before.size).toBeGreaterThan(100);
       expect(differences(kept(before, account, name), after)).toEqual([]);
       expect(packed.skipped.count).toBe(0);
@@ -118,7 +129,9 @@ suite(`the site host %s${missing}`, (name, open) => {
   it(`brings back any tree (${count} of DRYDOCK_SEED=${seed})`, async () => {
     await fc.assert(
       fc.asyncProperty(generatedTrees(perSite), async (paths) => {
-        const { before, after, account } = await throughHost(rig, storage, (directory, owner) => buildTree(directory, paths, owner));
+        const { before, after, account } = await throughHost(rig, storage, (directory, owner) =>
+          buildTree(directory, paths, owner),
+        );
         expect(differences(kept(before, account, name), after)).toEqual([]);
       }),
       { seed, numRuns: Math.ceil(count / perSite) },

@@ -2,9 +2,28 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
-import { readCapped } from './read-capped';
 import { retryAfterSecondsOf } from './retry-after';
 import { VendorError } from './vendor-timeline';
+
+/** More than any answer of an API that we ask. */
+const answerBytesMax = 1024 * 1024;
+
+/**
+ * A body as text. Rejects when it is larger than any honest answer, so that one can neither fill the memory nor never
+ * end.
+ */
+async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMax): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    if (!Buffer.isBuffer(piece)) throw new Error('the body is not made of bytes');
+    bytes += piece.length;
+    // Leaving the loop destroys the body and its connection.
+    if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
 
 export interface VendorCall<Answer> {
   method: 'GET' | 'POST';
@@ -15,7 +34,10 @@ export interface VendorCall<Answer> {
 }
 
 export interface VendorHttp {
-  /** Reads are repeated twice when they fail in passing, changes never. Rejects with {@link VendorError}; a caller's abort as it is. */
+  /**
+   * A read that fails for a passing reason is repeated twice, a change never. Rejects with {@link VendorError}; an
+   * abort by the caller is thrown as it is.
+   */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The status of a page that is not the API's; 0 without an answer. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
@@ -25,7 +47,7 @@ export interface VendorHttp {
 /** The slowest answer of a healthy API is a listing of a few seconds. */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
-/** So many failures in a row open the circuit for so long; then one call tries. */
+/** After so many failures in a row no call is made for so long; then one call tries. */
 const circuit = { failuresMax: 6, openMs: 15_000 };
 
 /** The vendor's HTTP API: bearer key, deadlines on the whole answer, no redirects, a cap on every body. */
@@ -53,7 +75,11 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
         } catch (error) {
           const isLast = wanted.method !== 'GET' || attempt >= readsMax || !mayPass(error);
           if (isLast) throw error;
-          await wait(100 * 2 ** attempt * (0.5 + Math.random()), undefined, wanted.signal === undefined ? {} : { signal: wanted.signal });
+          await wait(
+            100 * 2 ** attempt * (0.5 + Math.random()),
+            undefined,
+            wanted.signal === undefined ? {} : { signal: wanted.signal },
+          );
         }
       }
     },
@@ -71,7 +97,8 @@ export function createVendorHttp({ url, key }: { url: string; key: string }): Ve
   };
 }
 
-const mayPass = (error: unknown): boolean => error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
+const mayPass = (error: unknown): boolean =>
+  error instanceof VendorError && error.fault === 'unavailable' && error.retryAfterSeconds < 30;
 
 const deadline = (method: 'GET' | 'POST', signal?: AbortSignal): AbortSignal =>
   AbortSignal.any([AbortSignal.timeout(deadlineMs[method]), ...(signal === undefined ? [] : [signal])]);
@@ -100,9 +127,11 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // Without a connection nothing was begun; after that nobody knows what the vendor has read.
+    // Without a connection nothing was begun. Later than that nobody knows what the vendor has read.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
-    throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, { cause: error });
+    throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -140,4 +169,5 @@ const connectCodes: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-const isConnectFailure = (error: unknown): boolean => error instanceof Error && 'code' in error && connectCodes.has(error.code);
+const isConnectFailure = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && connectCodes.has(error.code);

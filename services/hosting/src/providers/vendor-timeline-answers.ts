@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import type { VendorItem, VendorJob, VendorListing } from './vendor-timeline.types';
 
-/** The vendor's answers, each parsed once. What it adds to them one day is not our business. */
-export const packagesSchema = z.array(z.object({ id: z.int(), name: z.string(), label: z.string().default(''), preview_url: z.url() }));
+/** The schemas of the vendor's answers. Unknown fields are ignored. */
+export const packagesSchema = z.array(
+  z.object({ id: z.int(), name: z.string(), label: z.string().default(''), preview_url: z.url() }),
+);
 
 const itemSchema = z.object({
   id: z.string(),
@@ -10,7 +12,9 @@ const itemSchema = z.object({
   dead: z.boolean(),
   restorable: z.boolean(),
   running: z.boolean(),
-  snapshots: z.array(z.object({ restoreAsOf: z.int(), taken: z.iso.datetime(), kind: z.enum(['automatic', 'manual']) })),
+  snapshots: z.array(
+    z.object({ restoreAsOf: z.int(), taken: z.iso.datetime(), kind: z.enum(['automatic', 'manual']) }),
+  ),
 });
 
 export const timelineSchema = z.object({

@@ -68,7 +68,9 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
     const owner = uuidv7();
     await expect(driver.ensurePackage(owner, `${owner}.example.com`)).rejects.toMatchObject({ fault: 'unknown' });
     await driver.ensurePackage(owner, `${owner}.example.com`);
-    expect((await vendor.ledger()).filter(({ op, detail }) => op === 'addWeb' && detail === `${owner}.example.com`)).toHaveLength(1);
+    expect(
+      (await vendor.ledger()).filter(({ op, detail }) => op === 'addWeb' && detail === `${owner}.example.com`),
+    ).toHaveLength(1);
   });
 
   it('knows nothing of another account’s packages', async () => {
@@ -146,7 +148,10 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
       })
     ).json()) as object[];
     const stale = { ...job, status: 'running', finished: null };
-    await vendor.fault({ path: '/jobs$', answer: { kind: 'fixed', status: 200, body: JSON.stringify([job, stale, stale]) } });
+    await vendor.fault({
+      path: '/jobs$',
+      answer: { kind: 'fixed', status: 200, body: JSON.stringify([job, stale, stale]) },
+    });
     expect(await driver.listJobs(packageId, web)).toMatchObject([{ status: 'finished' }]);
   });
 
@@ -177,7 +182,9 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
     const packageId = await newPackage();
     await vendor.fault({ method: 'POST', path: 'takeSnapshot$', isCarriedOut: true, answer });
     await expect(driver.takeSnapshot(packageId, web)).rejects.toMatchObject({ fault: 'unknown' });
-    const sent = (await vendor.calls()).filter(({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`));
+    const sent = (await vendor.calls()).filter(
+      ({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`),
+    );
     expect(sent).toHaveLength(1);
     expect(await driver.listJobs(packageId, web)).toHaveLength(1);
   });
@@ -198,7 +205,12 @@ describe.each(drivers)('the vendor timeline %s', (_name, open) => {
     const packageId = await newPackage();
     const before = (await vendor.calls()).length;
     const location = `${vendor.url}/package`;
-    await vendor.fault({ method: 'GET', path: 'timelineBackup$', times: 3, answer: { kind: 'fixed', status: 302, headers: { location } } });
+    await vendor.fault({
+      method: 'GET',
+      path: 'timelineBackup$',
+      times: 3,
+      answer: { kind: 'fixed', status: 302, headers: { location } },
+    });
     await expect(driver.read(packageId)).rejects.toMatchObject({ fault: 'unavailable' });
     const asked = (await vendor.calls()).slice(before).map(({ path }) => path.split('/').at(-1));
     expect(asked).toEqual(['timelineBackup', 'timelineBackup', 'timelineBackup']);

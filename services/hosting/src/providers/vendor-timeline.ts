@@ -3,15 +3,15 @@ import type { VendorItemRef, VendorJob, VendorListing } from './vendor-timeline.
 
 export interface VendorPackage {
   packageId: string;
-  /** Where it is served before its domain points anywhere. */
+  /** The address that serves it before its domain points there. */
   url: string;
 }
 
 export interface VendorRestore {
   item: VendorItemRef;
   /**
-   * The name of the mailbox beside the original, before `temp-` is put in front of it. A mailbox of that name is overwritten. Only
-   * `isBeside` uses it.
+   * The name of the mailbox beside the original, before `temp-` is put in front of it. A mailbox of that name is
+   * overwritten. Only `isBeside` uses it.
    */
   name: string;
   handle: string;
@@ -19,22 +19,28 @@ export interface VendorRestore {
   isBeside: boolean;
 }
 
-/** What handlers may ask the vendor. Rejections are {@link VendorError}s; a failed read was repeated before. */
+/** The part for requests. It rejects with {@link VendorError}; a failed read has been repeated already. */
 export interface VendorTimelineReader {
   /** Null when the vendor knows no such package. */
   read(packageId: string, signal?: AbortSignal): Promise<VendorListing | null>;
 }
 
 /**
- * What workflow steps do at the vendor. It takes no idempotency key, so that no change here may be sent again after `unknown`: look first
- * whether a job has come of it.
+ * The part for workflow steps. The vendor takes no idempotency key: after `unknown`, look for a job of the request
+ * before sending it again.
  */
 export interface VendorTimeline extends VendorTimelineReader {
-  /** The jobs of one timeline, oldest first. A job that was reported twice is told once, by its furthest status. */
+  /**
+   * The jobs of one timeline, oldest first. A job that the vendor reported twice is listed once, with its furthest
+   * status.
+   */
   listJobs(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<VendorJob[]>;
   takeSnapshot(packageId: string, item: VendorItemRef, signal?: AbortSignal): Promise<void>;
   restore(packageId: string, restore: VendorRestore, signal?: AbortSignal): Promise<void>;
-  /** The package of `owner` for `domain`, made if there is none; may be called again. `refused` when another owner's has the domain. */
+  /**
+   * The package of `owner` for `domain`, made if there is none; may be called again. `refused` when another owner's has
+   * the domain.
+   */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
   /** Not there is no error. `busy` while a job of it runs. */
@@ -46,14 +52,14 @@ export interface VendorTimeline extends VendorTimelineReader {
 export type VendorFault =
   /** Nothing was begun; it may pass. */
   | 'unavailable'
-  /** The answer to a change was lost or is none: it may have been made. */
+  /** The answer to a change was lost or makes no sense: it may have been made. */
   | 'unknown'
-  /** Not now: another job runs, or too many calls. Nothing was begun. */
+  /** Another job runs, or there were too many calls. Nothing was begun. */
   | 'busy'
-  /** A definite no. Nothing was begun. */
+  /** A permanent refusal. Nothing was begun. */
   | 'refused'
   | 'not_found'
-  /** Our key is not taken: staff have to look. Nothing was begun. */
+  /** Our key is not accepted: staff have to act. Nothing was begun. */
   | 'denied';
 
 /** `message` is for the log: nothing that the vendor says reaches a customer. */

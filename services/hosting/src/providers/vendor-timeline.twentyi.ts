@@ -18,7 +18,7 @@ function itemPath(packageId: string, { scope, id }: VendorItemRef): string {
   return `${timelinePath(packageId)}/${scope === 'web' ? 'web' : `${scope}/${encodeURIComponent(id)}`}`;
 }
 
-/** How a package is known to be ours, and whose. */
+/** The label by which a package is recognised as ours, with its owner. */
 const labelOf = (owner: string): string => `drydock ${owner}`;
 
 const missingAsNull = (error: unknown): null => {
@@ -30,12 +30,15 @@ const missingAsNull = (error: unknown): null => {
 export function twentyiTimelineReader(http: VendorHttp): VendorTimelineReader {
   return {
     read: (packageId, signal) =>
-      http.call({ method: 'GET', path: timelinePath(packageId), answer: timelineSchema, signal }).then(toListing, missingAsNull),
+      http
+        .call({ method: 'GET', path: timelinePath(packageId), answer: timelineSchema, signal })
+        .then(toListing, missingAsNull),
   };
 }
 
 export function twentyiTimeline(http: VendorHttp): VendorTimeline {
-  const listPackages = (signal?: AbortSignal) => http.call({ method: 'GET', path: '/package', answer: packagesSchema, signal });
+  const listPackages = (signal?: AbortSignal) =>
+    http.call({ method: 'GET', path: '/package', answer: packagesSchema, signal });
   const toPackage = ({ id, preview_url }: { id: number; preview_url: string }): VendorPackage => ({
     packageId: String(id),
     url: preview_url,
@@ -50,7 +53,12 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
     listJobs: async (packageId, item, signal) =>
       toJobs(await http.call({ method: 'GET', path: `${itemPath(packageId, item)}/jobs`, answer: jobsSchema, signal })),
     takeSnapshot: async (packageId, item, signal) => {
-      await http.call({ method: 'POST', path: `${itemPath(packageId, item)}/takeSnapshot`, answer: acceptedSchema, signal });
+      await http.call({
+        method: 'POST',
+        path: `${itemPath(packageId, item)}/takeSnapshot`,
+        answer: acceptedSchema,
+        signal,
+      });
     },
     restore: async (packageId, { item, name, handle, isBeside }, signal) => {
       const body = {
@@ -59,20 +67,29 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
         restorePath: '/',
         ...(isBeside ? { target: `temp-${name}` } : {}),
       };
-      await http.call({ method: 'POST', path: `${itemPath(packageId, item)}/restoreSnapshot`, body, answer: acceptedSchema, signal });
+      await http.call({
+        method: 'POST',
+        path: `${itemPath(packageId, item)}/restoreSnapshot`,
+        body,
+        answer: acceptedSchema,
+        signal,
+      });
     },
     ensurePackage: async (owner, domain, signal) => {
       const there = await findPackage(owner, signal);
       if (there !== null) return there;
       const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
-      // A domain has one package at the vendor: sent again after a lost answer it is refused, and the look below finds what was made.
-      const made = await http.call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal }).then(
-        () => true,
-        (error: unknown) => {
-          if (error instanceof VendorError && error.fault === 'busy') return false;
-          throw error;
-        },
-      );
+      // A domain has one package at the vendor: sent again after a lost answer it is refused, and the look below finds
+      // what was made.
+      const made = await http
+        .call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal })
+        .then(
+          () => true,
+          (error: unknown) => {
+            if (error instanceof VendorError && error.fault === 'busy') return false;
+            throw error;
+          },
+        );
       const found = await findPackage(owner, signal);
       if (found !== null) return found;
       throw new VendorError(
@@ -82,7 +99,9 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
     },
     removePackage: async (packageId, signal) => {
       const body = { 'delete-id': [Number(packageId)] };
-      await http.call({ method: 'POST', path: '/reseller/*/deleteWeb', body, answer: doneSchema, signal }).catch(missingAsNull);
+      await http
+        .call({ method: 'POST', path: '/reseller/*/deleteWeb', body, answer: doneSchema, signal })
+        .catch(missingAsNull);
     },
     probe: (url, signal) => http.probe(url, signal),
   };

@@ -23,7 +23,7 @@ export interface VendorItem {
   points: readonly VendorPoint[];
 }
 
-/** What the vendor says of a package's timelines now; every flag is its own word. */
+/** The vendor's current state of a package's timelines. Every flag is the vendor's own. */
 export interface VendorListing {
   isAvailable: boolean;
   isPermitted: boolean;

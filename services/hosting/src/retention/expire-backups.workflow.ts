@@ -6,10 +6,13 @@ import { forEachAtOnce } from '../providers/for-each-at-once';
 import { defineWorkflow, type WorkContext } from '../sites/work';
 import { beginning, expirePage, type Leftover, listExpired, listFailed, markPurged, type Place } from './expiry.store';
 
-/** Whose data is removed at the same time: a storage far away takes a while for each. */
+/** Limit for removals at a time: a distant storage takes a while for each. */
 const removalsAtOnce = 4;
 
-/** Backups: first no request may choose them any more, then their data goes. One that dies in between is completed by the next. */
+/**
+ * Expires backups: first no request may choose them any more, then their data is removed. A run that dies in between is
+ * completed by the next.
+ */
 export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', input: z.strictObject({}) })
   .step('expire', {
     ...movingLimits,
@@ -27,7 +30,12 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
     run: async (step, context) => {
       for (const list of [listExpired, listFailed]) {
         for (let place: Place | null = beginning; place !== null; ) {
-          const page: Awaited<ReturnType<typeof list>> = await list(context.database.pool, step.mode, context.now(), place);
+          const page: Awaited<ReturnType<typeof list>> = await list(
+            context.database.pool,
+            step.mode,
+            context.now(),
+            place,
+          );
           await removePage(context, step, page.rows);
           place = page.next;
         }
@@ -36,8 +44,12 @@ export const expireBackupsWorkflow = defineWorkflow({ kind: 'expire_backups', in
   })
   .build();
 
-/** Records removals page by page. A sweep that dies goes on with the rest, and may ask for one page twice. */
-async function removePage(context: WorkContext, step: StepContext<unknown, unknown>, page: readonly Leftover[]): Promise<void> {
+/** Records removals page by page. A run that dies is completed by the next, which may ask for one page again. */
+async function removePage(
+  context: WorkContext,
+  step: StepContext<unknown, unknown>,
+  page: readonly Leftover[],
+): Promise<void> {
   const removed: string[] = [];
   await forEachAtOnce(removalsAtOnce, page, async (backup) => {
     step.signal.throwIfAborted();
@@ -46,11 +58,19 @@ async function removePage(context: WorkContext, step: StepContext<unknown, unkno
   if (removed.length > 0) await context.database.transaction((tx) => markPurged(tx, removed, context.now()));
 }
 
-/** Whether nothing of it is left. What the storage does not give up yet the next sweep asks for again; it never keeps the others from going. */
-async function removeBackup({ backupStorage }: WorkContext, step: StepContext<unknown, unknown>, backup: Leftover): Promise<boolean> {
+/**
+ * Whether the backup's data is gone. Data that the storage does not release yet is tried again in the next run, and
+ * does not keep other backups from being removed.
+ */
+async function removeBackup(
+  { backupStorage }: WorkContext,
+  step: StepContext<unknown, unknown>,
+  backup: Leftover,
+): Promise<boolean> {
   try {
     const { lockedObjects } = await backupStorage.removeAll(backupFolder(backup));
-    if (lockedObjects > 0) step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
+    if (lockedObjects > 0)
+      step.log.warn({ backup_id: backup.id, lockedObjects }, 'objects of a backup that is over are still locked');
     return lockedObjects === 0;
   } catch (error) {
     step.log.warn({ err: error, backup_id: backup.id }, 'the data of a backup that is over could not be removed');

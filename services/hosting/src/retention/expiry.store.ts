@@ -4,7 +4,7 @@ import { findBusySites } from './busy-sites.store';
 
 /** Handled at once; a sweep goes from page to page. */
 export const pageBackups = 100;
-/** What a failed attempt has left may be under a lock for as long as a backup is. */
+/** Data of a failed attempt may be locked for as long as a backup is kept. */
 const failedAgeMs = 31 * 24 * 3_600_000;
 
 interface Spent {
@@ -12,7 +12,7 @@ interface Spent {
   siteId: string;
 }
 
-/** A place in a list of backups that is ordered by a moment; what is there stays behind. */
+/** A position in a list of backups that is ordered by time. */
 export interface Place {
   at: Date;
   id: string;
@@ -20,7 +20,7 @@ export interface Place {
 
 export const beginning: Place = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
 
-/** Some of a list, and the place to go on behind; null: there are no more. */
+/** A page of a list, and the position to continue behind; null: there is no more. */
 interface Page<Row> {
   rows: Row[];
   next: Place | null;
@@ -31,7 +31,7 @@ const pageOf = <Row extends Place>(rows: Row[], kept: Row[]): Page<Row> => ({
   next: rows.length < pageBackups ? null : (rows.at(-1) ?? null),
 });
 
-/** Leaves out whatever unfinished work on its site may still read. */
+/** Leaves out backups that unfinished work on their sites may still read. */
 async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]): Promise<Row[]> {
   const busy = await findBusySites(
     tx,
@@ -41,8 +41,9 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 }
 
 /**
- * Ends some completed backups past their retention, those first whose time was over first. Never one that a deleted site may come back from: whoever purges that one
- * says so. Resolves with the place to go on behind: those that stay keep no others from ending.
+ * Marks some completed backups past their retention as expired, those first whose time ended first. A backup of a
+ * deleted site that can still be restored is left to its purge. Resolves with the position to continue behind, so that
+ * backups that stay do not keep others from expiring.
  */
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`
@@ -50,7 +51,7 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
     WHERE mode = ${mode}::mode AND status = 'completed' AND expires_at <= ${now} AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
     ORDER BY expires_at, id LIMIT ${pageBackups}`;
   const last = await tx.deletedSite.findMany({
-    // A site that was brought back has other backups; the one that it came out of ends as they do.
+    // A restored site has other backups; the backup that it was restored from expires as they do.
     where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null, restoredAt: null },
     select: { backupId: true },
   });
@@ -60,18 +61,19 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
     past.filter(({ id }) => !needed.has(id)),
   );
   const ids = spent.map(({ id }) => id);
-  if (ids.length > 0) await tx.backup.updateMany({ where: { id: { in: ids }, status: 'completed' }, data: { status: 'expired' } });
+  if (ids.length > 0)
+    await tx.backup.updateMany({ where: { id: { in: ids }, status: 'completed' }, data: { status: 'expired' } });
   return pageOf(past, past).next;
 }
 
 export interface Leftover extends Spent, Place {
   orgId: string;
   mode: Mode;
-  /** Null: it failed, and nobody knows which of its attempts have left something. */
+  /** Null: the backup failed, and any of its attempts may have left data. */
   storageKey: string | null;
 }
 
-/** Backups that are over, whose data is still there and under no lock: those first that were unlocked first. */
+/** Expired backups whose data is still there and not locked, the earliest unlocked first. */
 export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", coalesce(locked_until, '1970-01-01T00:00:00Z') AS at FROM backups
@@ -81,7 +83,7 @@ export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Plac
   return pageOf(rows, await withoutBusy(tx, rows));
 }
 
-/** What failed attempts may have left, once no lock of theirs can hold: oldest first. */
+/** Failed attempts whose data can no longer be locked, oldest first. */
 export async function listFailed(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
     SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at FROM backups

@@ -13,7 +13,8 @@ it('gives each site its minute of the night, and all of them together the whole 
   expect(slotMinute(id)).toBe(0x78);
   const minutes = Array.from({ length: 3_600 }, () => slotMinute(uuidv7()));
   expect(Math.max(...minutes)).toBeLessThan(360);
-  for (const hour of [0, 1, 2, 3, 4, 5]) expect(minutes.filter((minute) => Math.floor(minute / 60) === hour).length).toBeGreaterThan(400);
+  for (const hour of [0, 1, 2, 3, 4, 5])
+    expect(minutes.filter((minute) => Math.floor(minute / 60) === hour).length).toBeGreaterThan(400);
 });
 
 it('takes the turn of yesterday until that of today has come', () => {
@@ -55,7 +56,9 @@ describe('a site is looked at again', () => {
 
   it('at its next turn when its backup is begun, was taken, or cannot be taken at all', () => {
     expect(nextLook(site, at('03:00'))).toEqual(tomorrow);
-    expect(nextLook({ ...site, scheduled: [{ createdAt: at('02:01'), hasFailed: false }] }, at('03:00'))).toEqual(tomorrow);
+    expect(nextLook({ ...site, scheduled: [{ createdAt: at('02:01'), hasFailed: false }] }, at('03:00'))).toEqual(
+      tomorrow,
+    );
     expect(nextLook({ ...site, platform: 'vendor' }, at('03:00'))).toEqual(tomorrow);
     expect(nextLook({ ...site, createdAt: at('02:30'), isBusy: true }, at('03:00'))).toEqual(tomorrow);
   });

@@ -5,12 +5,15 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** From midnight to six in UTC. */
 const nightMinutes = 360;
-/** After which a site is looked at again that could not be backed up: somebody was at work on it, or its backup has failed. */
+/**
+ * The pause after which a site is looked at again that could not be backed up, because it was busy or its backup
+ * failed.
+ */
 const pauseMs = 5 * minuteMs;
 /** A site whose backups keep failing is left for the next night. */
 const attemptsMax = 3;
 
-/** When a site's turn comes, in minutes of the night: by the random end of its id, so that all sites together load the night evenly. */
+/** A site's minute of the night, from the random end of its id, so that all sites together spread the load evenly. */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
 /** The last time that the site's turn came. */
@@ -34,13 +37,19 @@ export interface SiteOfTheNight {
 export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);
 
 export interface NightlyDecision {
-  /** Whether the backup can be begun: the site's turn has come, also while nobody was there to see it, and none was taken since. */
+  /**
+   * Whether the backup is due: the site's turn has come, even if no worker ran at that time, and no backup was taken
+   * since.
+   */
   isDue: boolean;
   /** When the site is looked at next. */
   nextLookAt: Date;
 }
 
-export function decideNightly({ id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight, now: Date): NightlyDecision {
+export function decideNightly(
+  { id, platform, status, createdAt, isBusy, scheduled }: SiteOfTheNight,
+  now: Date,
+): NightlyDecision {
   const turn = lastTurn(id, now);
   const nextTurn = new Date(turn.getTime() + dayMs);
   const since = scheduled.filter((backup) => backup.createdAt >= turn);

@@ -3,7 +3,7 @@ import type { Tx } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 import type { SiteOfTheNight } from './nightly.rules';
 
-/** Sites that are looked at in one transaction: no request waits longer for one of them than it takes to begin the backups of all. */
+/** Sites in one transaction: a request for one of them waits no longer than it takes to begin the backups of all. */
 export const pageSites = 25;
 /** More than the time between two turns of a site. */
 const lookBackMs = 48 * 3_600_000;
@@ -11,8 +11,8 @@ const lookBackMs = 48 * 3_600_000;
 export type NightlySite = SiteOfTheNight & { orgId: string };
 
 /**
- * Sites with daily backups that are to be looked at, who has waited longest first, held until the transaction ends. Those that somebody else holds are passed over:
- * they are there at the next sweep.
+ * Locks sites with daily backups whose turn has come, the longest waiting first, until the transaction ends. Sites that
+ * somebody else has locked are left to the next sweep.
  */
 export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
   const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`
@@ -20,7 +20,7 @@ export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<N
     WHERE mode = ${mode}::mode AND daily_backups AND next_backup_at <= ${now} ORDER BY next_backup_at, id LIMIT ${pageSites}
     FOR NO KEY UPDATE SKIP LOCKED`;
   const siteIds = sites.map(({ id }) => id);
-  // Ids tell the time: of each site's backups only those of the last days are read.
+  // Ids contain the time, so only the backups of the last days are read.
   const scheduled = await tx.backup.findMany({
     where: { siteId: { in: siteIds }, id: { gte: firstIdOf(new Date(now.getTime() - lookBackMs)) }, kind: 'scheduled' },
     select: { siteId: true, createdAt: true, status: true },
@@ -41,7 +41,9 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
     WHERE sites.id = look.id`;
 }
 
-/** Its nightly backup has failed: the sweep looks at the site again. Does nothing for a backup of another kind. */
+/**
+ * Has the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another kind.
+ */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`
     UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;

@@ -24,7 +24,10 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const setSite = (siteId: string, daily: boolean): Promise<unknown> =>
-  world.api.rows("UPDATE sites SET daily_backups = $2, created_at = now() - interval '3 days' WHERE id = $1", [siteId, daily]);
+  world.api.rows("UPDATE sites SET daily_backups = $2, created_at = now() - interval '3 days' WHERE id = $1", [
+    siteId,
+    daily,
+  ]);
 const backupsOf = (siteId: string): Promise<Array<{ kind: string; status: string }>> =>
   world.api.rows('SELECT kind::text, status::text FROM backups WHERE site_id = $1', [siteId]);
 
@@ -34,7 +37,10 @@ describe('the nightly sweep', () => {
     await setSite(daily, true);
     await setSite(never, false);
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
-    await until(async () => (await backupsOf(daily))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
+    await until(async () => (await backupsOf(daily))[0]?.status === 'completed', {
+      timeoutMs: 30_000,
+      what: 'the backup',
+    });
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     expect(await backupsOf(daily)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
     expect(await backupsOf(never)).toEqual([]);
@@ -58,7 +64,10 @@ describe('the nightly sweep', () => {
     const free = await makeSite(world);
     await setSite(free, true);
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
-    await until(async () => (await backupsOf(free))[0]?.status === 'completed', { timeoutMs: 30_000, what: 'the backup' });
+    await until(async () => (await backupsOf(free))[0]?.status === 'completed', {
+      timeoutMs: 30_000,
+      what: 'the backup',
+    });
     expect(await backupsOf(free)).toEqual([{ kind: 'scheduled', status: 'completed' }]);
   });
 
@@ -67,13 +76,18 @@ describe('the nightly sweep', () => {
     await setSite(siteId, true);
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     // The host knows no such site.
-    await until(async () => (await backupsOf(siteId))[0]?.status === 'failed', { timeoutMs: 30_000, what: 'the failure' });
-    const soon = "SELECT id FROM sites WHERE daily_backups AND next_backup_at < now() + interval '10 minutes' AND id = $1";
+    await until(async () => (await backupsOf(siteId))[0]?.status === 'failed', {
+      timeoutMs: 30_000,
+      what: 'the failure',
+    });
+    const soon =
+      "SELECT id FROM sites WHERE daily_backups AND next_backup_at < now() + interval '10 minutes' AND id = $1";
     expect(await world.api.rows(soon, [siteId])).toHaveLength(1);
     const [other] = await world.api.rows<{ site_id: string }>(
       "SELECT site_id FROM backups WHERE kind = 'scheduled' AND status = 'completed' LIMIT 1",
     );
-    const next = 'SELECT extract(epoch FROM next_backup_at) > extract(epoch FROM now()) AS later FROM sites WHERE id = $1';
+    const next =
+      'SELECT extract(epoch FROM next_backup_at) > extract(epoch FROM now()) AS later FROM sites WHERE id = $1';
     expect(await world.api.rows(next, [other?.site_id])).toEqual([{ later: true }]);
     await setSite(siteId, false);
   });
@@ -81,17 +95,23 @@ describe('the nightly sweep', () => {
   it('goes by no on-demand allowance', async () => {
     const siteId = await makeSite(world);
     await setSite(siteId, true);
-    for (let taken = 0; taken < 5; taken += 1) await givenBackup(world.api, world.caller, siteId, { kind: 'on_demand' });
+    for (let taken = 0; taken < 5; taken += 1)
+      await givenBackup(world.api, world.caller, siteId, { kind: 'on_demand' });
     await world.api.rows('UPDATE sites SET backup_sequence = 10 WHERE id = $1', [siteId]);
     await succeedPlatformWork(world.api, sweepBackupsWorkflow);
     const scheduled = async () => (await backupsOf(siteId)).find(({ kind }) => kind === 'scheduled')?.status ?? 'none';
-    await until(async () => ['completed', 'failed'].includes(await scheduled()), { timeoutMs: 30_000, what: 'the end of the backup' });
+    await until(async () => ['completed', 'failed'].includes(await scheduled()), {
+      timeoutMs: 30_000,
+      what: 'the end of the backup',
+    });
     expect(await scheduled()).toBe('completed');
   });
 });
 
 describe('expiry', () => {
-  async function stored(given: GivenBackup & { lockedForHours?: number } = {}): Promise<{ id: string; siteId: string; folder: string }> {
+  async function stored(
+    given: GivenBackup & { lockedForHours?: number } = {},
+  ): Promise<{ id: string; siteId: string; folder: string }> {
     const siteId = await givenSite(world.api, world.caller);
     const id = await givenBackup(world.api, world.caller, siteId, given);
     const folder = path.join(world.backupsDir, 'live', siteId, id);

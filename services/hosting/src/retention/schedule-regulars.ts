@@ -10,7 +10,7 @@ import { sweepBackupsWorkflow } from './sweep-backups.workflow';
 
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
-/** By then a new installation may have a backup to drill with; one that has none tries again the next day. */
+/** By then a new installation may have a backup to drill. If it has none, it tries again the next day. */
 const firstDrillMinutes = 3;
 /** Weekly, with room for a run that is late. */
 const drillAgeDays = 6.5;
@@ -35,13 +35,22 @@ const regulars = (now: Date): Regular[] => [
   },
 ];
 
-/** What the clock starts, in both worlds. */
+/** Schedules the regular work of both modes. */
 export async function scheduleRegulars(sql: Sql): Promise<void> {
   for (const mode of modeSchema.options) {
     for (const { kind, input = {}, ...when } of regulars(new Date())) {
       const name = `${kind}:${mode}`;
       const resourceKey = platformResourceKey(kind, mode);
-      await saveSchedule(sql, { name, kind, resourceKey, subject: platformSubject, orgId: platformOrgId, mode, input, ...when });
+      await saveSchedule(sql, {
+        name,
+        kind,
+        resourceKey,
+        subject: platformSubject,
+        orgId: platformOrgId,
+        mode,
+        input,
+        ...when,
+      });
     }
   }
 }

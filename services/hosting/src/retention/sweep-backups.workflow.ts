@@ -14,11 +14,12 @@ import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './n
 type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
 
 /**
- * The nightly backups. A site says when it is looked at next, so that a sweep reads those whose turn has come and no others, and begins all of them: 300,000
- * sites in the six hours of a night are 8,333 a sweep.
+ * The nightly backups. Each site's row says when it is looked at next, so that a sweep reads only the sites that are
+ * due, and begins the backups of all of them: 300,000 sites in the six hours of a night are 8,333 a sweep.
  */
 export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', input: z.strictObject({}) })
-  // One moment for the whole sweep, whoever completes it: what becomes due meanwhile is the next one's, and each comes to an end.
+  // The whole sweep uses one moment, also if another worker completes it: sites that become due meanwhile belong to the
+  // next sweep, so that each one ends.
   .step('find_due', { run: async (_step, context) => ({ until: context.now().toISOString() }) })
   .step('start_due', {
     ...movingLimits,
@@ -35,8 +36,16 @@ export const sweepBackupsWorkflow = defineWorkflow({ kind: 'sweep_backups', inpu
   })
   .build();
 
-/** Begins the backups of some sites and says when each is looked at next, both or neither: a sweep that dies has left each site due or begun. */
-async function startPage(context: WorkContext, tx: Tx, step: Step, until: Date): Promise<{ looked: number; started: number }> {
+/**
+ * Begins the backups of some sites and sets the time when each is looked at next, in one transaction: a sweep that dies
+ * leaves each site either due or begun.
+ */
+async function startPage(
+  context: WorkContext,
+  tx: Tx,
+  step: Step,
+  until: Date,
+): Promise<{ looked: number; started: number }> {
   const sites = await takeNightlySites(tx, step.mode, until);
   const looks: Array<{ siteId: string; at: Date }> = [];
   let started = 0;
@@ -50,7 +59,7 @@ async function startPage(context: WorkContext, tx: Tx, step: Step, until: Date):
   return { looked: sites.length, started };
 }
 
-/** False when somebody has begun to work on the site meanwhile. */
+/** False if somebody has begun to work on the site meanwhile. */
 async function startBackup(
   context: WorkContext,
   tx: Tx,
@@ -60,12 +69,29 @@ async function startBackup(
   const backupId = uuidv7();
   const sql = context.database.sql(tx);
   const { kind } = takeBackupWorkflow;
-  const work = { kind, definition: takeBackupWorkflow, resourceKey: siteResourceKey(siteId), subject: siteSubject(siteId) };
+  const work = {
+    kind,
+    definition: takeBackupWorkflow,
+    resourceKey: siteResourceKey(siteId),
+    subject: siteSubject(siteId),
+  };
   const input = { backupId, platform };
   const audit = { action: 'backup.take', target: sitePath(siteId) };
-  const { started, workflowId } = await startWorkflow(sql, { ...work, orgId, mode, input, actorKeyId: null, requestId, audit });
+  const { started, workflowId } = await startWorkflow(sql, {
+    ...work,
+    orgId,
+    mode,
+    input,
+    actorKeyId: null,
+    requestId,
+    audit,
+  });
   if (!started) return false;
   const location = context.backupStorage.locationIn(mode);
-  await insertBackup(tx, { orgId, mode }, { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now(), location });
+  await insertBackup(
+    tx,
+    { orgId, mode },
+    { id: backupId, siteId, kind: 'scheduled', workflowId, createdAt: context.now(), location },
+  );
   return true;
 }

@@ -19,7 +19,10 @@ const [brokenPage, refusedSql] = [
 
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** Runs the step `probe` of a workflow at a site host that answers so. Resolves with what it was asked and what the step threw. */
+/**
+ * Runs the step `probe` of a workflow at a site host that answers so. Resolves with what it was asked and what the step
+ * threw.
+ */
 async function askedBy(
   workflow: { steps: readonly { name: string; run: unknown }[] },
   probe: Probe,
@@ -93,37 +96,50 @@ describe.each([createSiteWorkflow, restoreBackupWorkflow])('the probe of $kind',
 const worked: RecordedAnswer = { httpStatus: 200, isSqlOk: true };
 const failed: RecordedAnswer = { httpStatus: 503, isSqlOk: false };
 
-describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])('the probe of $kind, with what the backup has on record', (workflow) => {
-  it.each([
-    [brokenPage, failed],
-    [refusedSql, failed],
-    [busyHttp, failed],
-    [{ ...good, httpStatus: 404 }, worked],
-    [good, failed],
-  ])('takes an answer that is not worse', async (probe, answer) => {
-    expect((await askedBy(workflow, probe, 1, answer)).thrown).toBeNull();
-  });
+describe.each([restoreBackupWorkflow, restoreOffsiteWorkflow])(
+  'the probe of $kind, with what the backup has on record',
+  (workflow) => {
+    it.each([
+      [brokenPage, failed],
+      [refusedSql, failed],
+      [busyHttp, failed],
+      [{ ...good, httpStatus: 404 }, worked],
+      [good, failed],
+    ])('takes an answer that is not worse', async (probe, answer) => {
+      expect((await askedBy(workflow, probe, 1, answer)).thrown).toBeNull();
+    });
 
-  it.each([
-    [brokenPage, worked, 'HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: 200; SQL: works.'],
-    [refusedSql, worked, 'SQL failed. HTTP: 200; SQL: refused. When the backup was taken: HTTP: 200; SQL: works.'],
-    [{ ...brokenPage, isSqlOk: false }, worked, 'HTTP and SQL failed.'],
-    [refusedSql, { ...failed, isSqlOk: true }, 'SQL failed. HTTP: 200; SQL: refused. When the backup was taken: HTTP: 503; SQL: works.'],
-    [
-      brokenPage,
-      { httpStatus: null, isSqlOk: false },
-      'HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: not on record; SQL: refused.',
-    ],
-  ])('refuses a worse one, and says which of the two failed and what the record is', async (probe, answer, detail) => {
-    const { thrown } = await askedBy(workflow, probe, 1, answer);
-    expect(thrown).toBeInstanceOf(StepFailure);
-    expect((thrown as StepFailure).problem).toMatchObject({ code: 'restore_probe_failed', detail: expect.stringContaining(detail) });
-  });
+    it.each([
+      [brokenPage, worked, 'HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: 200; SQL: works.'],
+      [refusedSql, worked, 'SQL failed. HTTP: 200; SQL: refused. When the backup was taken: HTTP: 200; SQL: works.'],
+      [{ ...brokenPage, isSqlOk: false }, worked, 'HTTP and SQL failed.'],
+      [
+        refusedSql,
+        { ...failed, isSqlOk: true },
+        'SQL failed. HTTP: 200; SQL: refused. When the backup was taken: HTTP: 503; SQL: works.',
+      ],
+      [
+        brokenPage,
+        { httpStatus: null, isSqlOk: false },
+        'HTTP failed. HTTP: 500; SQL: works. When the backup was taken: HTTP: not on record; SQL: refused.',
+      ],
+    ])(
+      'refuses a worse one, and says which of the two failed and what the record is',
+      async (probe, answer, detail) => {
+        const { thrown } = await askedBy(workflow, probe, 1, answer);
+        expect(thrown).toBeInstanceOf(StepFailure);
+        expect((thrown as StepFailure).problem).toMatchObject({
+          code: 'restore_probe_failed',
+          detail: expect.stringContaining(detail),
+        });
+      },
+    );
 
-  it.each([lateHttp, lateSql])('refuses a site that gives no answer, whatever is on record', async (probe) => {
-    expect((await askedBy(workflow, probe, 30, failed)).thrown).toBeInstanceOf(StepFailure);
-  });
-});
+    it.each([lateHttp, lateSql])('refuses a site that gives no answer, whatever is on record', async (probe) => {
+      expect((await askedBy(workflow, probe, 30, failed)).thrown).toBeInstanceOf(StepFailure);
+    });
+  },
+);
 
 it('brings a deleted site back over a database that refused queries already when it was backed up, and only then', async () => {
   expect((await askedBy(restoreDeletedSiteWorkflow, refusedSql, 1, failed)).thrown).toBeNull();

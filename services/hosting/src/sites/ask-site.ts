@@ -5,21 +5,24 @@ import { hostOf, type Probe } from '../providers/site-host';
 import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
 import { refOf, type WorkContext } from './work';
 
-/** Patience with a site that does not answer. Tries count every start of the step. */
+/** Limits of waiting for a site that does not answer. Tries count every start of the step. */
 export interface Patience {
   triesMax: number;
   pauseSecondsMax: number;
 }
 
-/** Nobody waits for a new site yet: with 8 s for each probe this is up to eight minutes. */
+/** Nobody waits for a new site yet: with 8 s for each probe this takes up to eight minutes. */
 export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
 /** Visitors wait meanwhile: up to two minutes. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** A backup is not kept from being taken by a site that never answers. */
+/** A site that never answers is backed up all the same. */
 const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
 
-/** Asks a site that is about to be backed up, for the record of it. A bad answer is asked for again: it may be that of a busy machine. */
+/**
+ * Probes a site before its backup, for the record of it. A bad answer is asked for again, because it may come from a
+ * busy machine.
+ */
 export async function askForRecord(
   context: WorkContext,
   step: StepContext<unknown, unknown>,
@@ -31,9 +34,9 @@ export async function askForRecord(
 }
 
 /**
- * Asks a site over HTTP and SQL, as a step of its own. Where one of the two does not answer at all, or HTTP says 503, the machine may only be busy:
- * the step is run again later, until its patience is over. Any other answer is returned at once, however bad, and so is a 503 of a site whose
- * backup has a server error on record.
+ * Probes a site over HTTP and SQL, as a step of its own. If one of the two does not answer at all, or HTTP says 503,
+ * the machine may only be busy: the step runs again later, until its patience is over. Any other answer is returned at
+ * once, however bad, and so is a 503 of a site whose record has a server error.
  */
 export async function askSite(
   context: WorkContext,
@@ -44,13 +47,16 @@ export async function askSite(
 ): Promise<Probe> {
   const probe = await hostOf(context.siteHosts, platform).probe(refOf(step), fencedCall(step));
   if ((isAnswered(probe) && !isForTheMoment(probe, recorded)) || step.attempt >= triesMax) return probe;
-  step.log.warn({ internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax }, 'the site does not serve yet');
+  step.log.warn(
+    { internal: outcomeOf(probe), attempt: step.attempt, tries_max: triesMax },
+    'the site does not serve yet',
+  );
   throw retryLater({ seconds: Math.min(step.attempt, pauseSecondsMax) });
 }
 
 const isAnswered = ({ httpStatus, isSqlAnswered }: Probe): boolean => httpStatus !== 0 && isSqlAnswered;
 
-/** What each of the two said, for people. */
+/** The probe's two answers, in words for people. */
 export function outcomeOf({ httpStatus, isSqlOk, isSqlAnswered }: Probe): string {
   const http = httpStatus === 0 ? 'HTTP: no answer' : `HTTP: ${httpStatus}`;
   const sql = isSqlOk ? 'works' : isSqlAnswered ? 'refused' : 'no answer';

@@ -22,7 +22,7 @@ export const createSite = (context: HandlerContext) =>
       if (!offersPlatform(context, platform, mode)) throw problem('platform_unavailable');
       await assertOffersDatabase(context, platform, body.database ?? null);
       if (!context.domainProofs.isRequired(mode)) return { isProven: true };
-      // A vendor gives a domain to the first who names it, so that there nobody may name one that is not theirs.
+      // A vendor gives a domain to the first customer who names it, so it must be proven first.
       if (platform !== 'vendor') return { isProven: false };
       if (await context.domainProofs.isShown({ orgId, domain })) return { isProven: true };
       throw problem('domain_not_proven', { extra: { proofs: context.domainProofs.proofOf({ orgId, domain }) } });
@@ -48,6 +48,10 @@ export const createSite = (context: HandlerContext) =>
       const input = { domain: primaryDomain, platform, ...(database === 'mysql' && { database }) };
       const acceptance = { ...onSite(site.id), definition: createSiteWorkflow, input, action: 'site.create' };
       const workflowId = await acceptWorkflow(context, tx, request, acceptance);
-      return { status: 202, headers: followHeaders(sitePath(site.id), workflowId), body: { ...viewSite(site), workflow_id: workflowId } };
+      return {
+        status: 202,
+        headers: followHeaders(sitePath(site.id), workflowId),
+        body: { ...viewSite(site), workflow_id: workflowId },
+      };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { isProven: boolean }>;

@@ -10,10 +10,13 @@ import { serves } from './probe.rules';
 import { changeStatus, recordUrl, releaseDomain } from './site.store';
 import { defineWorkflow, refOf } from './work';
 
-/** A folder, a database and a URL; active once the site really serves. One that never does gives its domain back. */
+/**
+ * Makes a folder, a database and a URL; the site is active once it really serves. If it never does, its domain is free
+ * again.
+ */
 export const createSiteWorkflow = defineWorkflow({
   kind: 'create_site',
-  /** `database`: left out unless it is another one than the platform gives by itself. */
+  /** `database`: absent if it is the platform's default. */
   input: z.strictObject({ domain: z.string(), platform: sitePlatformSchema, database: siteDatabaseSchema.optional() }),
 })
   .step('provision', {
@@ -34,7 +37,10 @@ export const createSiteWorkflow = defineWorkflow({
       const probe = await askSite(context, step, step.input.platform, patient);
       if (serves(probe)) return;
       const outcome = outcomeOf(probe);
-      throw fail('step_failed', { detail: `The new site does not serve. ${outcome}.`, internal: `${outcome}: ${probe.detail}` });
+      throw fail('step_failed', {
+        detail: `The new site does not serve. ${outcome}.`,
+        internal: `${outcome}: ${probe.detail}`,
+      });
     },
   })
   .onEnd({

@@ -13,11 +13,16 @@ import { changeStatus } from './site.store';
 import { defineWorkflow, refOf } from './work';
 
 interface Inspected {
-  /** To be packed; null: there is nothing, or nothing whole, to back up. */
+  /** The release to pack; null: there is nothing whole to back up. */
   releaseId: string | null;
-  /** This very work has packed and destroyed the site, and Drydock's record of it was lost as its database was put back. Left out: it has not. */
+  /**
+   * This very work has packed and destroyed the site before, and the record of it was lost when Drydock's database was
+   * put back. Absent: it has not.
+   */
   isDestroyed?: boolean;
-  /** What the site can come back from without being packed. Left out of what was checkpointed before there was such a thing. */
+  /**
+   * The backup that the site can be restored from, if nothing is packed now. Absent in checkpoints of earlier versions.
+   */
   keptBackupId?: string | null;
   /** How the site answered before it was packed. Left out likewise. */
   answer?: RecordedAnswer;
@@ -26,8 +31,8 @@ interface Inspected {
 const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
 
 /**
- * A last verified backup, then the site goes: destroy last. A site that its host has lost, or whose owner wants no last
- * backup, keeps the newest one that there is; one that never came to be has nothing to come back from.
+ * Takes a last verified backup, then destroys the site. A site that its host has lost, or whose owner wants no last
+ * backup, keeps its newest backup; a site that was never finished has none to restore from.
  */
 export const deleteSiteWorkflow = defineWorkflow({
   kind: 'delete_site',
@@ -37,33 +42,41 @@ export const deleteSiteWorkflow = defineWorkflow({
     statusBefore: siteStatusSchema,
     deletedSiteId: z.uuid(),
     deletedBy: z.string(),
-    /** False: nothing is packed, since the customer has said so. Left out by what was accepted before it could be said. */
+    /** False: the customer wants no last backup. Absent in requests accepted by earlier versions. */
     takesBackup: z.boolean().default(true),
   }),
 })
   .step('inspect', {
     run: async (step, context): Promise<Inspected> => {
-      // A platform without backups leaves nothing to come back from.
+      // A platform without backups leaves nothing to restore from.
       if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
       const left = await findLeftBackup(context.database.pool, step.subject.id);
-      // What an earlier deletion has left of the site is no site to back up: what it comes back from was taken before.
+      // An earlier deletion has removed part of the site, so it is not packed again: it is restored from the backup
+      // that was taken then.
       if (left !== null) return { releaseId: null, keptBackupId: left };
       const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
-      // What cannot be packed must not keep its owner from removing it.
+      // Content that cannot be packed must not keep its owner from deleting the site.
       if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null) {
         const answer = await askForRecord(context, step, step.input.platform);
         return { releaseId: hosted.currentRelease, keptBackupId: null, answer };
       }
-      if ((await findWritten(context, step, step.input.backupId)) !== null) return { releaseId: null, isDestroyed: true };
+      if ((await findWritten(context, step, step.input.backupId)) !== null)
+        return { releaseId: null, isDestroyed: true };
       return { releaseId: null, keptBackupId: await newest() };
     },
     commit: async (tx, step, inspected, context) => {
       const { input, subject, workflowId } = step;
       if (!takesLast(inspected)) return;
       const location = context.backupStorage.locationIn(step.mode);
-      const last = { id: input.backupId, siteId: subject.id, kind: 'scheduled', workflowId, createdAt: context.now() } as const;
+      const last = {
+        id: input.backupId,
+        siteId: subject.id,
+        kind: 'scheduled',
+        workflowId,
+        createdAt: context.now(),
+      } as const;
       await insertBackup(tx, step, { ...last, location });
     },
   })
@@ -76,7 +89,7 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // Destroyed already by this very work, of which Drydock's record was lost: its last backup was whole by then.
+      // This very work has destroyed the site before and its record was lost. Its last backup was complete by then.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },
@@ -92,8 +105,9 @@ export const deleteSiteWorkflow = defineWorkflow({
     commit: async (tx, step, kept) => {
       const { pack, inspect } = step.outputs;
       const { answer = noAnswer } = inspect;
-      // No expiry: the deleted site's purge decides how long its last backup is kept.
-      if (pack !== null && kept !== null) await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
+      // The backup has no expiry: the deleted site's purge decides how long it is kept.
+      if (pack !== null && kept !== null)
+        await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
       else await markFailed(tx, step.input.backupId, 'superseded');
     },
   })
@@ -112,7 +126,7 @@ export const deleteSiteWorkflow = defineWorkflow({
   .onEnd({
     failed: async (tx, run, { code }) => {
       await markFailed(tx, run.input.backupId, code);
-      // Abandoned after the destruction had begun, nobody knows what is left of it.
+      // If the work was abandoned after the destruction had begun, the state of the site is unknown.
       await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
     },
   })

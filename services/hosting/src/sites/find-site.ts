@@ -10,12 +10,12 @@ interface AboutSite {
   params: { siteId: string };
 }
 
-/** The caller's site. Throws the one 404 for whatever else it may be. */
+/** The caller's site. Throws the same 404 in every other case. */
 export async function readSite(context: HandlerContext, { caller, params }: AboutSite): Promise<Site> {
   return present(await findSite(context.database.pool, ownerOf(caller), params.siteId));
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdSite(tx: Tx, { caller, params }: AboutSite): Promise<Site> {
   return present(await lockSite(tx, ownerOf(caller), params.siteId));
 }

@@ -4,27 +4,47 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { hostUnavailable } from '../app/host-unavailable';
 import type { HandlerContext } from '../context';
 
-/** A vendor and a host over ssh are configured for each mode by itself: the sandbox never reaches the live one. */
-export function offersPlatform({ siteHosts, sshModes, vendorTimelines }: HandlerContext, platform: SitePlatform, mode: Mode): boolean {
+/** A vendor and an ssh host are configured for each mode separately: the sandbox never reaches the live one. */
+export function offersPlatform(
+  { siteHosts, sshModes, vendorTimelines }: HandlerContext,
+  platform: SitePlatform,
+  mode: Mode,
+): boolean {
   if (siteHosts[platform] === undefined) return false;
   if (platform === 'ssh') return sshModes.includes(mode);
   return platform !== 'vendor' || vendorTimelines[mode] !== undefined;
 }
 
-/** Whether a site of the platform can have this database; null stands for what its platform gives. Postgres is on every host of ours: none is asked for it. */
-async function offersDatabase({ siteHosts }: HandlerContext, platform: SitePlatform, database: SiteDatabase | null): Promise<boolean> {
+/**
+ * Whether a site of the platform can have this database; null stands for what its platform gives. Postgres is on every
+ * host of ours: none is asked for it.
+ */
+async function offersDatabase(
+  { siteHosts }: HandlerContext,
+  platform: SitePlatform,
+  database: SiteDatabase | null,
+): Promise<boolean> {
   if (database === null || (platform === 'local' && database === 'postgres')) return true;
   return (await siteHosts[platform]?.listDatabases())?.includes(database) ?? false;
 }
 
 /** Throws the refusal of a database that a new site of the platform cannot have. */
-export async function assertOffersDatabase(context: HandlerContext, platform: SitePlatform, database: SiteDatabase | null): Promise<void> {
+export async function assertOffersDatabase(
+  context: HandlerContext,
+  platform: SitePlatform,
+  database: SiteDatabase | null,
+): Promise<void> {
   const isOffered = await offersDatabase(context, platform, database).catch((error: unknown) => {
     throw hostUnavailable(error);
   });
   if (!isOffered) throw problem('site_database_not_offered');
 }
 
-/** Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore, so it counts as a yes. */
-export const mayOfferDatabase = (context: HandlerContext, site: { platform: SitePlatform; database: SiteDatabase | null }): Promise<boolean> =>
-  offersDatabase(context, site.platform, site.database).catch(() => true);
+/**
+ * Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore,
+ * so it counts as a yes.
+ */
+export const mayOfferDatabase = (
+  context: HandlerContext,
+  site: { platform: SitePlatform; database: SiteDatabase | null },
+): Promise<boolean> => offersDatabase(context, site.platform, site.database).catch(() => true);

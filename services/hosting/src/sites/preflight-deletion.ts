@@ -12,17 +12,24 @@ import { unsupportedReasonOf } from './site.rules';
 import type { Site } from './site.types';
 import { sitePath, siteResourceKey } from './site-names';
 
-/** What a deleted site would come back from: a last backup that is taken for it, the newest that there is by its id, or nothing. */
+/**
+ * The backup that a deleted site could be restored from: one taken during the deletion, the newest existing one, or
+ * none.
+ */
 type Left = { kind: 'last'; isHostSilent: boolean } | { kind: 'newest'; id: string } | { kind: 'nothing' };
 
-/** What a deletion would do, as its workflow's first step decides it. Reads only; a host that does not answer is a finding, not a failure. */
+/**
+ * The preflight of a deletion: decides as its workflow's first step does, and changes nothing. A host that does not
+ * answer is a finding, not a failure.
+ */
 export const preflightDeletion = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const site = await readSite(context, request);
       const refusal = refusalByWorkflow(await findUnfinished(context.database.sql(), siteResourceKey(site.id)));
       const left = await lookForLeft(context, site, request.query.last_backup === 'required', request.now);
-      const rest = left.kind === 'nothing' ? 'It cannot come back' : 'It can come back until the record of its deletion is purged';
+      const rest =
+        left.kind === 'nothing' ? 'It cannot come back' : 'It can come back until the record of its deletion is purged';
       const body = {
         would: `Remove ${site.primaryDomain} with its files and its database from its host. ${rest}`,
         resource: sitePath(site.id),
@@ -36,27 +43,40 @@ export const preflightDeletion = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-async function lookForLeft({ database, siteHosts }: HandlerContext, site: Site, takesBackup: boolean, now: Date): Promise<Left> {
-  // A platform without backups leaves nothing to come back from.
+async function lookForLeft(
+  { database, siteHosts }: HandlerContext,
+  site: Site,
+  takesBackup: boolean,
+  now: Date,
+): Promise<Left> {
+  // A platform without backups leaves nothing to restore from.
   if (unsupportedReasonOf(site.platform) !== '') return { kind: 'nothing' };
   const hosted = takesBackup ? await describeSite(siteHosts, site).catch(() => 'silent' as const) : null;
   if (hosted === 'silent') return { kind: 'last', isHostSilent: true };
-  if (hosted !== null) return hosted.currentRelease === null ? { kind: 'nothing' } : { kind: 'last', isHostSilent: false };
+  if (hosted !== null)
+    return hosted.currentRelease === null ? { kind: 'nothing' } : { kind: 'last', isHostSilent: false };
   const id = await findNewestBackup(database.pool, site.id, now);
   return id === null ? { kind: 'nothing' } : { kind: 'newest', id };
 }
 
 function findingsOf(left: Left): Finding[] {
-  if (left.kind === 'nothing') return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to bring the site back from.' }];
+  if (left.kind === 'nothing')
+    return [{ level: 'WARNING', code: 'no_backup', detail: 'Nothing is left to restore the site from.' }];
   if (left.kind === 'newest')
     return [
       {
         level: 'WARNING',
         code: 'no_last_backup',
-        detail: `No last backup is taken: what was written since the newest one, ${left.id}, is lost.`,
+        detail: `No last backup is taken: everything written since the newest one, ${left.id}, is lost.`,
       },
     ];
   return left.isHostSilent
-    ? [{ level: 'WARNING', code: 'host_unreachable', detail: "The site's host does not answer; the deletion waits for it." }]
+    ? [
+        {
+          level: 'WARNING',
+          code: 'host_unreachable',
+          detail: "The site's host does not answer; the deletion waits for it.",
+        },
+      ]
     : [];
 }

@@ -5,7 +5,9 @@ interface Answer {
   isSqlOk: boolean;
 }
 
-/** How a site answered when a backup of it was taken. Null: it gave no answer, or the backup is older than this record. */
+/**
+ * The site's answer when a backup of it was taken. Null: it did not answer, or the backup is older than this record.
+ */
 export interface RecordedAnswer {
   httpStatus: number | null;
   isSqlOk: boolean | null;
@@ -15,18 +17,21 @@ export const noAnswer: RecordedAnswer = { httpStatus: null, isSqlOk: null };
 
 const isGoodPage = (httpStatus: number): boolean => httpStatus >= 200 && httpStatus < 500;
 
-/** A site serves when its front page answers with anything but a server error, and its database takes a query. A page may well be a 404. */
+/**
+ * A site serves when its front page answers with anything but a server error, and its database takes a query. A page
+ * may well be a 404.
+ */
 export const serves = ({ httpStatus, isSqlOk }: Answer): boolean => isGoodPage(httpStatus) && isSqlOk;
 
-/** What to record of a probe. The absence of an answer is no record: the machine may only have been busy. */
+/** The record of a probe. A missing answer is recorded as null, because the machine may only have been busy. */
 export const recordOf = (probe: Answer & { isSqlAnswered: boolean }): RecordedAnswer => ({
   httpStatus: probe.httpStatus === 0 ? null : probe.httpStatus,
   isSqlOk: probe.isSqlAnswered ? probe.isSqlOk : null,
 });
 
 /**
- * Which of the two is worse after a restore than the record allows. Whatever failed when the backup was taken may fail in the same way; what worked
- * then must work, and so must what is not on record.
+ * The parts that answer worse after a restore than the record allows. A part that failed when the backup was taken may
+ * fail in the same way; a part that worked then, or is not on record, must work.
  */
 export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: RecordedAnswer): Array<'HTTP' | 'SQL'> {
   const isPageAllowed = isGoodPage(probe.httpStatus) || (probe.httpStatus >= 500 && failedHttp(recorded));
@@ -34,12 +39,19 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
   return [...(isPageAllowed ? [] : ['HTTP' as const]), ...(isSqlAllowed ? [] : ['SQL' as const])];
 }
 
-/** 503 is said of a moment: by a site host that is busy, too. A site that failed when it was backed up may mean it for good. */
-export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean => httpStatus === 503 && !failedHttp(recorded);
+/**
+ * A 503 may pass, because a busy site host answers it too. For a site that failed when it was backed up it may be
+ * permanent.
+ */
+export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
+  httpStatus === 503 && !failedHttp(recorded);
 
 const failedHttp = ({ httpStatus }: RecordedAnswer): boolean => httpStatus !== null && !isGoodPage(httpStatus);
 
-/** What may fail once the files alone are those of `recorded`: SQL as it did `before`, and the page as it did in either. */
+/**
+ * The answer to expect when only the files are restored: SQL as `before`, and the page may fail if it failed before or
+ * in `recorded`.
+ */
 export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer): RecordedAnswer => ({
   httpStatus: (failedHttp(before) ? before : recorded).httpStatus,
   isSqlOk: before.isSqlOk,
@@ -51,10 +63,14 @@ export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
   return `HTTP: ${httpStatus ?? 'not on record'}; SQL: ${sql}`;
 }
 
-/** What a preflight tells of the probe to come. Nothing of a backup without a record: the restored site must serve, as always. */
+/**
+ * Tells in a preflight how the probe after the restore will judge. Empty without a record: then the restored site must
+ * serve.
+ */
 export function findingsOfRecord(recorded: RecordedAnswer, httpAccepted?: string): Finding[] {
   if (recorded.httpStatus === null && recorded.isSqlOk === null) return [];
-  const http = httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');
+  const http =
+    httpAccepted ?? (failedHttp(recorded) ? 'HTTP may answer a server error again' : 'HTTP must answer below 500');
   const sql = recorded.isSqlOk === false ? 'SQL may be refused again' : 'SQL must work';
   const level = failedHttp(recorded) || recorded.isSqlOk === false ? 'WARNING' : 'INFO';
   const detail = `How the site answered when this was taken: ${textOfRecord(recorded)}. After the restore ${http} and ${sql}.`;

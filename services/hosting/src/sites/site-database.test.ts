@@ -42,7 +42,10 @@ afterAll(async () => {
   rmSync(backupsDir, { recursive: true, force: true });
 });
 
-/** The control address of a site host whose machine has the programs of these; null: of an agent that is older than the question. */
+/**
+ * The control address of a site host whose machine has the programs of these; null: of an agent that is older than the
+ * question.
+ */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {
     method: 'GET',
@@ -77,8 +80,14 @@ async function apiWith(environment: Record<string, string>): Promise<ServiceApi>
 
 const order = (api: ServiceApi, wanted: object) =>
   api.call('POST', '/v1/sites', { body: { name: 'Shop', primary_domain: `${uuidv7()}.example.com`, ...wanted } });
-/** What the restore of a deleted site with this database would be refused for, and what it answers. */
-async function revive(api: ServiceApi, database: SiteDatabase): Promise<[would: unknown, status: number, code: unknown]> {
+/**
+ * The refusal that the preflight predicts for the restore of a deleted site with this database, and the restore's
+ * answer.
+ */
+async function revive(
+  api: ServiceApi,
+  database: SiteDatabase,
+): Promise<[would: unknown, status: number, code: unknown]> {
   const { id } = await givenDeletedSite(api, backupsDir, owner);
   await api.rows('UPDATE deleted_sites SET database = $1::site_database WHERE id = $2', [database, id]);
   const path = `/v1/sites/deleted/${id}/restore`;
@@ -152,10 +161,13 @@ describe('the worker', () => {
     expect(said.pop()).toMatchObject({ domain: 'a.example.com', database: 'mysql' });
   });
 
-  it.each([null, 'postgres'] as const)('tells a host nothing that one of the release before does not know, for %s', async (database) => {
-    await expect(create(database)).rejects.toThrow('there is no MariaDB');
-    expect(said.pop()).not.toHaveProperty('database');
-  });
+  it.each([null, 'postgres'] as const)(
+    'tells a host nothing that one of the release before does not know, for %s',
+    async (database) => {
+      await expect(create(database)).rejects.toThrow('there is no MariaDB');
+      expect(said.pop()).not.toHaveProperty('database');
+    },
+  );
 });
 
 describe('while the host does not answer', () => {

@@ -23,5 +23,9 @@ export function readListPage({ pager }: Pick<HandlerContext, 'pager'>, list: str
   const { caller, params, now, query = {} } = request;
   const binding = { list, keyId: caller.keyId, filter: listFilter(caller, query, params.siteId) };
   const asked = pager.read(query, binding, now);
-  return { asked, now, pageOf: (rows, view) => pager.pageOf(rows, asked, binding, now, { positionOf: ({ id }) => id, view }) };
+  return {
+    asked,
+    now,
+    pageOf: (rows, view) => pager.pageOf(rows, asked, binding, now, { positionOf: ({ id }) => id, view }),
+  };
 }

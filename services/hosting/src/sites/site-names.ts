@@ -1,14 +1,14 @@
 import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
 
-/** What one workflow at a time holds: restores, backups and deletion of a site exclude each other. */
+/** Workflows with the same key exclude each other: restores, backups and the deletion of a site. */
 export const siteResourceKey = (siteId: string): string => `site:${siteId}`;
 
 export const siteSubject = (siteId: string): { type: 'site'; id: string } => ({ type: 'site', id: siteId });
 
-/** What the audit log names. */
+/** The path under which the audit log names a site. */
 export const sitePath = (siteId: string): string => `/v1/sites/${siteId}`;
 
-/** What a workflow that is done to a site is accepted with. */
+/** The target of a workflow on a site. */
 export const onSite = (siteId: string): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),
   subject: siteSubject(siteId),

@@ -19,9 +19,14 @@ async function givenWorkflow(): Promise<{ siteId: string; location: string }> {
   return { siteId, location: String(answer.headers['location']) };
 }
 const park = (siteId: string) =>
-  api.rows(`UPDATE workflow SET status = 'needs_attention', error = '{"code":"step_failed"}' WHERE subject_id = $1`, [siteId]);
+  api.rows(`UPDATE workflow SET status = 'needs_attention', error = '{"code":"step_failed"}' WHERE subject_id = $1`, [
+    siteId,
+  ]);
 const finish = (siteId: string) =>
-  api.rows("UPDATE workflow SET status = 'succeeded', finished_at = now(), version = version + 1 WHERE subject_id = $1", [siteId]);
+  api.rows(
+    "UPDATE workflow SET status = 'succeeded', finished_at = now(), version = version + 1 WHERE subject_id = $1",
+    [siteId],
+  );
 
 it.each(['retry', 'abandon'])('lets staff %s what waits for them, once, and notes who did', async (verb) => {
   const { siteId, location } = await givenWorkflow();
@@ -31,7 +36,9 @@ it.each(['retry', 'abandon'])('lets staff %s what waits for them, once, and note
   const decided = await api.call('POST', `${location}/${verb}`);
   expect([decided.status, decided.json]).toMatchObject([202, { status: 'queued' }]);
   expect((await api.call('POST', `${location}/${verb}`)).json).toMatchObject({ code: 'workflow_not_waiting' });
-  expect((await auditedOf(api, `/v1/sites/${siteId}`)).filter((action) => action === `workflow.${verb}`)).toHaveLength(1);
+  expect((await auditedOf(api, `/v1/sites/${siteId}`)).filter((action) => action === `workflow.${verb}`)).toHaveLength(
+    1,
+  );
 });
 
 it("lists a site's workflows, newest first, and no other site's", async () => {
@@ -40,7 +47,9 @@ it("lists a site's workflows, newest first, and no other site's", async () => {
   await finish(siteId);
   const second = await api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
   const listed = (await api.call('GET', `/v1/sites/${siteId}/workflows`)).json as { data: Array<{ id: string }> };
-  expect(listed.data.map(({ id }) => id)).toEqual([second.headers['location'], location].map((path) => String(path).split('/').at(-1)));
+  expect(listed.data.map(({ id }) => id)).toEqual(
+    [second.headers['location'], location].map((path) => String(path).split('/').at(-1)),
+  );
 });
 
 it("answers another site's workflow as one that does not exist", async () => {

@@ -19,27 +19,33 @@ const toSite = ({
 
 export type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
-/** Resolves with null when another site of the organisation has the domain, or, for one that was proven, anybody else's. */
+/** Resolves with null if another site of the organisation has the domain, or, for a proven domain, anybody's. */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {
-  // ON CONFLICT DO NOTHING: a violation would end the transaction, and with it the stored refusal.
+  // ON CONFLICT DO NOTHING, because a violation would abort the transaction, and with it the stored refusal.
   const inserted = await tx.site.createManyAndReturn({ data: [site], skipDuplicates: true });
   return inserted[0] === undefined ? null : toSite(inserted[0]);
 }
 
-/** The owner's site, or null: another organisation's and the other mode's are not there. */
+/** The owner's site; null if there is none, or if it is another organisation's or the other mode's. */
 export async function findSite(tx: Reader, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await tx.site.findFirst({ where: { id: siteId, orgId: owner.orgId, mode: owner.mode } });
   return row === null ? null : toSite(row);
 }
 
-/** The same, held until the transaction ends: what is decided about the site stays true until it is written. */
+/**
+ * The same, with the row locked until the transaction ends: a decision about the site stays true until it is written.
+ */
 export async function lockSite(tx: Tx, owner: Owner, siteId: string): Promise<Site | null> {
   const row = await lockRow<SiteRow>(tx, { name: 'sites', fields: Prisma.SiteScalarFieldEnum }, owner, siteId);
   return row === null ? null : toSite(row);
 }
 
-/** What the customer calls it and keeps with it. The site is held. */
-export async function describeSite(tx: Tx, siteId: string, change: { name: string; metadata: Metadata }): Promise<Site> {
+/** Sets the name and the metadata. The caller holds the row's lock. */
+export async function describeSite(
+  tx: Tx,
+  siteId: string,
+  change: { name: string; metadata: Metadata },
+): Promise<Site> {
   return toSite(await tx.site.update({ where: { id: siteId }, data: change }));
 }
 
@@ -65,9 +71,12 @@ export async function listSites(
   return rows.map(toSite);
 }
 
-/** Throws when no edge leads there from the status that the site has. */
+/** Throws if the site's status cannot change to `to`. */
 export async function changeStatus(tx: Tx, siteId: string, to: SiteStatus): Promise<void> {
-  const { count } = await tx.site.updateMany({ where: { id: siteId, status: { in: statusesBefore(to) } }, data: { status: to } });
+  const { count } = await tx.site.updateMany({
+    where: { id: siteId, status: { in: statusesBefore(to) } },
+    data: { status: to },
+  });
   if (count !== 1) throw new Error(`site ${siteId} cannot become ${to}`);
 }
 
@@ -75,12 +84,12 @@ export async function recordUrl(tx: Tx, siteId: string, url: string): Promise<vo
   await tx.site.update({ where: { id: siteId }, data: { url } });
 }
 
-/** The site will never be served: its domain is free for another. */
+/** Frees the domain of a site that will never be served. */
 export async function releaseDomain(tx: Tx, siteId: string): Promise<void> {
   await tx.site.update({ where: { id: siteId }, data: { holdsDomain: false } });
 }
 
-/** The next sequence number of its backups; greater than every one before, also of those that failed. */
+/** The next sequence number of the site's backups; greater than every earlier one, failed backups included. */
 export async function nextBackupSequence(tx: Tx, siteId: string): Promise<bigint> {
   const { backupSequence } = await tx.site.update({
     where: { id: siteId },

@@ -1,7 +1,7 @@
 import type { SiteDatabase, SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
 
-/** Whose world a look-up stays in: one organisation's, and one mode's. */
+/** The organisation and the mode that a look-up is limited to. */
 export interface Owner {
   orgId: string;
   mode: Mode;
@@ -14,12 +14,12 @@ export interface Site {
   name: string;
   primaryDomain: string;
   platform: SitePlatform;
-  /** Null on platforms that give a site what they have. */
+  /** Null on platforms that offer no choice. */
   database: SiteDatabase | null;
   status: SiteStatus;
   url: string;
   dailyBackups: boolean;
-  /** As asked for; see `retentionDaysOf`. */
+  /** The requested number; see `retentionDaysOf`. */
   backupRetentionDays: number;
   metadata: Metadata;
   createdAt: Date;

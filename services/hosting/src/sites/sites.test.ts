@@ -19,7 +19,13 @@ describe('POST /v1/sites', () => {
   it('accepts a site, its workflow and its audit entry in one go', async () => {
     const answer = await api.call('POST', '/v1/sites', { body: wanted({ name: 'Bakery' }) });
     expect(answer.status).toBe(202);
-    expect(answer.json).toMatchObject({ name: 'Bakery', status: 'provisioning', url: '', platform: 'local', org_id: owner.orgId });
+    expect(answer.json).toMatchObject({
+      name: 'Bakery',
+      status: 'provisioning',
+      url: '',
+      platform: 'local',
+      org_id: owner.orgId,
+    });
     const { id } = answer.json as { id: string };
     expect(answer.headers['retry-after']).toBe('1');
     const workflow = await api.call('GET', String(answer.headers['location']));
@@ -37,7 +43,9 @@ describe('POST /v1/sites', () => {
     const sandbox = { ...owner, mode: 'sandbox' as const };
     expect((await api.call('POST', '/v1/sites', { body })).status).toBe(202);
     const entries = await api.rows('SELECT 1 FROM audit_outbox');
-    const again = await api.call('POST', '/v1/sites', { body: { ...body, primary_domain: body.primary_domain.toUpperCase() } });
+    const again = await api.call('POST', '/v1/sites', {
+      body: { ...body, primary_domain: body.primary_domain.toUpperCase() },
+    });
     expect([again.status, again.json]).toMatchObject([422, { code: 'domain_in_use' }]);
     expect(await api.rows('SELECT 1 FROM audit_outbox')).toHaveLength(entries.length);
     expect((await api.call('POST', '/v1/sites', { body, caller: sandbox })).status).toBe(202);
@@ -46,7 +54,9 @@ describe('POST /v1/sites', () => {
   it('gives a domain again once its site has failed', async () => {
     const body = wanted();
     const first = await api.call('POST', '/v1/sites', { body });
-    await api.rows("UPDATE sites SET status = 'failed', holds_domain = false WHERE id = $1", [(first.json as { id: string }).id]);
+    await api.rows("UPDATE sites SET status = 'failed', holds_domain = false WHERE id = $1", [
+      (first.json as { id: string }).id,
+    ]);
     expect((await api.call('POST', '/v1/sites', { body })).status).toBe(202);
   });
 
@@ -64,16 +74,23 @@ describe('POST /v1/sites', () => {
     ['no retention at all', wanted({ plan: { daily_backups: true, backup_retention_days: 0 } })],
   ])('refuses %s', async (_what, body) => {
     const answer = await api.call('POST', '/v1/sites', { body });
-    expect([answer.status, answer.json]).toMatchObject([422, { code: expect.stringMatching(/^invalid_(request|json)$/) }]);
+    expect([answer.status, answer.json]).toMatchObject([
+      422,
+      { code: expect.stringMatching(/^invalid_(request|json)$/) },
+    ]);
   });
 
   it('refuses a NUL as what is no JSON', async () => {
-    expect(refusalOf(await api.call('POST', '/v1/sites', { body: wanted({ name: 'a\u0000b' }) }))).toBe('400 malformed_json');
+    expect(refusalOf(await api.call('POST', '/v1/sites', { body: wanted({ name: 'a\u0000b' }) }))).toBe(
+      '400 malformed_json',
+    );
   });
 
   it('makes one site of several requests at once that have one Idempotency-Key', async () => {
     const body = wanted({ name: 'Once' });
-    const answers = await Promise.all([1, 2, 3].map(() => api.call('POST', '/v1/sites', { body, idempotencyKey: 'one-site' })));
+    const answers = await Promise.all(
+      [1, 2, 3].map(() => api.call('POST', '/v1/sites', { body, idempotencyKey: 'one-site' })),
+    );
     expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(await api.rows("SELECT 1 FROM sites WHERE name = 'Once'")).toHaveLength(1);
@@ -114,7 +131,9 @@ describe('whose site it is', () => {
   it('takes an id in upper case for the same site and refuses other versions with the same 404', async () => {
     const siteId = await givenSite(api, owner);
     expect((await api.call('GET', `/v1/sites/${siteId.toUpperCase()}`)).json).toMatchObject({ id: siteId });
-    expect((await api.call('GET', '/v1/sites/00000000-0000-4000-8000-000000000000')).json).toMatchObject({ code: 'site_not_found' });
+    expect((await api.call('GET', '/v1/sites/00000000-0000-4000-8000-000000000000')).json).toMatchObject({
+      code: 'site_not_found',
+    });
   });
 });
 
@@ -124,7 +143,8 @@ it('lists the sites of its own organisation and mode, newest first, page by page
   await givenSite(api, { ...caller, mode: 'sandbox' });
   const ids = [await givenSite(api, caller), await givenSite(api, caller), await givenSite(api, caller)].reverse();
   const first = (await api.call('GET', '/v1/sites?limit=2', { caller })).json as Listed;
-  const second = (await api.call('GET', `/v1/sites?limit=2&cursor=${first.page.next_cursor}`, { caller })).json as Listed;
+  const second = (await api.call('GET', `/v1/sites?limit=2&cursor=${first.page.next_cursor}`, { caller }))
+    .json as Listed;
   expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids);
   expect(second.page).toEqual({ next_cursor: null, has_more: false, limit: 2 });
   const stolen = await api.call('GET', `/v1/sites?cursor=${first.page.next_cursor}`);
@@ -149,7 +169,9 @@ describe('PATCH /v1/sites/{siteId}', () => {
   const change = (id: string, body: object) => api.call('PATCH', `/v1/sites/${id}`, { body });
 
   it('changes the name and what the customer keeps with the site, also while work is done to it, and is noted', async () => {
-    const { json } = await api.call('POST', '/v1/sites', { body: wanted({ metadata: { contract: 'C-1', team: 'web', empty: '' } }) });
+    const { json } = await api.call('POST', '/v1/sites', {
+      body: wanted({ metadata: { contract: 'C-1', team: 'web', empty: '' } }),
+    });
     const { workflow_id: _creation, ...site } = json as SiteView & { workflow_id: string };
     expect(site.metadata).toEqual({ contract: 'C-1', team: 'web' });
     const changed = await change(site.id, { name: 'Bakery', metadata: { contract: 'C-2', team: null } });
@@ -165,13 +187,17 @@ describe('PATCH /v1/sites/{siteId}', () => {
     expect((await change(id, { metadata: twenty })).status).toBe(200);
     const refused = await change(id, { name: 'Other', metadata: { more: 'v' } });
     expect(refused.json).toMatchObject({ status: 422, code: 'invalid_request', errors: [{ pointer: '/metadata' }] });
-    expect((await api.call('GET', `/v1/sites/${id}`)).json).toMatchObject({ metadata: twenty, name: expect.not.stringMatching('Other') });
+    expect((await api.call('GET', `/v1/sites/${id}`)).json).toMatchObject({
+      metadata: twenty,
+      name: expect.not.stringMatching('Other'),
+    });
   });
 });
 
 it('the preflight of a deletion tells what would be left to come back from, and gives the refusal of the deletion itself', async () => {
   const siteId = await givenSite(api, owner);
-  const preflight = async (query = '') => (await api.call('POST', `/v1/sites/${siteId}/deletion/preflight${query}`)).json;
+  const preflight = async (query = '') =>
+    (await api.call('POST', `/v1/sites/${siteId}/deletion/preflight${query}`)).json;
   // No host runs beside this suite.
   expect(await preflight()).toMatchObject({
     would: expect.stringMatching(/It can come back until the record of its deletion is purged$/),
@@ -179,10 +205,16 @@ it('the preflight of a deletion tells what would be left to come back from, and 
     findings: [{ code: 'host_unreachable' }],
   });
   const none = '?last_backup=none';
-  expect(await preflight(none)).toMatchObject({ would: expect.stringMatching(/It cannot come back$/), findings: [{ code: 'no_backup' }] });
+  expect(await preflight(none)).toMatchObject({
+    would: expect.stringMatching(/It cannot come back$/),
+    findings: [{ code: 'no_backup' }],
+  });
   const backupId = await givenBackup(api, owner, siteId);
   const detail = expect.stringContaining(backupId);
-  expect(await preflight(none)).toMatchObject({ findings: [{ level: 'WARNING', code: 'no_last_backup', detail }], undo: false });
+  expect(await preflight(none)).toMatchObject({
+    findings: [{ level: 'WARNING', code: 'no_last_backup', detail }],
+    undo: false,
+  });
   const workflowId = workflowIdOf(await api.call('DELETE', `/v1/sites/${siteId}`));
   expect(await preflight()).toMatchObject({ refusal: { code: 'operation_in_progress', workflow_id: workflowId } });
 });

@@ -17,7 +17,7 @@ import { workflows } from '../workflows';
 
 const onHost = describeOnHost();
 
-/** What differs from the local host: the script that was carried out while its worker died. The rest is `npm run chaos`. */
+/** Only what differs from the local host: a worker that dies while its script runs. The rest is in `npm run chaos`. */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
 /** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
@@ -44,7 +44,12 @@ onHost('a site over ssh survives the crash of its worker', () => {
   const crash = async (kind: string, fixture: Pick<CrashFixture<SiteRun>, 'start' | 'judge'>) => {
     const definition = definitionOf(workflows, kind);
     const scope = crashScope({ delicate: ['switch', 'stage'], onlyInCi });
-    const { cases } = await crashEveryStepInWorld(world, definition, { look, ledger: async () => rig.ledger(), ...fixture }, scope);
+    const { cases } = await crashEveryStepInWorld(
+      world,
+      definition,
+      { look, ledger: async () => rig.ledger(), ...fixture },
+      scope,
+    );
     expect(cases.length).toBeGreaterThan(0);
   };
 
@@ -65,7 +70,8 @@ onHost('a site over ssh survives the crash of its worker', () => {
         judge: async (run) => {
           const site = refOf(run.siteId);
           const [state, hosted] = [await rig.stateOf(site), await rig.driver.describe(site)];
-          if ((await look(run)).status !== 'needs_attention') expect(hosted?.releases).toEqual([hosted?.currentRelease]);
+          if ((await look(run)).status !== 'needs_attention')
+            expect(hosted?.releases).toEqual([hosted?.currentRelease]);
           return oldOrNew(state, states.get(run.siteId));
         },
       });
@@ -79,7 +85,9 @@ onHost('a site over ssh survives the crash of its worker', () => {
       crash('take_backup', {
         start: async () => accept(await makeSshSite(), 'backups', {}),
         judge: async ({ siteId }) => {
-          const [row] = await world.api.rows<{ status: string }>('SELECT status FROM backups WHERE site_id = $1', [siteId]);
+          const [row] = await world.api.rows<{ status: string }>('SELECT status FROM backups WHERE site_id = $1', [
+            siteId,
+          ]);
           if (row?.status === 'completed') return 'new';
           if (row?.status === 'failed') return 'old';
           throw new Error(String(row?.status));

@@ -52,15 +52,24 @@ onHost('sites of platform ssh', () => {
     const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as {
       backups: Array<{ id: string; kind: string; status: string }>;
     };
-    expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual(['pre_restore completed', 'on_demand completed']);
+    expect(backups.map(({ kind, status }) => `${kind} ${status}`)).toEqual([
+      'pre_restore completed',
+      'on_demand completed',
+    ]);
     await succeed(world, 'POST', `/v1/sites/${siteId}/backups/restore`, { body: { backup_id: backups[0]?.id } });
     expect(await rig.stateOf(site)).toEqual(replaced);
-    expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ platform: 'ssh', status: 'active' });
+    expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({
+      platform: 'ssh',
+      status: 'active',
+    });
   });
 
   it('an application is restarted through the API, and a deleted site comes back with it', async () => {
     const siteId = await makeSshSite();
-    expect((await world.api.call('POST', `/v1/sites/${siteId}/app/restart`)).json).toMatchObject({ status: 422, code: 'no_app' });
+    expect((await world.api.call('POST', `/v1/sites/${siteId}/app/restart`)).json).toMatchObject({
+      status: 422,
+      code: 'no_app',
+    });
     putAppOverSsh(await rig.filesDirOf(refOf(siteId)));
     const { url } = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { url: string };
     const before = await pageOf(url);
@@ -89,7 +98,10 @@ onHost('sites of platform ssh', () => {
     };
     cutOff();
     const answer = await world.api.call('GET', `/v1/sites/${siteId}/app`);
-    expect([answer.status, answer.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'site-host' }]);
+    expect([answer.status, answer.json]).toMatchObject([
+      503,
+      { code: 'dependency_unavailable', dependency: 'site-host' },
+    ]);
     expect(answer.text).not.toContain(rig.sitesDir);
     cutOff();
     await makeBackup(world, siteId);

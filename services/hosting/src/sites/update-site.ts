@@ -9,7 +9,7 @@ import { describeSite } from './site.store';
 import { viewSite } from './site.view';
 import { sitePath } from './site-names';
 
-/** What only the customer reads. Two who change it at once both get their change: the site is held. */
+/** Changes the name and metadata. The row is locked, so that of two changes at once neither is lost. */
 export const updateSite = ({ database }: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {
@@ -17,9 +17,19 @@ export const updateSite = ({ database }: HandlerContext) =>
       const held = await holdSite(tx, request);
       const { id, name, metadata } = held;
       await request.assertMatch(() => viewSite(held));
-      const site = await describeSite(tx, id, { name: body.name ?? name, metadata: changeMetadata(metadata, body.metadata) });
+      const site = await describeSite(tx, id, {
+        name: body.name ?? name,
+        metadata: changeMetadata(metadata, body.metadata),
+      });
       const { orgId, mode, keyId: actorKeyId } = caller;
-      await audit(database.sql(tx), { orgId, mode, actorKeyId, action: 'site.update', target: sitePath(id), workflowId: null });
+      await audit(database.sql(tx), {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'site.update',
+        target: sitePath(id),
+        workflowId: null,
+      });
       return { status: 200, body: viewSite(site) };
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;

@@ -7,7 +7,7 @@ import type { DrillProbe } from '../providers/drill-probe';
 import type { SiteHosts, SiteRef } from '../providers/site-host';
 import type { VendorTimelines } from '../providers/vendor-timeline';
 
-/** What workflow steps may use: here are the drivers that handlers never see. */
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
 export interface WorkContext {
   database: HostingDatabase;
   siteHosts: SiteHosts;
@@ -15,16 +15,19 @@ export interface WorkContext {
   /** Customers' own storage. */
   offsite: OffsiteDrivers;
   vendorTimelines: VendorTimelines;
-  /** How often the vendor's jobs are looked at, and how long one may take to show after an order whose answer was lost. */
+  /**
+   * The pause between two looks at the vendor's jobs, and how long one may take to show after an order whose answer was
+   * lost.
+   */
   vendorPollMs: number;
   vendorWatchMs: number;
   /** 32 bytes: every archive is sealed with a key derived from it. */
   archiveKey: RootKey;
   /** How long a sandbox site called slow takes over a restore. */
   slowMs: number;
-  /** When the lock of an immutability check's positive control ends, if it is written now. */
+  /** The time when the lock of an immutability check's control ends, if it is written now. */
   controlEnd(): Date;
-  /** Reads what a site serves and stores, for the drill. Null where the platform has no sites of its own. */
+  /** Reads a site's files and rows, for the drill. Null where the platform has no sites of its own. */
   drillProbe: DrillProbe | null;
   now(): Date;
 }

@@ -13,11 +13,11 @@ interface OrderToAccept {
   definition: NonNullable<WorkflowStart['definition']>;
   scope: VendorScope;
   itemId: string;
-  /** What this kind of order adds to the input. */
+  /** The fields that this kind of order adds to the workflow's input. */
   more: object;
 }
 
-/** Commits an order that nobody has sent yet. It is noted in the audit log by the step that sees it accepted. */
+/** Commits an order that nobody has sent yet. The step that sees it accepted writes the audit log. */
 export async function acceptOrder(
   context: HandlerContext,
   tx: Tx,
@@ -28,6 +28,12 @@ export async function acceptOrder(
 ): Promise<AcceptedOrder> {
   const startBy = await readStartBy(context.database.sql(tx));
   const input = { packageId, scope, itemId, sendBy: startBy.toISOString(), ...more };
-  const workflowId = await acceptWorkflow(context, tx, request, { ...onSite(site.id), definition, input, action: null, startBy });
+  const workflowId = await acceptWorkflow(context, tx, request, {
+    ...onSite(site.id),
+    definition,
+    input,
+    action: null,
+    startBy,
+  });
   return { workflowId, surface: viewVendorSurface(listing, null) };
 }

@@ -11,16 +11,20 @@ import { lookMs, readTimelines, vendorUnavailable } from './read-timelines';
 import { withdrawOrder } from './vendor-order.store';
 import { amendByWork, viewVendorSurface } from './vendor-snapshot.view';
 
-/** What was committed before anybody asked the vendor; JSON, for it outlives a crash of this process. */
+/**
+ * The state when the order was committed, before the vendor was asked. JSON, because it must survive a crash of this
+ * process.
+ */
 export interface AcceptedOrder {
   workflowId: string;
-  /** As it was then: what is shown if the vendor does not answer a second time. */
+  /** The surface at that time; it is shown if the vendor does not answer a second time. */
   surface: VendorSnapshotSurface;
 }
 
 /**
- * Waits for the vendor's word on an order, outside any transaction. Resolves with the 202 once it has accepted, or once the order is on its way and only
- * its answer is missing; throws its refusal, or 503 when the order was not sent and will not be.
+ * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 once the vendor has
+ * accepted it, or once it was sent and only the answer is missing. Throws the vendor's refusal, or 503 if the order was
+ * not sent and will not be.
  */
 export async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
   const { database, listener } = context;
@@ -32,7 +36,8 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
     const isTold = problems[code].status === 422 || problems[code].status === 404;
     throw isTold ? problem(code, extra === undefined ? {} : { extra }) : vendorUnavailable();
   }
-  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId)))) throw vendorUnavailable();
+  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId))))
+    throw vendorUnavailable();
   return {
     status: 202 as const,
     headers: followHeaders(sitePath(site.id), workflowId),
@@ -40,7 +45,11 @@ export async function awaitAcceptance(context: HandlerContext, site: Site, { wor
   };
 }
 
-async function currentSurface(context: HandlerContext, site: Site, before: VendorSnapshotSurface): Promise<VendorSnapshotSurface> {
+async function currentSurface(
+  context: HandlerContext,
+  site: Site,
+  before: VendorSnapshotSurface,
+): Promise<VendorSnapshotSurface> {
   const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
   return readTimelines(context, site, AbortSignal.timeout(lookMs.after)).then(
     ({ listing }) => viewVendorSurface(listing, unfinished),

@@ -11,24 +11,39 @@ import { sitePath, siteResourceKey } from '../sites/site-names';
 import { lookMs, readTimelines } from './read-timelines';
 import { findItem, nameBeside, refuseVendorRestore, type VendorWish } from './vendor-snapshot.rules';
 
-/** What endpoint 4 would do, with the very rule that it asks and the vendor's live listing. Reads only; a vendor that does not answer refuses here as it does there. */
+/**
+ * The preflight of endpoint 4: asks the same rule about the vendor's live listing and changes nothing. A vendor that
+ * does not answer refuses here as it does there.
+ */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({
     read: async (request) => {
       const { body, now, requestId } = request;
       const site = await readSite(context, request);
-      const wish = { scope: body.scope, itemId: body.item_id ?? '', handle: body.timestamp, isBeside: body.temp_mailbox ?? false };
+      const wish = {
+        scope: body.scope,
+        itemId: body.item_id ?? '',
+        handle: body.timestamp,
+        isBeside: body.temp_mailbox ?? false,
+      };
       const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
       const view = (facts: Pick<Preflight, 'would' | 'point' | 'refusal' | 'findings'>) => ({
         status: 200 as const,
         body: { ...facts, resource: sitePath(site.id), space: null, undo: false as const },
       });
-      const timelines = await readTimelines(context, site, AbortSignal.timeout(lookMs.before)).catch((error: unknown) => {
-        if (error instanceof Problem) return error;
-        throw error;
-      });
+      const timelines = await readTimelines(context, site, AbortSignal.timeout(lookMs.before)).catch(
+        (error: unknown) => {
+          if (error instanceof Problem) return error;
+          throw error;
+        },
+      );
       if (timelines instanceof Problem)
-        return view({ would: wouldOf(site.primaryDomain, wish, null), point: null, refusal: timelines.body(requestId), findings: [] });
+        return view({
+          would: wouldOf(site.primaryDomain, wish, null),
+          point: null,
+          refusal: timelines.body(requestId),
+          findings: [],
+        });
       const { listing } = timelines;
       const item = findItem(listing, wish);
       const point = item?.points.find(({ handle }) => handle === wish.handle) ?? null;
@@ -43,7 +58,12 @@ export const preflightVendorRestore = (context: HandlerContext) =>
     },
   }) satisfies ReadHandlers<typeof endpoint>;
 
-function wouldOf(domain: string, { scope, itemId, isBeside }: VendorWish, beside: string | null, name = itemId): string {
+function wouldOf(
+  domain: string,
+  { scope, itemId, isBeside }: VendorWish,
+  beside: string | null,
+  name = itemId,
+): string {
   if (isBeside)
     return `Restore the mailbox ${name} of ${domain} beside the live one${beside === null ? '' : `, as ${beside}`}; the live one stays`;
   const what = scope === 'web' ? 'the website' : `the ${scope} ${name}`;
@@ -51,7 +71,11 @@ function wouldOf(domain: string, { scope, itemId, isBeside }: VendorWish, beside
 }
 
 function viewPoint({ handle, takenAt }: VendorPoint, now: Date): Preflight['point'] {
-  return { id: handle, taken_at: takenAt.toISOString(), age_seconds: Math.max(0, Math.floor((now.getTime() - takenAt.getTime()) / 1_000)) };
+  return {
+    id: handle,
+    taken_at: takenAt.toISOString(),
+    age_seconds: Math.max(0, Math.floor((now.getTime() - takenAt.getTime()) / 1_000)),
+  };
 }
 
 function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] {

@@ -10,19 +10,27 @@ export interface Timelines {
   listing: VendorListing;
 }
 
-/** What a caller is told to do while the vendor does not answer, in seconds (decisions.md 1). */
+/** Retry-After while the vendor does not answer, in seconds (decisions.md 1). */
 const retryAfterSeconds = 30;
 
 export const vendorUnavailable = (cause?: unknown): Problem =>
-  problem('dependency_unavailable', { extra: { dependency: 'vendor' }, retryAfterSeconds, ...(cause === undefined ? {} : { cause }) });
+  problem('dependency_unavailable', {
+    extra: { dependency: 'vendor' },
+    retryAfterSeconds,
+    ...(cause === undefined ? {} : { cause }),
+  });
 
 /**
- * How long a request looks at the listing before it accepts an order, and once more for its answer: with the wait for the vendor in between less than
- * `answerWithinMs` of packages/service, and the latter what a turn leaves there.
+ * Limits for reading the listing before an order is accepted, and once more for its answer. Together with the wait for
+ * the vendor they are less than `answerWithinMs` of packages/service, and `after` less than the time that perform.ts
+ * reserves.
  */
 export const lookMs = { before: 4_000, after: 2_500 };
 
-/** The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer, or not by `signal`. */
+/**
+ * The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer,
+ * or not by `signal`.
+ */
 export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
   const packageId = await findVendorPackageId(context.database.pool, site);
   if (packageId === null) throw problem('no_vendor_package');

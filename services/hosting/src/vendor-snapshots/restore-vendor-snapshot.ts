@@ -12,15 +12,19 @@ import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { refuseVendorRestore } from './vendor-snapshot.rules';
 
-/** Endpoint 4: the named point is checked against the live listing, the order is committed, and the answer is the vendor's own. */
+/**
+ * Endpoint 4: checks the named point against the live listing and commits the order. The answer is the vendor's own.
+ */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
-    preload: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    preload: async (request) =>
+      readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
     execute: async (tx: Tx, request, timelines) => {
       const { scope, timestamp: handle, item_id: itemId = '', temp_mailbox: isBeside = false } = request.body;
       const site = await holdSite(tx, request);
       const asked = { scope, itemId, handle, isBeside };
-      const refuse = (unfinished: UnfinishedWorkflow | null) => refuseVendorRestore({ listing: timelines.listing, unfinished }, asked);
+      const refuse = (unfinished: UnfinishedWorkflow | null) =>
+        refuseVendorRestore({ listing: timelines.listing, unfinished }, asked);
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
       const order = { definition: vendorRestoreWorkflow, scope, itemId, more: { handle, isBeside } };
       return acceptOrder(context, tx, request, site, timelines, order);

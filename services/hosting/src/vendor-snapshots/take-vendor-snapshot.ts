@@ -14,14 +14,20 @@ import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
 export const takeVendorSnapshot = (context: HandlerContext) =>
   ({
-    preload: async (request) => readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
+    preload: async (request) =>
+      readTimelines(context, await readSite(context, request), AbortSignal.timeout(lookMs.before)),
     execute: async (tx: Tx, request, timelines) => {
       const { scope, item_id: itemId = '' } = request.body;
       const site = await holdSite(tx, request);
       const refuse = (unfinished: UnfinishedWorkflow | null) =>
         refuseVendorSnapshot({ listing: timelines.listing, unfinished }, { scope, itemId });
       await assertAllowedOn(context.database.sql(tx), siteResourceKey(site.id), refuse);
-      return acceptOrder(context, tx, request, site, timelines, { definition: vendorTakeSnapshotWorkflow, scope, itemId, more: {} });
+      return acceptOrder(context, tx, request, site, timelines, {
+        definition: vendorTakeSnapshotWorkflow,
+        scope,
+        itemId,
+        more: {},
+      });
     },
     awaitOutcome: async (request, accepted) => awaitAcceptance(context, await readSite(context, request), accepted),
   }) satisfies AwaitHandlers<typeof endpoint, Tx, Timelines, AcceptedOrder>;

@@ -11,7 +11,15 @@ import { crashBackends, crashLimitMs, crashScope } from '@drydock/testing/scope'
 import { awaitedWorkflowOf } from '@drydock/workflow/testing/workflow-record';
 import { lookAtRun, type SiteRun } from '../../test/site-run';
 import { vendorContent } from '../../test/vendor';
-import { auditOf, donesOf, makeVendorSite, openVendorWorld, snapshotsPath, surfaceOf, type VendorWorld } from '../../test/vendor-world';
+import {
+  auditOf,
+  donesOf,
+  makeVendorSite,
+  openVendorWorld,
+  snapshotsPath,
+  surfaceOf,
+  type VendorWorld,
+} from '../../test/vendor-world';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';
 
@@ -34,7 +42,9 @@ describe('every step of an order to the vendor survives its crash', () => {
   /** The request waits for the vendor and may be refused: its workflow is found in the record. */
   const begin = async (kind: string, rest: string, bodyOf: (siteId: string) => Promise<object>): Promise<Run> => {
     const site = await makeVendorSite(world);
-    void world.api.call('POST', `${snapshotsPath(site.siteId)}${rest}`, { body: await bodyOf(site.siteId) }).catch(() => undefined);
+    void world.api
+      .call('POST', `${snapshotsPath(site.siteId)}${rest}`, { body: await bodyOf(site.siteId) })
+      .catch(() => undefined);
     return { ...site, workflowId: await awaitedWorkflowOf(world.api, site.siteId, kind) };
   };
   const look = (run: Run) => lookAtRun(world, run);
@@ -42,18 +52,23 @@ describe('every step of an order to the vendor survives its crash', () => {
   /** At most one order reached the vendor, and the audit log knows of it if and only if it did. */
   const judgeOrders = async ({ siteId, packageId, workflowId }: Run, op: string, action: string): Promise<number> => {
     const orders = (await donesOf(world, packageId)).filter((done) => done === op).length;
-    const [step] = await world.api.rows<{ status: string }>("SELECT status FROM workflow_step WHERE workflow_id = $1 AND name = 'send'", [
-      workflowId,
-    ]);
+    const [step] = await world.api.rows<{ status: string }>(
+      "SELECT status FROM workflow_step WHERE workflow_id = $1 AND name = 'send'",
+      [workflowId],
+    );
     const entries = await auditOf(world, siteId, action);
-    if (orders > 1 || entries !== (step?.status === 'succeeded' ? 1 : 0)) throw new Error(`${orders} orders, ${entries} audit entries`);
+    if (orders > 1 || entries !== (step?.status === 'succeeded' ? 1 : 0))
+      throw new Error(`${orders} orders, ${entries} audit entries`);
     return orders;
   };
 
   it(
     'vendor_restore',
     async () => {
-      const bodyOf = async (siteId: string) => ({ scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp });
+      const bodyOf = async (siteId: string) => ({
+        scope: 'web',
+        timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp,
+      });
       const { cases } = await crashEveryStepInWorld(
         world,
         vendorRestoreWorkflow,
@@ -86,7 +101,8 @@ describe('every step of an order to the vendor survives its crash', () => {
           look,
           ledger,
           start: () => begin('vendor_take_snapshot', '', async () => ({ scope: 'web' })),
-          judge: async (run) => ((await judgeOrders(run, 'takeSnapshot', 'vendor_snapshot.take')) === 0 ? 'old' : 'new'),
+          judge: async (run) =>
+            (await judgeOrders(run, 'takeSnapshot', 'vendor_snapshot.take')) === 0 ? 'old' : 'new',
         },
         scope,
       );

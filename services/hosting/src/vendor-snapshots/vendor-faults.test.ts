@@ -43,7 +43,9 @@ afterAll(() => world.close());
 const restoreWeb = async (siteId: string) =>
   restore(world, siteId, { scope: 'web', timestamp: (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '' });
 const over = async (siteId: string, caller = world.caller): Promise<{ status: string; code: string | undefined }> => {
-  const { status, error } = await ended(world, `/v1/sites/${siteId}/workflows/${await workflowOf(world.api, siteId)}`, { caller });
+  const { status, error } = await ended(world, `/v1/sites/${siteId}/workflows/${await workflowOf(world.api, siteId)}`, {
+    caller,
+  });
   return { status, code: error?.code };
 };
 const audited = (siteId: string) => auditOf(world, siteId, 'vendor_snapshot.restore');
@@ -75,7 +77,10 @@ it.each(lostAnswers)(
     await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer });
     const before = (await world.vendor.calls()).length;
     const answered = await restoreWeb(siteId);
-    expect([answered.status, answered.json]).toMatchObject([503, { code: 'dependency_unavailable', dependency: 'vendor' }]);
+    expect([answered.status, answered.json]).toMatchObject([
+      503,
+      { code: 'dependency_unavailable', dependency: 'vendor' },
+    ]);
     expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'vendor_not_accepted' });
     const sent = (await world.vendor.calls())
       .slice(before)
@@ -91,7 +96,8 @@ it('a worker that takes over does not send again what its predecessor had sent, 
   const { siteId, packageId } = await makeVendorSite(world);
   await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', answer: { kind: 'reset' } });
   const orders = async () =>
-    (await world.vendor.calls()).filter(({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`)).length;
+    (await world.vendor.calls()).filter(({ method, path }) => method === 'POST' && path.includes(`/${packageId}/`))
+      .length;
   const answering = restoreWeb(siteId);
   await until(async () => (await orders()) === 1);
   worker.kill('SIGKILL');
@@ -114,12 +120,21 @@ it('a vendor that cannot be asked about an order it has taken is waited for: no 
   const answered = await restoreWeb(siteId);
   expect(answered.status).toBe(202);
   expect(await over(siteId)).toMatchObject({ status: 'succeeded' });
-  expect([await failuresOf(siteId), await donesOf(world, packageId), await audited(siteId)]).toEqual([0, ['restore'], 1]);
+  expect([await failuresOf(siteId), await donesOf(world, packageId), await audited(siteId)]).toEqual([
+    0,
+    ['restore'],
+    1,
+  ]);
 });
 
 it('a vendor that lets us send nothing leaves the site free, and not to staff, once the request has given up', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
-  await world.vendor.fault({ method: 'POST', path: 'restoreSnapshot$', times: 99, answer: { kind: 'fixed', status: 401 } });
+  await world.vendor.fault({
+    method: 'POST',
+    path: 'restoreSnapshot$',
+    times: 99,
+    answer: { kind: 'fixed', status: 401 },
+  });
   const answered = await restoreWeb(siteId);
   expect([answered.status, answered.json]).toMatchObject([503, { code: 'dependency_unavailable' }]);
   expect(await over(siteId)).toMatchObject({ status: 'failed', code: 'start_by_passed' });
@@ -141,19 +156,23 @@ const listingsAsked = async (packageId: string): Promise<number> =>
 it.each([
   ['before it has accepted anything: 503', 1, 503, 2],
   ['for the answer to what was accepted: 202, with what was listed before', 3, 202, 3],
-])('a vendor that no longer answers is asked for less time than the gateway waits, %s', async (_when, from, status, asked) => {
-  const { siteId, packageId } = await makeVendorSite(world);
-  const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
-  const before = await listingsAsked(packageId);
-  if (from > 1) await world.vendor.fault({ path: 'timelineBackup$', times: from - 1, answer: { kind: 'as_usual' } });
-  await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
-  const answered = await restore(world, siteId, { scope: 'web', timestamp });
-  expect(answered.status).toBe(status);
-  // One question takes 4 s at most and is asked up to three times: that many would be longer than anybody waits for the answer.
-  expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
-  await world.vendor.clearFaults();
-  if (status === 202) await atRest(world, siteId);
-});
+])(
+  'a vendor that no longer answers is asked for less time than the gateway waits, %s',
+  async (_when, from, status, asked) => {
+    const { siteId, packageId } = await makeVendorSite(world);
+    const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
+    const before = await listingsAsked(packageId);
+    if (from > 1) await world.vendor.fault({ path: 'timelineBackup$', times: from - 1, answer: { kind: 'as_usual' } });
+    await world.vendor.fault({ path: 'timelineBackup$', times: 9, answer: { kind: 'silence' } });
+    const answered = await restore(world, siteId, { scope: 'web', timestamp });
+    expect(answered.status).toBe(status);
+    // One question takes 4 s at most and is asked up to three times: that many would be longer than anybody waits for
+    // the answer.
+    expect((await listingsAsked(packageId)) - before).toBeLessThanOrEqual(asked);
+    await world.vendor.clearFaults();
+    if (status === 202) await atRest(world, siteId);
+  },
+);
 
 it('tells a refusal of the vendor’s own as 422 and notes nothing', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
@@ -193,7 +212,9 @@ it('accepts exactly one of five restores at once', async () => {
   const timestamp = (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
   // The vendor's job lasts until all have been answered: one that came after its end would rightly be the next.
   await world.vendor.setClock({ scale: 0 });
-  const answers = await Promise.all(Array.from({ length: 5 }, () => restore(world, siteId, { scope: 'web', timestamp })));
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => restore(world, siteId, { scope: 'web', timestamp })),
+  );
   await world.vendor.setClock({ scale: 100 });
   expect([202, 422].map((wanted) => answers.filter(({ status }) => status === wanted).length)).toEqual([1, 4]);
   await atRest(world, siteId);
@@ -208,7 +229,10 @@ it('a sandbox site called fail_restore is accepted and fails, and its content st
   });
   const { id } = created.json as { id: string };
   const row = await until(async () => {
-    const [found] = await world.api.rows<{ package_id: string }>('SELECT package_id FROM vendor_packages WHERE site_id = $1', [id]);
+    const [found] = await world.api.rows<{ package_id: string }>(
+      'SELECT package_id FROM vendor_packages WHERE site_id = $1',
+      [id],
+    );
     return (await world.api.rows("SELECT 1 FROM sites WHERE id = $1 AND status = 'active'", [id])).length > 0 && found;
   });
   await world.vendor.fill(row.package_id, vendorContent(1));

@@ -15,7 +15,7 @@ import { laterSeconds, sitOut } from './sit-out';
 import { noteSending, takeBackNote } from './vendor-order.store';
 import { nameBeside } from './vendor-snapshot.rules';
 
-/** What every order to the vendor is about. `sendBy`: by Postgres' clock; past it the order is not sent. */
+/** The fields of every order to the vendor. After `sendBy`, by Postgres' clock, the order is not sent. */
 export const vendorOrderInput = {
   packageId: z.string(),
   scope: vendorScopeSchema,
@@ -25,18 +25,20 @@ export const vendorOrderInput = {
 
 type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 
-/** What the later steps go by. */
+/** The checkpoint of the first step, which the later steps read. */
 export interface OrderPlan {
-  /** What a mailbox beside the original is called after. */
+  /** The basis of the name of a mailbox that is restored beside the original. */
   name: string;
-  /** Ids of the jobs that were there before ours: one beyond them is what came of the order. */
+  /** The ids of the jobs that existed before our order: a job beyond them came of it. */
   jobsBefore: string[];
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
   slowsOnPurpose: boolean;
 }
 
-/** Asks the request's rule again, of the vendor's listing as it is now, and remembers which jobs there are. Nothing is sent. */
+/**
+ * Asks the request's rule again about the vendor's current listing, and remembers the jobs that exist. Sends nothing.
+ */
 export async function recheckOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,
@@ -51,11 +53,16 @@ export async function recheckOrder(
   assertStillAllowed(rule(listing));
   const jobs = await timeline.listJobs(packageId, { scope, id: itemId }, step.signal);
   const { fails, slows } = sandboxBehaviour(site, 'fail_restore');
-  return { name: nameBeside(listing, itemId), jobsBefore: jobs.map(({ id }) => id), failsOnPurpose: fails, slowsOnPurpose: slows };
+  return {
+    name: nameBeside(listing, itemId),
+    jobsBefore: jobs.map(({ id }) => id),
+    failsOnPurpose: fails,
+    slowsOnPurpose: slows,
+  };
 }
 
 export interface OrderToSend {
-  /** The timeline's jobs that came after ours was decided on, and are of its kind. */
+  /** Finds a job of the timeline that is of our order's kind and did not exist before it. */
   findJob(): Promise<VendorJob | undefined>;
   send(): Promise<void>;
   /** Why the vendor said no. */
@@ -65,12 +72,15 @@ export interface OrderToSend {
 type Step = StepContext<OrderInput, unknown>;
 
 /**
- * Sends the order once in the life of its workflow, and resolves with the job that came of it. The vendor takes no idempotency key: a note is
- * committed before the order goes out, and whoever finds the note looks for the job instead of sending again. The vendor is asked without a note
- * too: our database may have been put back to a moment before the note, and the vendor remembers the order.
+ * Sends the order once in the life of its workflow, and resolves with the job that came of it. The vendor takes no
+ * idempotency key: a note is committed before the order is sent, and an attempt that finds the note looks for the job
+ * instead of sending again. The vendor is asked even without a note: our database may have been put back to a moment
+ * before the note, while the vendor remembers the order.
  */
 export async function sendOrder(context: WorkContext, step: Step, order: OrderToSend): Promise<{ jobId: string }> {
-  const note = await context.database.transaction((tx) => noteSending(tx, step.workflowId, new Date(step.input.sendBy)));
+  const note = await context.database.transaction((tx) =>
+    noteSending(tx, step.workflowId, new Date(step.input.sendBy)),
+  );
   const sentBefore = note === 'sent' ? undefined : await lookForJob(step, order);
   if (sentBefore !== undefined) return { jobId: sentBefore.id };
   if (note === 'late') throw conclude('start_by_passed', { internal: 'the request no longer waits: nothing is sent' });
@@ -84,7 +94,7 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
   return { jobId: (await watchForJob(context, step, order)).id };
 }
 
-/** A vendor that does not answer keeps nothing from going on: that it has such a job of ours is the exception. */
+/** A vendor that does not answer does not stop the work: it is rare that it has such a job of ours already. */
 async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
   try {
     return await findJob();
@@ -95,22 +105,30 @@ async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Prom
   }
 }
 
-/** Returns when the order may have been taken all the same; throws when it certainly was not. */
+/** Returns if the order may have been taken all the same; throws if it certainly was not. */
 async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend, error: unknown): Promise<void> {
   if (!(error instanceof VendorError) || error.fault === 'unknown') {
     step.log.warn({ err: error }, "the vendor's answer to an order was lost; its jobs are looked at");
     return;
   }
-  if (error.fault === 'refused' || error.fault === 'not_found') throw conclude(await order.explain(), { internal: error.message });
-  // Nothing was begun, and there may be time to try again: as often as it takes, for `sendBy` is the end of it.
+  if (error.fault === 'refused' || error.fault === 'not_found')
+    throw conclude(await order.explain(), { internal: error.message });
+  // Nothing was begun, and there may be time to try again. `sendBy` limits the attempts.
   await context.database.transaction((tx) => takeBackNote(tx, step.workflowId));
   step.log.warn({ err: error }, 'the vendor takes no order now');
   const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
   throw retryLater({ seconds: Math.max(1, Math.min(error.retryAfterSeconds, leftSeconds)) });
 }
 
-/** Looks until the job is seen. One that never comes was never taken on; a vendor that cannot be asked leaves that open, for another attempt. */
-async function watchForJob({ vendorWatchMs, vendorPollMs }: WorkContext, step: Step, { findJob }: OrderToSend): Promise<VendorJob> {
+/**
+ * Looks until the job appears. If it never does, the vendor did not take the order. If the vendor cannot be asked,
+ * another attempt has to find out.
+ */
+async function watchForJob(
+  { vendorWatchMs, vendorPollMs }: WorkContext,
+  step: Step,
+  { findJob }: OrderToSend,
+): Promise<VendorJob> {
   const endsAt = performance.now() + vendorWatchMs;
   let trouble: unknown;
   do {
@@ -128,10 +146,16 @@ async function watchForJob({ vendorWatchMs, vendorPollMs }: WorkContext, step: S
   throw conclude('vendor_not_accepted', { internal: `no job came of the order within ${vendorWatchMs} ms` });
 }
 
-/** A worker's slot is not held for a job of minutes: after so long it is given back, and taken again later. */
+/**
+ * Seconds of watching before a worker's slot is given back, so that a job of minutes does not keep it. It is taken
+ * again later.
+ */
 const watchedMs = 20_000;
 
-/** Resolves at the end of the vendor's job. Ends the workflow with `failureCode` when the vendor says that the job has failed. */
+/**
+ * Resolves at the end of the vendor's job. Ends the workflow with `failureCode` when the vendor says that the job has
+ * failed.
+ */
 export async function followOrder(
   context: WorkContext,
   step: StepContext<OrderInput, unknown>,

@@ -4,8 +4,8 @@ import type { Reader, Tx } from '../database.store';
 export type OrderNote = 'fresh' | 'sent' | 'late';
 
 /**
- * Notes that the workflow's one order is about to be sent, unless Postgres' clock is past `sendBy` or the request has given up on it: one row per
- * workflow decides between the two.
+ * Notes that the workflow's one order is about to be sent, unless Postgres' clock is past `sendBy` or the request has
+ * given up: one row for each workflow decides between the two.
  */
 export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
   const noted = await tx.$executeRaw`
@@ -16,12 +16,12 @@ export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Pro
   return (await isOrderSent(tx, workflowId)) ? 'sent' : 'late';
 }
 
-/** The vendor has taken nothing of it, for certain: it may be sent again. */
+/** Removes the note: the vendor has certainly not taken the order, so it may be sent again. */
 export async function takeBackNote(tx: Tx, workflowId: string): Promise<void> {
   await tx.vendorOrder.deleteMany({ where: { workflowId, state: 'sent' } });
 }
 
-/** From here on it is not sent any more. False when it was sent already. */
+/** Withdraws the order: it is not sent any more. False if it was sent already. */
 export async function withdrawOrder(tx: Tx, workflowId: string): Promise<boolean> {
   await tx.$executeRaw`INSERT INTO vendor_orders (workflow_id, state) VALUES (${workflowId}::uuid, 'withdrawn') ON CONFLICT DO NOTHING`;
   return !(await isOrderSent(tx, workflowId));

@@ -7,7 +7,14 @@ import { z } from 'zod';
 import { timelineOf } from '../providers/vendor-timeline';
 import { sitePath } from '../sites/site-names';
 import { defineWorkflow, type WorkContext } from '../sites/work';
-import { followOrder, type OrderPlan, type OrderToSend, recheckOrder, sendOrder, vendorOrderInput } from './vendor-order.steps';
+import {
+  followOrder,
+  type OrderPlan,
+  type OrderToSend,
+  recheckOrder,
+  sendOrder,
+  vendorOrderInput,
+} from './vendor-order.steps';
 import { refuseVendorPoint, refuseVendorRestore } from './vendor-snapshot.rules';
 
 const input = z.strictObject({ ...vendorOrderInput, handle: z.string(), isBeside: z.boolean() });
@@ -15,13 +22,14 @@ const input = z.strictObject({ ...vendorOrderInput, handle: z.string(), isBeside
 type Input = z.infer<typeof input>;
 
 /**
- * Endpoint 4's work. Once the order was sent nothing is taken back: the vendor has no undo, and no safety copy is ours to take. It goes forward to the end
- * of the vendor's job, and fails when the vendor itself says no.
+ * The work of endpoint 4. Once the order was sent nothing is undone: the vendor has no undo, and offers us no safety
+ * copy. It goes on to the end of the vendor's job, and fails if the vendor says so.
  */
 export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', input })
   .step('recheck', {
     weight: 0.2,
-    run: (step, context) => recheckOrder(context, step, (listing) => refuseVendorRestore({ listing, unfinished: null }, step.input)),
+    run: (step, context) =>
+      recheckOrder(context, step, (listing) => refuseVendorRestore({ listing, unfinished: null }, step.input)),
   })
   .pointOfNoReturn()
   .step('send', {
@@ -32,7 +40,14 @@ export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', in
     },
     commit: async (tx, step, _output, context) => {
       const { orgId, mode, actorKeyId, workflowId, subject } = step;
-      const entry = { orgId, mode, actorKeyId, action: 'vendor_snapshot.restore', target: sitePath(subject.id), workflowId };
+      const entry = {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'vendor_snapshot.restore',
+        target: sitePath(subject.id),
+        workflowId,
+      };
       await audit(context.database.sql(tx), entry);
     },
   })
@@ -41,13 +56,18 @@ export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', in
     run: async (step, context) => {
       const { failsOnPurpose, slowsOnPurpose } = step.outputs.recheck;
       if (slowsOnPurpose) await wait(context.slowMs, undefined, { signal: step.signal });
-      if (failsOnPurpose) throw conclude('vendor_restore_failed', { internal: 'the sandbox site asked for it by its name' });
+      if (failsOnPurpose)
+        throw conclude('vendor_restore_failed', { internal: 'the sandbox site asked for it by its name' });
       await followOrder(context, step, step.outputs.send.jobId, 'vendor_restore_failed');
     },
   })
   .build();
 
-function orderOf(context: WorkContext, step: StepContext<Input, unknown>, { name, jobsBefore }: OrderPlan): OrderToSend {
+function orderOf(
+  context: WorkContext,
+  step: StepContext<Input, unknown>,
+  { name, jobsBefore }: OrderPlan,
+): OrderToSend {
   const { packageId, scope, itemId, handle, isBeside } = step.input;
   const timeline = timelineOf(context.vendorTimelines, step.mode);
   const item = { scope, id: itemId };
@@ -55,7 +75,8 @@ function orderOf(context: WorkContext, step: StepContext<Input, unknown>, { name
     findJob: async () => {
       const jobs = await timeline.listJobs(packageId, item, step.signal);
       return jobs.find(
-        (job) => !jobsBefore.includes(job.id) && job.kind === 'restore' && job.handle === handle && job.isBeside === isBeside,
+        (job) =>
+          !jobsBefore.includes(job.id) && job.kind === 'restore' && job.handle === handle && job.isBeside === isBeside,
       );
     },
     send: () => timeline.restore(packageId, { item, name, handle, isBeside }, step.signal),

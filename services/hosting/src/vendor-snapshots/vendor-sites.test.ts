@@ -18,7 +18,11 @@ afterAll(() => world.close());
 it('a site of platform vendor is a package there, seen at the vendor’s preview until its domain points to it', async () => {
   const { siteId, packageId } = await makeVendorSite(world);
   const site = (await world.api.call('GET', `/v1/sites/${siteId}`)).json as { status: string; url: string };
-  expect(site).toMatchObject({ status: 'active', platform: 'vendor', url: `${world.vendor.url}/preview/${packageId}/` });
+  expect(site).toMatchObject({
+    status: 'active',
+    platform: 'vendor',
+    url: `${world.vendor.url}/preview/${packageId}/`,
+  });
   expect(await (await fetch(site.url)).text()).toBe('<h1>version 2</h1>');
   const backup = await world.api.call('POST', `/v1/sites/${siteId}/backups`, { body: {} });
   expect(backup.json).toMatchObject({ code: 'platform_unsupported' });
@@ -38,12 +42,19 @@ it('a domain that is somebody else’s package at the vendor makes the site fail
   const domain = `${uuidv7()}.example.com`;
   const http = createVendorHttp({ url: world.vendor.url, key: world.vendor.keys.live });
   const { packageId } = await twentyiTimeline(http).ensurePackage('somebody else', domain);
-  const created = await world.api.call('POST', '/v1/sites', { body: { name: 'Mine', primary_domain: domain, platform: 'vendor' } });
-  expect(await ended(world, created.headers['location'])).toMatchObject({ status: 'failed', error: { code: 'domain_in_use' } });
+  const created = await world.api.call('POST', '/v1/sites', {
+    body: { name: 'Mine', primary_domain: domain, platform: 'vendor' },
+  });
+  expect(await ended(world, created.headers['location'])).toMatchObject({
+    status: 'failed',
+    error: { code: 'domain_in_use' },
+  });
   expect(await twentyiTimeline(http).read(packageId)).not.toBeNull();
   await http.close();
   const { id } = created.json as { id: string };
-  expect((await world.api.call('GET', `/v1/sites/${id}/vendor-snapshots`)).json).toMatchObject({ code: 'no_vendor_package' });
+  expect((await world.api.call('GET', `/v1/sites/${id}/vendor-snapshots`)).json).toMatchObject({
+    code: 'no_vendor_package',
+  });
 });
 
 it('the sandbox’s packages are another account’s', async () => {

@@ -2,7 +2,7 @@ import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { VendorItem, VendorListing } from '../providers/vendor-timeline.types';
 
-/** What a caller wants restored. */
+/** A caller's choice of what to restore. */
 export interface VendorWish {
   scope: VendorScope;
   /** '' when none was named. */
@@ -24,11 +24,16 @@ export function itemsOf(listing: VendorListing, scope: VendorScope): readonly Ve
   return scope === 'database' ? listing.databases : listing.mailboxes;
 }
 
-/** The timeline that was named; the website needs no name. */
-export const findItem = (listing: VendorListing, { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>): VendorItem | undefined =>
-  itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
+/** The named timeline; the website needs no name. */
+export const findItem = (
+  listing: VendorListing,
+  { scope, itemId }: Pick<VendorWish, 'scope' | 'itemId'>,
+): VendorItem | undefined => itemsOf(listing, scope).find(({ id }) => scope === 'web' || id === itemId);
 
-/** The mailbox's name, so that temp- and it are no mailbox's yet: what is restored beside the original overwrites nobody's mail. */
+/**
+ * The mailbox's own name, or a variant for which no mailbox `temp-…` exists yet, so that the mailbox beside the
+ * original overwrites nobody's mail.
+ */
 export function nameBeside({ mailboxes }: VendorListing, itemId: string): string {
   const own = mailboxes.find(({ id }) => id === itemId)?.name ?? itemId;
   const isTaken = (name: string): boolean => mailboxes.some((mailbox) => mailbox.name === `temp-${name}`);
@@ -37,7 +42,10 @@ export function nameBeside({ mailboxes }: VendorListing, itemId: string): string
   return name;
 }
 
-/** May it be restored? First what is wrong with the wish whatever the vendor lists, then the point, then who is at work, then the state of the timeline. */
+/**
+ * Whether it may be restored. In this order: errors of the request itself, the point, work in progress, the state of
+ * the timeline.
+ */
 export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
   const refusal = refuseVendorWish(wish) ?? refuseUnlisted(listing, wish);
   if (refusal !== null) return refusal;
@@ -56,24 +64,30 @@ function refuseUnlisted(listing: VendorListing, wish: VendorWish): Refusal | nul
   return item?.points.some(({ handle }) => handle === wish.handle) === true ? null : { code: 'restore_point_stale' };
 }
 
-/** What the listing alone says of the point: that it is gone, or that its timeline cannot be restored. */
+/** Refuses a point by the listing alone: it is gone, or its timeline cannot be restored. */
 export function refuseVendorPoint(listing: VendorListing, wish: VendorWish): Refusal | null {
   const item = findItem(listing, wish);
-  return refuseUnlisted(listing, wish) ?? (item?.isRestorable === true && !item.isDead ? null : { code: 'scope_not_restorable' });
+  return (
+    refuseUnlisted(listing, wish) ??
+    (item?.isRestorable === true && !item.isDead ? null : { code: 'scope_not_restorable' })
+  );
 }
 
-/** May a snapshot be taken? What `can_back_up` says is the vendor's own word. */
-export function refuseVendorSnapshot({ listing, unfinished }: VendorWorld, wish: Pick<VendorWish, 'scope' | 'itemId'>): Refusal | null {
+/** Whether a snapshot may be taken. `can_back_up` is the vendor's own flag. */
+export function refuseVendorSnapshot(
+  { listing, unfinished }: VendorWorld,
+  wish: Pick<VendorWish, 'scope' | 'itemId'>,
+): Refusal | null {
   const { scope, itemId } = wish;
   if (scope === 'web' && itemId !== '') return { code: 'item_not_allowed' };
   if (scope === 'database' && itemId === '') return { code: 'item_required' };
-  // A website without a point yet is not listed and can have its first one taken.
+  // A website without a point is not listed yet, and may have its first one taken.
   if (scope === 'database' && findItem(listing, wish) === undefined) return { code: 'item_not_found' };
   const isAtWork = refusalByWorkflow(unfinished) ?? refusalByJob(findItem(listing, wish));
   if (isAtWork !== null) return isAtWork;
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/** A job that was begun at the vendor itself: no workflow of ours to follow. */
+/** A job that was begun at the vendor itself: there is no workflow of ours to follow. */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

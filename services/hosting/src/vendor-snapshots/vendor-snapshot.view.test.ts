@@ -14,11 +14,17 @@ const idle: VendorListing = {
   databases: [],
   mailboxes: [],
 };
-const work = (kind: string, status: UnfinishedWorkflow['status'] = 'running'): UnfinishedWorkflow => ({ id: 'w', kind, status });
+const work = (kind: string, status: UnfinishedWorkflow['status'] = 'running'): UnfinishedWorkflow => ({
+  id: 'w',
+  kind,
+  status,
+});
 
 describe('can_back_up', () => {
   it('is the vendor’s own word while nobody here is at work on the site, whatever the other flags say', () => {
-    const told = [true, false].map((canBackUp) => viewVendorSurface({ ...idle, isAttached: !canBackUp, canBackUp }, null).can_back_up);
+    const told = [true, false].map(
+      (canBackUp) => viewVendorSurface({ ...idle, isAttached: !canBackUp, canBackUp }, null).can_back_up,
+    );
     expect(told).toEqual([true, false]);
   });
 
@@ -28,7 +34,13 @@ describe('can_back_up', () => {
     ['vendor_restore', 'running', true],
     ['vendor_restore', 'needs_attention', false],
     ['delete_site', 'running', true],
-  ] as const)('is false while %s is %s, for a snapshot would be refused, and in_progress is %s', (kind, status, isInProgress) => {
-    expect(viewVendorSurface(idle, work(kind, status))).toMatchObject({ can_back_up: false, in_progress: isInProgress });
-  });
+  ] as const)(
+    'is false while %s is %s, for a snapshot would be refused, and in_progress is %s',
+    (kind, status, isInProgress) => {
+      expect(viewVendorSurface(idle, work(kind, status))).toMatchObject({
+        can_back_up: false,
+        in_progress: isInProgress,
+      });
+    },
+  );
 });

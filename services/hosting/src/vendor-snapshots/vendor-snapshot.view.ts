@@ -8,11 +8,18 @@ const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => (
   dead: item.isDead,
   restorable: item.isRestorable,
   in_progress: item.isRunning,
-  points: item.points.map(({ handle, takenAt, kind }) => ({ timestamp: handle, taken_at: takenAt.toISOString(), kind })),
+  points: item.points.map(({ handle, takenAt, kind }) => ({
+    timestamp: handle,
+    taken_at: takenAt.toISOString(),
+    kind,
+  })),
 });
 
 /** interface.md 2.3: the vendor's own words, and what is known here of work on the site. */
-export function viewVendorSurface(listing: VendorListing, unfinished: UnfinishedWorkflow | null): VendorSnapshotSurface {
+export function viewVendorSurface(
+  listing: VendorListing,
+  unfinished: UnfinishedWorkflow | null,
+): VendorSnapshotSurface {
   const { web, databases, mailboxes } = listing;
   const said: VendorSnapshotSurface = {
     available: listing.isAvailable,
@@ -29,8 +36,14 @@ export function viewVendorSurface(listing: VendorListing, unfinished: Unfinished
   return amendByWork(said, unfinished);
 }
 
-/** in_progress, and no snapshot, for as long as a workflow of ours holds the site: the vendor knows nothing of it, and its job ends before ours does. */
-export function amendByWork(surface: VendorSnapshotSurface, unfinished: UnfinishedWorkflow | null): VendorSnapshotSurface {
+/**
+ * in_progress, and no snapshot, for as long as a workflow of ours holds the site: the vendor knows nothing of it, and
+ * its job ends before ours does.
+ */
+export function amendByWork(
+  surface: VendorSnapshotSurface,
+  unfinished: UnfinishedWorkflow | null,
+): VendorSnapshotSurface {
   if (unfinished === null) return surface;
   return { ...surface, can_back_up: false, in_progress: surface.in_progress || isInProgress(unfinished) };
 }

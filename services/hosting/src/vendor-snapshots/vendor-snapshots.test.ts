@@ -27,7 +27,8 @@ beforeAll(async () => {
 afterEach(() => world.vendor.clearFaults());
 afterAll(() => world.close());
 
-const webPoint = async (siteId: string): Promise<string> => (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
+const webPoint = async (siteId: string): Promise<string> =>
+  (await surfaceOf(world, siteId)).web?.points[0]?.timestamp ?? '';
 const named = async (siteId: string, list: 'databases' | 'mailboxes', name: string) => {
   const item = (await surfaceOf(world, siteId))[list].find((candidate) => candidate.name === name);
   return { item_id: item?.item_id ?? '', timestamp: item?.points[0]?.timestamp ?? '' };
@@ -84,11 +85,19 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
   it('rolls the website back to the named point, and nothing else', async () => {
     const { siteId, packageId } = await makeVendorSite(world);
     const answer = await restore(world, siteId, { scope: 'web', timestamp: await webPoint(siteId) });
-    expect([answer.status, answer.headers['retry-after'], answer.json]).toMatchObject([202, '1', { in_progress: true, available: true }]);
+    expect([answer.status, answer.headers['retry-after'], answer.json]).toMatchObject([
+      202,
+      '1',
+      { in_progress: true, available: true },
+    ]);
     expect(await auditOf(world, siteId, 'vendor_snapshot.restore')).toBe(1);
     await atRest(world, siteId);
     expect(await world.vendor.content(packageId)).toEqual({ ...vendorContent(2), web: vendorContent(1).web });
-    expect(await ended(world, answer.headers['location'])).toMatchObject({ kind: 'vendor_restore', status: 'succeeded', progress: 100 });
+    expect(await ended(world, answer.headers['location'])).toMatchObject({
+      kind: 'vendor_restore',
+      status: 'succeeded',
+      progress: 100,
+    });
   });
 
   it('rolls one database back', async () => {
@@ -120,7 +129,11 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     expect((await restore(world, siteId, wish)).status).toBe(202);
     await atRest(world, siteId);
     const { mailboxes } = await world.vendor.content(packageId);
-    expect(mailboxes).toEqual({ ...content.mailboxes, 'temp-info': kept, 'temp-2-info': vendorContent(1).mailboxes['info'] });
+    expect(mailboxes).toEqual({
+      ...content.mailboxes,
+      'temp-info': kept,
+      'temp-2-info': vendorContent(1).mailboxes['info'],
+    });
   });
 
   it('is foretold by its preflight, which changes nothing', async () => {
@@ -131,7 +144,11 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     expect(await preflight(siteId, web)).toMatchObject({
       would: expect.stringMatching(/^Have the platform overwrite the website of /),
       ...{ resource: `/v1/sites/${siteId}`, refusal: null, undo: false, space: null },
-      point: { id: timestamp, taken_at: (await surfaceOf(world, siteId)).web?.points[0]?.taken_at, age_seconds: expect.any(Number) },
+      point: {
+        id: timestamp,
+        taken_at: (await surfaceOf(world, siteId)).web?.points[0]?.taken_at,
+        age_seconds: expect.any(Number),
+      },
       findings: [{ level: 'WARNING', code: 'no_safety_copy' }],
     });
     const beside = { scope: 'mailbox', ...(await named(siteId, 'mailboxes', 'info')), temp_mailbox: true };
@@ -181,7 +198,9 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     await refusedAs({ scope: 'database', ...shop }, 'scope_not_restorable');
     expect(await donesOf(world, packageId)).toEqual([]);
     expect(await auditOf(world, siteId, 'vendor_snapshot.restore')).toBe(0);
-    expect(await world.api.rows("SELECT 1 FROM workflow WHERE subject_id = $1 AND kind = 'vendor_restore'", [siteId])).toHaveLength(0);
+    expect(
+      await world.api.rows("SELECT 1 FROM workflow WHERE subject_id = $1 AND kind = 'vendor_restore'", [siteId]),
+    ).toHaveLength(0);
   });
 
   it('answers another site’s point and item as ones that do not exist', async () => {
@@ -208,7 +227,11 @@ describe('POST /v1/sites/{siteId}/vendor-snapshots/restore', () => {
     const { siteId, packageId } = await makeVendorSite(world);
     const [body, idempotencyKey] = [{ scope: 'web', timestamp: await webPoint(siteId) }, uuidv7()];
     const [first, second] = await Promise.all([1, 2].map(() => restore(world, siteId, body, { idempotencyKey })));
-    expect([first?.status, second?.text, second?.headers['location']]).toEqual([202, first?.text, first?.headers['location']]);
+    expect([first?.status, second?.text, second?.headers['location']]).toEqual([
+      202,
+      first?.text,
+      first?.headers['location'],
+    ]);
     await atRest(world, siteId);
     expect(await donesOf(world, packageId)).toEqual(['restore']);
   });

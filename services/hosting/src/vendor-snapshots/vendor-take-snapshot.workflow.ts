@@ -7,10 +7,14 @@ import { followOrder, recheckOrder, sendOrder, vendorOrderInput } from './vendor
 import { refuseVendorSnapshot } from './vendor-snapshot.rules';
 
 /** Has the vendor take a snapshot, and follows its job to the end. */
-export const vendorTakeSnapshotWorkflow = defineWorkflow({ kind: 'vendor_take_snapshot', input: z.strictObject(vendorOrderInput) })
+export const vendorTakeSnapshotWorkflow = defineWorkflow({
+  kind: 'vendor_take_snapshot',
+  input: z.strictObject(vendorOrderInput),
+})
   .step('recheck', {
     weight: 0.2,
-    run: (step, context) => recheckOrder(context, step, (listing) => refuseVendorSnapshot({ listing, unfinished: null }, step.input)),
+    run: (step, context) =>
+      recheckOrder(context, step, (listing) => refuseVendorSnapshot({ listing, unfinished: null }, step.input)),
   })
   .pointOfNoReturn()
   .step('send', {
@@ -31,7 +35,14 @@ export const vendorTakeSnapshotWorkflow = defineWorkflow({ kind: 'vendor_take_sn
     },
     commit: async (tx, step, _output, context) => {
       const { orgId, mode, actorKeyId, workflowId, subject } = step;
-      const entry = { orgId, mode, actorKeyId, action: 'vendor_snapshot.take', target: sitePath(subject.id), workflowId };
+      const entry = {
+        orgId,
+        mode,
+        actorKeyId,
+        action: 'vendor_snapshot.take',
+        target: sitePath(subject.id),
+        workflowId,
+      };
       await audit(context.database.sql(tx), entry);
     },
   })

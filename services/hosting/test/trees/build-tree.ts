@@ -38,9 +38,13 @@ export interface Account {
 const isRoot = process.getuid?.() === 0;
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-/** Makes paths in a folder, for an account where we may; modes, attributes and times last, so that nothing takes them back. */
+/**
+ * Makes paths in a folder, for an account where we may; modes, attributes and times last, so that nothing takes them
+ * back.
+ */
 export function buildTree(directory: string, paths: readonly PathToMake[], account: Account | null): void {
-  const at = (path: string): Buffer => Buffer.concat([bytes(Buffer.from(`${directory}/`).toString('latin1')), bytes(path)]);
+  const at = (path: string): Buffer =>
+    Buffer.concat([bytes(Buffer.from(`${directory}/`).toString('latin1')), bytes(path)]);
   for (const path of paths) make(at, path);
   if (account !== null && isRoot) run('chown', ['-hR', `${account.uid}:${account.gid}`, '.'], directory);
   for (const { path, owner } of paths) if (owner !== undefined && isRoot) lchownSync(at(path), owner.uid, owner.gid);
@@ -53,7 +57,8 @@ export function buildTree(directory: string, paths: readonly PathToMake[], accou
   giveAccessLists(directory, paths, account ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
   const byTime = new Map<string, string[]>();
   for (const { path, mtime } of paths) if (mtime !== undefined) byTime.set(mtime, [...(byTime.get(mtime) ?? []), path]);
-  for (const [mtime, timed] of byTime) run('xargs', ['-0', 'touch', '-c', '-h', '-d', `@${mtime}`, '--'], directory, nulTerminated(timed));
+  for (const [mtime, timed] of byTime)
+    run('xargs', ['-0', 'touch', '-c', '-h', '-d', `@${mtime}`, '--'], directory, nulTerminated(timed));
 }
 
 /** The socket's file stays when the program that has made it is gone. */
@@ -66,8 +71,10 @@ function make(at: (path: string) => Buffer, { path, type, content = '', sparse, 
   if (type === 'link') symlinkSync(bytes(target), at(path));
   if (type === 'hard') linkSync(at(target), at(path));
   if (type === 'fifo') run('xargs', ['-0', 'mkfifo', '--'], at('').toString(), nulTerminated([path]));
-  if (type === 'socket') run('xargs', ['-0', 'perl', '-MSocket', '-e', bindSocket, '--'], at('').toString(), nulTerminated([path]));
-  if (type === 'device') run('xargs', ['-0', 'sh', '-c', 'mknod -- "$1" c 1 3', 'sh'], at('').toString(), nulTerminated([path]));
+  if (type === 'socket')
+    run('xargs', ['-0', 'perl', '-MSocket', '-e', bindSocket, '--'], at('').toString(), nulTerminated([path]));
+  if (type === 'device')
+    run('xargs', ['-0', 'sh', '-c', 'mknod -- "$1" c 1 3', 'sh'], at('').toString(), nulTerminated([path]));
   if (type !== 'file') return;
   if (sparse === undefined) {
     writeFileSync(at(path), content, { flag: 'wx' });
@@ -82,7 +89,8 @@ function make(at: (path: string) => Buffer, { path, type, content = '', sparse, 
 const nulTerminated = (paths: readonly string[]): Buffer => bytes(paths.map((path) => `./${path}\0`).join(''));
 
 /** As setfattr and setfacl read them: what would end a name, or begin an escape, in octal. */
-const escaped = (path: string): string => path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
+const escaped = (path: string): string =>
+  path.replaceAll(/[\\\n\r=]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`);
 
 function giveAttributes(directory: string, paths: readonly PathToMake[]): void {
   const stanzas = paths.flatMap(({ path, attributes = [] }) => {

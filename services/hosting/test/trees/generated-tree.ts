@@ -8,7 +8,10 @@ import type { PathToMake } from './build-tree';
 const byteName = fc
   .oneof(
     { weight: 4, arbitrary: fc.stringMatching(/^[a-zA-Z0-9._-]{1,12}$/) },
-    { weight: 4, arbitrary: fc.uint8Array({ minLength: 1, maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('latin1')) },
+    {
+      weight: 4,
+      arbitrary: fc.uint8Array({ minLength: 1, maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+    },
     { weight: 1, arbitrary: fc.constantFrom('caf\xe9', '\n', ' ', '-n', '\\', '=', '\xff', 'A', 'a', 'index.html') },
     { weight: 1, arbitrary: fc.integer({ min: 200, max: 255 }).map((length) => 'l'.repeat(length)) },
   )
@@ -25,7 +28,9 @@ const content = fc.oneof(
   { weight: 6, arbitrary: fc.uint8Array({ maxLength: 300 }).map((bytes) => ({ content: bytes })) },
   {
     weight: 1,
-    arbitrary: fc.tuple(fc.integer({ min: 0, max: 2_500_000 }), fc.nat(255)).map(([size, byte]) => ({ content: Buffer.alloc(size, byte) })),
+    arbitrary: fc
+      .tuple(fc.integer({ min: 0, max: 2_500_000 }), fc.nat(255))
+      .map(([size, byte]) => ({ content: Buffer.alloc(size, byte) })),
   },
   {
     weight: 1,
@@ -53,12 +58,16 @@ const accessList = (isFolder: boolean) =>
   fc
     .tuple(rights, rights, fc.boolean(), rights)
     .map(([ofUser, ofGroup, hasDefault, ofDefault]) =>
-      [`u:{uid}:${ofUser}`, `g:{gid}:${ofGroup}`, ...(isFolder && hasDefault ? [`d:u:{uid}:${ofDefault}`] : [])].join(','),
+      [`u:{uid}:${ofUser}`, `g:{gid}:${ofGroup}`, ...(isFolder && hasDefault ? [`d:u:{uid}:${ofDefault}`] : [])].join(
+        ',',
+      ),
     );
 
 const target = fc.oneof(
   fc.constantFrom('.', '..', '/', '/etc/passwd', '../../..', 'index.html', 'a/../b', '\xff'),
-  fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes).toString('latin1').replaceAll('\0', '0')),
+  fc
+    .uint8Array({ minLength: 1, maxLength: 40 })
+    .map((bytes) => Buffer.from(bytes).toString('latin1').replaceAll('\0', '0')),
 );
 
 /** A path below others: which of the folders made so far it goes into is a share of them, so that a smaller tree stays a tree. */
@@ -79,9 +88,17 @@ const planted = (): fc.Arbitrary<Planted> => {
       accessList: sometimes(accessList(isFolder)),
     });
   const make = fc.oneof(
-    { weight: 5, arbitrary: fc.tuple(content, facts(false)).map(([what, more]) => ({ type: 'file' as const, ...what, ...more })) },
+    {
+      weight: 5,
+      arbitrary: fc.tuple(content, facts(false)).map(([what, more]) => ({ type: 'file' as const, ...what, ...more })),
+    },
     { weight: 3, arbitrary: facts(true).map((more) => ({ type: 'folder' as const, ...more })) },
-    { weight: 2, arbitrary: fc.tuple(target, sometimes(mtime)).map(([to, at]) => ({ type: 'link' as const, target: to, mtime: at })) },
+    {
+      weight: 2,
+      arbitrary: fc
+        .tuple(target, sometimes(mtime))
+        .map(([to, at]) => ({ type: 'link' as const, target: to, mtime: at })),
+    },
     { weight: 1, arbitrary: facts(false).map(({ mode, mtime: at }) => ({ type: 'fifo' as const, mode, mtime: at })) },
     { weight: 2, arbitrary: share.map((of) => ({ type: 'hard' as const, of })) },
   );
@@ -97,7 +114,8 @@ export const generatedTrees = (count: number): fc.Arbitrary<PathToMake[]> =>
 function plant(top: string, tree: readonly Planted[]): PathToMake[] {
   const made: PathToMake[] = [{ path: top, type: 'folder' }];
   const taken = new Set([top]);
-  const pick = (from: readonly PathToMake[], share: number): PathToMake | undefined => from[Math.floor(share * from.length)];
+  const pick = (from: readonly PathToMake[], share: number): PathToMake | undefined =>
+    from[Math.floor(share * from.length)];
   for (const { into, name, make } of tree) {
     const parent = pick(
       made.filter(({ type }) => type === 'folder'),

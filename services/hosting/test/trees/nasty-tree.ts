@@ -58,15 +58,35 @@ const names = [
   'lost+found',
 ] as const;
 
-const file = (path: string, more: Partial<PathToMake> = {}): PathToMake => ({ path, type: 'file', content: path, ...more });
+const file = (path: string, more: Partial<PathToMake> = {}): PathToMake => ({
+  path,
+  type: 'file',
+  content: path,
+  ...more,
+});
 const folder = (path: string, more: Partial<PathToMake> = {}): PathToMake => ({ path, type: 'folder', ...more });
-const link = (path: string, target: string, more: Partial<PathToMake> = {}): PathToMake => ({ path, type: 'link', target, ...more });
+const link = (path: string, target: string, more: Partial<PathToMake> = {}): PathToMake => ({
+  path,
+  type: 'link',
+  target,
+  ...more,
+});
 const hard = (path: string, target: string): PathToMake => ({ path, type: 'hard', target });
 
 const octal = (mode: number): string => mode.toString(8).padStart(4, '0');
 const fileModes = [0o000, 0o001, 0o111, 0o222, 0o400, 0o444, 0o606, 0o666, 0o755, 0o777];
 const folderModes = [0o000, 0o111, 0o300, 0o500, 0o555, 0o705, 0o777, 0o1777, 0o2755, 0o3770];
-const times = ['0', '1', '-1', '-2000000000', '-0.000000001', '1500000000.000000001', '1500000000.999999999', '2147483648', '4294967296.5'];
+const times = [
+  '0',
+  '1',
+  '-1',
+  '-2000000000',
+  '-0.000000001',
+  '1500000000.000000001',
+  '1500000000.999999999',
+  '2147483648',
+  '4294967296.5',
+];
 const mebibyte = 2 ** 20;
 
 const contents: PathToMake[] = [
@@ -123,10 +143,16 @@ const attributes: PathToMake[] = [
   file('attributes/text', { attributes: [['user.comment', Buffer.from('a comment')]] }),
   file('attributes/empty', { attributes: [['user.nothing', Buffer.alloc(0)]] }),
   file('attributes/binary', { attributes: [['user.bytes', Buffer.from([0, 255, 10, 34, 92])]] }),
-  file('attributes/many', { attributes: Array.from({ length: 40 }, (_, at) => [`user.n${at}`, Buffer.from(String(at))] as const) }),
+  file('attributes/many', {
+    attributes: Array.from({ length: 40 }, (_, at) => [`user.n${at}`, Buffer.from(String(at))] as const),
+  }),
   file('attributes/long-name', { attributes: [[`user.${'n'.repeat(250)}`, Buffer.from('x')]] }),
   file('attributes/large', { attributes: [['user.large', Buffer.alloc(3000, 7)]] }),
-  file('attributes/closed', { mode: 0o400, mtime: '1200000000.125', attributes: [['user.of-closed', Buffer.from('x')]] }),
+  file('attributes/closed', {
+    mode: 0o400,
+    mtime: '1200000000.125',
+    attributes: [['user.of-closed', Buffer.from('x')]],
+  }),
   folder('attributes/folder', { mode: 0o755, attributes: [['user.of-folder', Buffer.from('x')]] }),
   file('attributes/caf\xe9\n', { attributes: [['user.of-nasty-name', Buffer.from('x')]] }),
 ];
@@ -151,7 +177,7 @@ const folders: PathToMake[] = [
   ...Array.from({ length: 500 }, (_, at) => file(`many/${at}`, { content: '' })),
 ];
 
-/** What many programs leave out. */
+/** Types of files that many programs leave out. */
 const special: PathToMake[] = [
   { path: 'special/fifo', type: 'fifo', mode: 0o622, mtime: '900000000.5' },
   hard('special/fifo-too', 'special/fifo'),

@@ -1,5 +1,6 @@
 /*
- * What people and attackers do to their databases, each as their own role. What this server does not know or allow, their database does not have either.
+ * Odd things that people and attackers do in their databases, each statement under their own role. Statements that this
+ * server does not know or allow are left out.
  */
 
 const columns = Array.from({ length: 1_500 }, (_, at) => `c${at} int`).join(', ');

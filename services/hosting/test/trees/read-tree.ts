@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
  * Names are bytes, one character each.
  */
 
-/** What a restore has to bring back of one path. */
+/** The facts about one path that a restore has to bring back. */
 export interface TreeFacts {
   /** As `find` says it: d, f, l, p, s, b, c. */
   type: string;
@@ -33,7 +33,8 @@ const run = (program: string, args: readonly string[], cwd: string, input: strin
     maxBuffer: 2 ** 30,
     env: { ...process.env, LC_ALL: 'C' },
   });
-  if (error !== undefined || status !== 0) throw new Error(`${program}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
+  if (error !== undefined || status !== 0)
+    throw new Error(`${program}: ${error ?? stderr.toString('latin1').slice(0, 500)}`);
   return stdout.toString('latin1');
 };
 
@@ -42,13 +43,19 @@ const run = (program: string, args: readonly string[], cwd: string, input: strin
  * @throws where CI is `true`: it declares them
  */
 export function missingForTrees(): string {
-  const missing = ['getfattr', 'getfacl', 'setfattr', 'setfacl'].filter((name) => spawnSync(name, ['--version']).error !== undefined);
+  const missing = ['getfattr', 'getfacl', 'setfattr', 'setfacl'].filter(
+    (name) => spawnSync(name, ['--version']).error !== undefined,
+  );
   if (missing.length === 0) return '';
-  if (process.env['CI'] === 'true') throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares acl and attr: run .ci/install`);
+  if (process.env['CI'] === 'true')
+    throw new Error(`Not on the PATH: ${missing.join(', ')}. CI declares acl and attr: run .ci/install`);
   return ` (needs ${missing.join(', ')})`;
 }
 
-/** No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read there. */
+/**
+ * No call takes a longer path: `find` and `sha256sum` go there step by step, attributes and access lists are not read
+ * there.
+ */
 const callBytesMax = 4000;
 
 /** A folder and all below it. The folder itself is `.`. */
@@ -76,15 +83,28 @@ export function readTree(directory: string): Tree {
     const isShared = type !== 'd' && names !== '1';
     const sameAs = isShared ? (places.get(inode) ?? path) : '';
     if (isShared && !places.has(inode)) places.set(inode, path);
-    const facts = { type, mode: type === 'l' ? '' : mode, owner, mtime, target, sameAs, content: '', attributes: '', accessList: '' };
+    const facts = {
+      type,
+      mode: type === 'l' ? '' : mode,
+      owner,
+      mtime,
+      target,
+      sameAs,
+      content: '',
+      attributes: '',
+      accessList: '',
+    };
     tree.set(path === '' ? '.' : path, facts);
     if (type !== 'f') continue;
     sizes.set(path, Number(blocks) * 512 + 65_536 < Number(size) ? `${size} with holes` : size);
   }
-  for (const [path, sum] of checksumsOf(directory, [...sizes.keys()])) factsOf(tree, path).content = `${sizes.get(path)} ${sum}`;
+  for (const [path, sum] of checksumsOf(directory, [...sizes.keys()]))
+    factsOf(tree, path).content = `${sizes.get(path)} ${sum}`;
   const listed = [...tree].filter(([path, { type }]) => type !== 'l' && path.length < callBytesMax);
   const list = namesOf(listed.map(([path]) => path));
-  for (const [path, text] of stanzasOf(run('xargs', ['-0', 'getfattr', '-d', '-m', '^user\\.', '-e', 'hex', '--'], directory, list))) {
+  for (const [path, text] of stanzasOf(
+    run('xargs', ['-0', 'getfattr', '-d', '-m', '^user\\.', '-e', 'hex', '--'], directory, list),
+  )) {
     factsOf(tree, path).attributes = text;
   }
   // Its owner and group are told above.
@@ -95,7 +115,8 @@ export function readTree(directory: string): Tree {
   return tree;
 }
 
-const namesOf = (paths: readonly string[]): Buffer => Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
+const namesOf = (paths: readonly string[]): Buffer =>
+  Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
 
 function factsOf(tree: Tree, path: string): TreeFacts {
   const facts = tree.get(path);
@@ -124,7 +145,7 @@ function checksumsOf(directory: string, paths: readonly string[]): Map<string, s
   return found;
 }
 
-/** What getfattr and getfacl say of each path, by its name, which they write with octal escapes. */
+/** The output of getfattr and getfacl for each path, by its name, which they write with octal escapes. */
 function* stanzasOf(text: string): Generator<[path: string, text: string]> {
   for (const stanza of text.split('\n\n')) {
     const [head = '', ...rest] = stanza.split('\n');
@@ -146,7 +167,8 @@ export function differences(before: Tree, after: Tree): string[] {
     if (is === undefined) lines.push(`${readable(path)}: gone, was ${was.type}`);
     else {
       for (const field of Object.keys(was) as (keyof TreeFacts)[]) {
-        if (is[field] !== was[field]) lines.push(`${readable(path)}: ${field} is ${readable(is[field])}, was ${readable(was[field])}`);
+        if (is[field] !== was[field])
+          lines.push(`${readable(path)}: ${field} is ${readable(is[field])}, was ${readable(was[field])}`);
       }
     }
   }

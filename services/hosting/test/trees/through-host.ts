@@ -40,7 +40,12 @@ export async function throughHost(
     const packed = await driver.pack(site, hosted.currentRelease, to, order());
     emptyFolder(directory);
     writeFileSync(path.join(directory, 'index.html'), 'changed');
-    const staged = await driver.stage(site, 'next', { source: storage.source(key), archiveId, manifestMac: packed.manifestMac }, order());
+    const staged = await driver.stage(
+      site,
+      'next',
+      { source: storage.source(key), archiveId, manifestMac: packed.manifestMac },
+      order(),
+    );
     await driver.switchRelease(site, { from: hosted.currentRelease, to: 'next' }, nextOrder());
     await driver.thaw(site, nextOrder());
     const restored = realpathSync(await filesDirOf(site));

@@ -4,7 +4,7 @@ import { isUsable, shownColumns } from './api-key.columns.store';
 import type { ApiKeyRecord, KeyScope } from './api-key.types';
 
 export interface ListPage {
-  /** The last key of the page before; null on the first page. */
+  /** The last key of the previous page; null for the first page. */
   after: string | null;
   take: number;
 }
@@ -16,8 +16,8 @@ const inSight = (table: Prisma.Sql, { mode }: KeyScope): Prisma.Sql =>
   mode === 'sandbox' ? Prisma.sql`AND ${table}.mode = 'sandbox'` : Prisma.empty;
 
 /**
- * One range of one index, however large the subtree. OFFSET 0 keeps the planner from joining: it would read half of all keys in order to
- * merge them with a page from the midst of the list.
+ * Reads one range of one index, however large the subtree is. OFFSET 0 keeps the planner from joining: it would read
+ * half of all keys to merge them with a page from the middle of the list.
  */
 export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM api_key_listings l
@@ -25,7 +25,7 @@ export const subtreeQuery = (scope: KeyScope, { after, take }: ListPage): Prisma
   WHERE l.org_id = ${scope.orgId}::uuid AND l.key_id < ${after ?? newest}::uuid ${inSight(Prisma.sql`l`, scope)}
   ORDER BY l.key_id DESC LIMIT ${take}::int`;
 
-/** One round trip: an organisation without keys gives one row of nulls, one out of reach gives none. */
+/** One round trip: an organisation without keys gives one row of nulls, one out of reach gives no row. */
 export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: ListPage): Prisma.Sql => Prisma.sql`
   SELECT k.* FROM orgs o LEFT JOIN LATERAL (
     SELECT ${shownColumns} FROM api_keys k
@@ -39,8 +39,13 @@ export const oneOrgQuery = (scope: KeyScope, orgId: string, { after, take }: Lis
 export const listSubtree = (tx: Reader, scope: KeyScope, page: ListPage): Promise<ApiKeyRecord[]> =>
   tx.$queryRaw<ApiKeyRecord[]>(subtreeQuery(scope, page));
 
-/** Keys of the one organisation, newest first; null when it is neither the caller's nor below it, or not there at all. */
-export async function listOneOrg(tx: Reader, scope: KeyScope, orgId: string, page: ListPage): Promise<ApiKeyRecord[] | null> {
+/** Keys of the one organisation, newest first; null if it is neither the caller's nor below it, or does not exist. */
+export async function listOneOrg(
+  tx: Reader,
+  scope: KeyScope,
+  orgId: string,
+  page: ListPage,
+): Promise<ApiKeyRecord[] | null> {
   const rows = await tx.$queryRaw<Array<ApiKeyRecord | { id: null }>>(oneOrgQuery(scope, orgId, page));
   return rows.length === 0 ? null : rows.filter((row) => row.id !== null);
 }

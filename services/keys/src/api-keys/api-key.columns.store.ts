@@ -5,8 +5,10 @@ export const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.pref
   k.last_used_at AS "lastUsedAt", k.valid_until AS "validUntil", k.revoked_at AS "revokedAt", k.created_by AS "createdBy",
   k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
-/** Neither revoked nor expired nor, after a rotation, past its grace time; by Postgres' clock, as verification sees it. */
+/**
+ * Not revoked, not expired and not past its grace time after a rotation, by Postgres' clock, which verification uses.
+ */
 export const isUsable = Prisma.sql`k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true)`;
 
-/** What each organisation on the path of `orgs o` is allowed, as KeyRights has it. */
+/** The permissions of each organisation on the path of `orgs o`, in the form of KeyRights. */
 export const allowedByEach = Prisma.sql`(SELECT jsonb_agg(a.permissions) FROM orgs a WHERE a.id = ANY (o.path)) AS "allowedByEach"`;

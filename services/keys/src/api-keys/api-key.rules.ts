@@ -8,23 +8,37 @@ import type { ApiKeyRecord, KeyLimits, KeyRights } from './api-key.types';
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
   scopes.filter(isPermission).filter((scope) => allowedByEach.every((allowed) => allowed.includes(scope)));
 
-/** In the order of the registry and once each, however they were asked for. */
-export const normaliseScopes = (scopes: readonly string[]): Permission[] => permissions.filter((permission) => scopes.includes(permission));
+/** In the order of the registry, each once, in whatever order they were given. */
+export const normaliseScopes = (scopes: readonly string[]): Permission[] =>
+  permissions.filter((permission) => scopes.includes(permission));
 
-const fields = (scopes: readonly string[], isRefused: (scope: string) => boolean, code: string, detail: string): ProblemField[] =>
-  scopes.flatMap((scope, index) => (isRefused(scope) ? [{ pointer: `/scopes/${index}`, code, detail: `${scope}: ${detail}` }] : []));
+const fields = (
+  scopes: readonly string[],
+  isRefused: (scope: string) => boolean,
+  code: string,
+  detail: string,
+): ProblemField[] =>
+  scopes.flatMap((scope, index) =>
+    isRefused(scope) ? [{ pointer: `/scopes/${index}`, code, detail: `${scope}: ${detail}` }] : [],
+  );
 
 export interface MintRequest {
   callerMode: Mode;
-  /** What the calling key may do right now. */
+  /** The rights of the calling key at this moment. */
   held: readonly string[];
-  /** What the target organisation and each above it is allowed; null when it is out of the caller's reach, or not there. */
+  /**
+   * The permissions that the target organisation and each above it have in common; null if it does not exist or the
+   * caller may not reach it.
+   */
   targetAllows: ReadonlySet<string> | null;
   scopes: readonly string[];
   sandbox: boolean;
 }
 
-/** Why this key may not be minted, or null. A key never holds more than its creator does in the organisation that it is for. */
+/**
+ * The reason why this key may not be minted, or null. A key never holds more rights than its creator does in the key's
+ * organisation.
+ */
 export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: MintRequest): Problem | null {
   const unknown = fields(scopes, (scope) => !isPermission(scope), 'unknown_scope', 'there is no such permission');
   if (unknown.length > 0) return problem('unknown_scope', { errors: unknown });
@@ -33,7 +47,7 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
   if (!targetAllows.has('apikeys.manage')) {
     const errors = [{ pointer: '/org_id', code: 'permission_missing', detail: 'apikeys.manage' }];
     return problem('org_out_of_scope', {
-      detail: 'The organisation is not allowed keys that manage keys, so none is minted for it.',
+      detail: 'This organisation may not have keys that manage keys.',
       errors,
     });
   }
@@ -42,7 +56,10 @@ export function refuseMint({ callerMode, held, targetAllows, scopes, sandbox }: 
   return missing.length > 0 ? problem('scope_not_held', { errors: missing }) : null;
 }
 
-/** A new token for rights that the caller does not hold would be a way to come by them. Also what keeps a weak key from revoking a strong one. */
+/**
+ * Refuses a rotation by a caller with fewer rights: the new token would give it the missing ones. It also keeps a weak
+ * key from revoking a strong one.
+ */
 export function refuseRotation(rights: readonly string[], held: readonly string[]): Problem | null {
   const errors = rights
     .filter((scope) => !held.includes(scope))
@@ -50,19 +67,28 @@ export function refuseRotation(rights: readonly string[], held: readonly string[
   return errors.length > 0 ? problem('scope_not_held', { errors }) : null;
 }
 
-/** A key is ended by itself, by the key that minted it, by staff, and by a key that holds all that it may do right now. */
+/**
+ * A key may be revoked by itself, by the key that minted it, by staff, and by a key that holds all of its present
+ * rights.
+ */
 export function refuseRevocation(
   key: KeyRights & Pick<ApiKeyRecord, 'id' | 'createdBy'>,
   caller: { keyId: string; scopes: readonly string[] },
 ): Problem | null {
-  if (caller.keyId === key.id || caller.keyId === key.createdBy || caller.scopes.includes('platform.staff')) return null;
+  if (caller.keyId === key.id || caller.keyId === key.createdBy || caller.scopes.includes('platform.staff'))
+    return null;
   return refuseRotation(effectiveScopes(key), caller.scopes);
 }
 
-/** What a new key has in the place of the old one. Its own limits stay, and the caller's hold where it has none. */
+/**
+ * The limits of the new key: those of the old one, and the caller's where the old one has none. The earlier of two ends
+ * holds.
+ */
 export const limitsOfRotation = (old: KeyLimits, caller: KeyLimits): KeyLimits => ({
   expiresAt:
-    [old.expiresAt, caller.expiresAt].filter((end) => end !== null).sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
+    [old.expiresAt, caller.expiresAt]
+      .filter((end) => end !== null)
+      .sort((one, other) => one.getTime() - other.getTime())[0] ?? null,
   allowedIps: old.allowedIps.length > 0 ? old.allowedIps : caller.allowedIps,
 });
 
@@ -72,9 +98,10 @@ export interface KeyChange {
   allowedIps?: readonly string[] | undefined;
 }
 
-/** Whether a change gives a key time or addresses that it did not have. */
+/** Whether a change gives a key a longer life or more addresses. */
 export function isLifted(old: KeyLimits, { expiresAt, allowedIps }: KeyChange): boolean {
-  const hasMoreTime = expiresAt !== undefined && old.expiresAt !== null && (expiresAt === null || expiresAt > old.expiresAt);
+  const hasMoreTime =
+    expiresAt !== undefined && old.expiresAt !== null && (expiresAt === null || expiresAt > old.expiresAt);
   const isWider =
     allowedIps !== undefined &&
     old.allowedIps.length > 0 &&
@@ -85,12 +112,15 @@ export function isLifted(old: KeyLimits, { expiresAt, allowedIps }: KeyChange): 
 export interface ChangeWorld {
   old: KeyRights & KeyLimits;
   isCaller: boolean;
-  /** What the calling key may do right now, and what bounds it. */
+  /** The rights of the calling key at this moment, and its limits. */
   held: readonly string[];
   callerLimits: KeyLimits;
 }
 
-/** Why a key may not be changed so, or null. A key never gets more by it, and nobody gets round a limit of its own by it. */
+/**
+ * The reason why a key may not be changed in this way, or null. A change never gives a key more, and nobody can lift a
+ * limit of its own with it.
+ */
 export function refuseChange({ old, isCaller, held, callerLimits }: ChangeWorld, change: KeyChange): Problem | null {
   const scopes = change.scopes ?? [];
   const widened = fields(scopes, (scope) => !old.scopes.includes(scope), 'scope_widened', 'the key does not have it');

@@ -31,14 +31,19 @@ test('a secret is compared under the pepper that it was hashed with, and new one
   expect([before.pepperVersion, after.pepperVersion]).toEqual([1, 2]);
   expect(Buffer.from(before.secretHash).equals(after.secretHash)).toBe(false);
   expect([rotated.matches(secret, before), rotated.matches(secret, after)]).toEqual([true, true]);
-  expect([old.matches(secret, after), lost.matches(secret, before), old.matches(secret, null)]).toEqual([false, false, false]);
+  expect([old.matches(secret, after), lost.matches(secret, before), old.matches(secret, null)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
 });
 
 test('random secrets and prefixes use every letter about equally', () => {
   const secrets = createKeySecrets('a1'.repeat(32));
   const counts = new Map<string, number>();
   for (let round = 0; round < 1_000; round += 1) {
-    for (const letter of secrets.newSecret(null) + secrets.newPrefix()) counts.set(letter, (counts.get(letter) ?? 0) + 1);
+    for (const letter of secrets.newSecret(null) + secrets.newPrefix())
+      counts.set(letter, (counts.get(letter) ?? 0) + 1);
   }
   const mean = (1_000 * 55) / 62;
   // Six standard deviations: 180.
@@ -48,11 +53,19 @@ test('random secrets and prefixes use every letter about equally', () => {
 
 test('while the service’s secret is rotated, keys of both open, a replay derives what was shown, and a used key gets the current pepper', () => {
   const [before, after] = ['a1'.repeat(32), 'b2'.repeat(32)];
-  const [old, both, renewed] = [createKeySecrets(before), createKeySecrets(`${after},${before}`), createKeySecrets(after)];
+  const [old, both, renewed] = [
+    createKeySecrets(before),
+    createKeySecrets(`${after},${before}`),
+    createKeySecrets(after),
+  ];
   const origin = { callerKeyId: uuidv7(), rawIdempotencyKey: 'retry', recordId: uuidv7() };
   const shown = old.newSecret(origin);
   const stored = old.hash(shown);
-  expect([both.matches(shown, stored), renewed.matches(shown, stored), both.matches('x', stored)]).toEqual([true, false, false]);
+  expect([both.matches(shown, stored), renewed.matches(shown, stored), both.matches('x', stored)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
   expect([both.newSecret(origin) === shown, both.deriveAgain(origin, old.madeWith)]).toEqual([false, shown]);
   expect(() => renewed.deriveAgain(origin, old.madeWith)).toThrow('no longer accepted');
   const again = both.renew(shown, stored);

@@ -6,7 +6,7 @@ import type { ApiKeyRecord, KeyLimits, KeyRights, KeyScope } from './api-key.typ
 
 export type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> & HashedSecret;
 
-/** The key's line in the lists of the organisation and of each above it. */
+/** Limits to the keys in the lists of the organisation and of each one above it. */
 const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
   Prisma.sql`l.key_id = ${keyId}::uuid AND l.org_id = ${orgId}::uuid ${mode === 'sandbox' ? Prisma.sql`AND l.mode = 'sandbox'` : Prisma.empty}`;
 
@@ -28,14 +28,14 @@ export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord
   return row;
 }
 
-/** The key, or null: one out of reach, revoked or expired is not there. */
+/** The key; null if it is out of reach, revoked or expired. */
 export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
     SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)} AND ${isUsable}`;
   return row ?? null;
 }
 
-/** The same, held until the transaction ends: nobody revokes it while it is replaced. */
+/** The same, with the row locked until the transaction ends, so that nobody revokes it while it is replaced. */
 export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<(ApiKeyRecord & KeyRights) | null> {
   const [row] = await tx.$queryRaw<Array<ApiKeyRecord & KeyRights>>`
     SELECT ${shownColumns}, ${allowedByEach}
@@ -45,11 +45,18 @@ export async function lockApiKey(tx: Tx, scope: KeyScope, keyId: string): Promis
 }
 
 /** The key is held. */
-export async function changeApiKey(tx: Tx, keyId: string, change: Pick<ApiKeyRecord, 'name' | 'scopes'> & KeyLimits): Promise<void> {
+export async function changeApiKey(
+  tx: Tx,
+  keyId: string,
+  change: Pick<ApiKeyRecord, 'name' | 'scopes'> & KeyLimits,
+): Promise<void> {
   await tx.apiKey.update({ where: { id: keyId }, data: change });
 }
 
-/** What a calling key may do, held until the transaction ends: it is not revoked while it mints. Null when it is no key any more. */
+/**
+ * The rights of a calling key, locked until the transaction ends, so that it cannot be revoked while it mints. Null if
+ * it is no key any more.
+ */
 export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
   const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
     SELECT k.scopes, k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps", ${allowedByEach} FROM api_keys k JOIN orgs o ON o.id = k.org_id
@@ -57,8 +64,12 @@ export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & Ke
   return row ?? null;
 }
 
-/** Resolves with the key's organisation, or with null when there was no such key to revoke. */
-export async function revokeApiKey(tx: Tx, scope: KeyScope, keyId: string): Promise<{ id: string; orgId: string } | null> {
+/** Resolves with the key's organisation, or with null if there was no such key to revoke. */
+export async function revokeApiKey(
+  tx: Tx,
+  scope: KeyScope,
+  keyId: string,
+): Promise<{ id: string; orgId: string } | null> {
   const [row] = await tx.$queryRaw<Array<{ id: string; orgId: string }>>`
     WITH revoked AS (
       UPDATE api_keys k SET revoked_at = now() FROM api_key_listings l
@@ -70,14 +81,17 @@ export async function revokeApiKey(tx: Tx, scope: KeyScope, keyId: string): Prom
   return row ?? null;
 }
 
-/** Lets the key live on for at most `graceSeconds`; never prolongs its life. */
+/** Lets the key live for at most `graceSeconds` more; never prolongs its life. */
 export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number): Promise<void> {
   await tx.$executeRaw`
     UPDATE api_keys SET valid_until = least(coalesce(valid_until, 'infinity'), now() + make_interval(secs => ${graceSeconds}::float8))
     WHERE id = ${keyId}::uuid`;
 }
 
-/** Keys that have expired, or whose grace time is over, become revoked ones, and leave the lists. Resolves with how many. */
+/**
+ * Turns keys that have expired, or whose grace time is over, into revoked ones, which are not listed. Resolves with
+ * their number.
+ */
 export async function retireExpiredKeys(tx: Tx): Promise<number> {
   return tx.$executeRaw`
     WITH retired AS (

@@ -1,6 +1,6 @@
 import type { Mode } from '@drydock/contracts/platform/values';
 
-/** A key as the service knows it: never its secret, and its hash only where it is verified. */
+/** A key as the service knows it: without its secret, and with its hash only for verification. */
 export interface ApiKeyRecord {
   id: string;
   orgId: string;
@@ -19,16 +19,19 @@ export interface ApiKeyRecord {
   revokedAt: Date | null;
 }
 
-/** What a key may do right now is `scopes`, less what any organisation from the root down to its own is not allowed. */
+/**
+ * The rights of a key right now: `scopes`, less those that any organisation from the root down to its own does not
+ * have.
+ */
 export interface KeyRights {
   scopes: string[];
   allowedByEach: string[][];
 }
 
-/** What bounds the use of a key beyond its rights. What it mints has the same. */
+/** The limits of a key beyond its rights. Keys that it mints inherit them. */
 export type KeyLimits = Pick<ApiKeyRecord, 'expiresAt' | 'allowedIps'>;
 
-/** Whose keys a caller may manage: those of its organisation and below; with a sandbox key, the sandbox keys among them. */
+/** The keys that a caller may manage: those of its organisation and below. With a sandbox key, only sandbox keys. */
 export interface KeyScope {
   orgId: string;
   mode: Mode;

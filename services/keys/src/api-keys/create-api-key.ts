@@ -22,7 +22,13 @@ export const createApiKey = ({ secrets }: HandlerContext) =>
       const refusal = refuseMint({ callerMode: caller.mode, held, targetAllows, scopes, sandbox });
       if (refusal !== null) throw refusal;
       const mode = sandbox ? ('sandbox' as const) : ('live' as const);
-      const minted = await mintKey(tx, secrets, request, { orgId, name, scopes: normaliseScopes(scopes), mode, ...limits });
+      const minted = await mintKey(tx, secrets, request, {
+        orgId,
+        name,
+        scopes: normaliseScopes(scopes),
+        mode,
+        ...limits,
+      });
       await recordAudit(tx, caller, { orgId, action: 'api_key.create', target: minted.headers.location, at: now });
       return minted;
     },

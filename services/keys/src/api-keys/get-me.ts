@@ -13,9 +13,12 @@ export const getMe = ({ database }: HandlerContext) =>
         findApiKey(database.pool, caller, caller.keyId),
         findOrg(database.pool, caller.orgId, caller.orgId),
       ]);
-      // Revoked between the gateway's check and this look.
+      // It was revoked between the gateway's check and this read.
       if (key === null || org === null) throw problem('unauthenticated');
       const scopes = [...caller.scopes];
-      return { status: 200, body: { key: viewApiKey(key), org: { id: org.id, name: org.name }, scopes, mode: caller.mode } };
+      return {
+        status: 200,
+        body: { key: viewApiKey(key), org: { id: org.id, name: org.name }, scopes, mode: caller.mode },
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -8,9 +8,9 @@ import { holdRights } from './api-key.store';
 import type { KeyLimits } from './api-key.types';
 
 /**
- * What the calling key may do and what bounds it, read and held in the transaction that mints with it. The gateway's word may be a second old, and a key
- * outlives that second: one minted by a key that was just revoked would be a way around the revocation.
- * Throws 401 when the key is gone, 403 when it may not mint any more.
+ * The rights and limits of the calling key, read and locked in the transaction that mints with it. The gateway's answer
+ * may be a second old, but a minted key lives on: a key that was just revoked could get around its revocation. Throws
+ * 401 if the key is gone, 403 if it may not mint any more.
  */
 export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);

@@ -11,17 +11,23 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const post = (idempotencyKey: string, body: object = { name: 'once' }, { caller = root.caller, path = '/v1/api-keys' } = {}) =>
-  api.call(caller, 'POST', path, { body, idempotencyKey });
+const post = (
+  idempotencyKey: string,
+  body: object = { name: 'once' },
+  { caller = root.caller, path = '/v1/api-keys' } = {},
+) => api.call(caller, 'POST', path, { body, idempotencyKey });
 const tokenOf = ({ json }: { json: unknown }): string => (json as MintedApiKey).token;
-const keysNamed = async (name: string): Promise<number> => (await api.rows('SELECT id FROM api_keys WHERE name = $1', [name])).length;
+const keysNamed = async (name: string): Promise<number> =>
+  (await api.rows('SELECT id FROM api_keys WHERE name = $1', [name])).length;
 
 /** Every row of every table as text: what somebody who stole the database would search. */
 async function dump(): Promise<string> {
   const tables = await api.rows<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
   );
-  const texts = await Promise.all(tables.map(({ name }) => api.rows<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)));
+  const texts = await Promise.all(
+    tables.map(({ name }) => api.rows<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)),
+  );
   return texts.flatMap((rows) => rows.map(({ row }) => row)).join('\n');
 }
 
@@ -107,7 +113,11 @@ test('the permission is asked again on a replay; a day later the key is forgotte
   expect(refusalOf(await post(key, { name: 'a day' }, { caller: demoted }))).toBe('403 permission_denied');
   await api.rows(`UPDATE idempotency_records SET created_at = created_at - interval '25 hours'`);
   const afresh = await post(key, { name: 'a day' });
-  expect([afresh.status, afresh.headers['idempotent-replayed'], tokenOf(afresh) === tokenOf(first)]).toEqual([201, undefined, false]);
+  expect([afresh.status, afresh.headers['idempotent-replayed'], tokenOf(afresh) === tokenOf(first)]).toEqual([
+    201,
+    undefined,
+    false,
+  ]);
 });
 
 test.each([

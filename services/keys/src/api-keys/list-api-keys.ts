@@ -13,9 +13,14 @@ export const listApiKeys = ({ pager, database }: HandlerContext) =>
       const request = pager.read(query, binding, now);
       const page = { after: request.after, take: request.limit + 1 };
       const listed =
-        onlyOrgId === undefined ? listSubtree(database.pool, caller, page) : listOneOrg(database.pool, caller, onlyOrgId, page);
+        onlyOrgId === undefined
+          ? listSubtree(database.pool, caller, page)
+          : listOneOrg(database.pool, caller, onlyOrgId, page);
       const rows = await listed;
       if (rows === null) throw problem('org_out_of_scope');
-      return { status: 200, body: pager.pageOf(rows, request, binding, now, { positionOf: ({ id }) => id, view: viewApiKey }) };
+      return {
+        status: 200,
+        body: pager.pageOf(rows, request, binding, now, { positionOf: ({ id }) => id, view: viewApiKey }),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

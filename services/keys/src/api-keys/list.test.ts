@@ -17,7 +17,11 @@ beforeAll(async () => {
   const grand = await api.bootstrap();
   orgs.grand = { id: grand.caller.orgId, key: grand };
   const below = async (above: GoodKey, name: string) => {
-    const { id } = await api.createOrg(above.caller, { name, parent_id: above.caller.orgId, permissions: [...manage, 'orgs.manage'] });
+    const { id } = await api.createOrg(above.caller, {
+      name,
+      parent_id: above.caller.orgId,
+      permissions: [...manage, 'orgs.manage'],
+    });
     return { id, key: await api.mint(above.caller, { name, org_id: id, scopes: [...manage, 'orgs.manage'] }) };
   };
   orgs.parent = await below(grand, 'parent');
@@ -68,7 +72,8 @@ test('each organisation sees its own keys and those below, never those above or 
   const idsOf = async (caller: Caller) => new Set((await crawl(caller)).map(({ id }) => id));
   const child = await idsOf(orgs.child.key.caller);
   expect(child.has(orgs.child.key.id)).toBe(true);
-  for (const other of [orgs.grand, orgs.parent, orgs.sibling, orgs.stranger]) expect(child.has(other.key.id)).toBe(false);
+  for (const other of [orgs.grand, orgs.parent, orgs.sibling, orgs.stranger])
+    expect(child.has(other.key.id)).toBe(false);
   const grand = await idsOf(orgs.grand.key.caller);
   for (const other of [orgs.grand, orgs.parent, orgs.child, orgs.sibling]) expect(grand.has(other.key.id)).toBe(true);
   expect(grand.has(orgs.stranger.key.id)).toBe(false);
@@ -76,7 +81,9 @@ test('each organisation sees its own keys and those below, never those above or 
 
 test('org_id gives the keys of that organisation alone; one out of scope answers as one that is not there', async () => {
   const { id } = await api.mint(orgs.grand.key.caller, { org_id: orgs.child.id });
-  const ids = (await crawl(orgs.parent.key.caller, { org_id: orgs.child.id.toUpperCase(), limit: '2' })).map((key) => key.id);
+  const ids = (await crawl(orgs.parent.key.caller, { org_id: orgs.child.id.toUpperCase(), limit: '2' })).map(
+    (key) => key.id,
+  );
   expect(ids).toContain(id);
   expect(ids).not.toContain(orgs.parent.key.id);
   const empty = await api.createOrg(orgs.grand.key.caller, { name: 'empty', permissions: [] });
@@ -105,9 +112,15 @@ test("another organisation's key, a live one for a sandbox caller, a revoked one
   await api.rows('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [revoked.id]);
   const sandbox = await api.mint(orgs.child.key.caller, { sandbox: true, scopes: ['apikeys.manage'] });
   const cases: Array<[Caller, string]> = [
-    ...[uuidv7(), orgs.parent.key.id, orgs.sibling.key.id, orgs.stranger.key.id, revoked.id, 'not-an-id', "' OR 1=1 --"].map(
-      (id): [Caller, string] => [orgs.child.key.caller, id],
-    ),
+    ...[
+      uuidv7(),
+      orgs.parent.key.id,
+      orgs.sibling.key.id,
+      orgs.stranger.key.id,
+      revoked.id,
+      'not-an-id',
+      "' OR 1=1 --",
+    ].map((id): [Caller, string] => [orgs.child.key.caller, id]),
     [sandbox.caller, orgs.child.key.id],
   ];
   for (const [method, suffix] of [
@@ -117,7 +130,12 @@ test("another organisation's key, a live one for a sandbox caller, a revoked one
   ] as const) {
     const answers = await Promise.all(
       cases.map(([caller, id]) =>
-        api.call(caller, method, `/v1/api-keys/${encodeURIComponent(id)}${suffix}`, method === 'POST' ? { body: {} } : {}),
+        api.call(
+          caller,
+          method,
+          `/v1/api-keys/${encodeURIComponent(id)}${suffix}`,
+          method === 'POST' ? { body: {} } : {},
+        ),
       ),
     );
     expect(answers.map(refusalOf)).toEqual(answers.map(() => '404 api_key_not_found'));

@@ -15,7 +15,7 @@ export interface MintingRequest {
   now: Date;
 }
 
-/** Inserts a key of these rights and gives its answer, the only place where its token is seen. */
+/** Inserts a key with these rights and makes its answer, the only place where its token appears. */
 export async function mintKey(
   tx: Tx,
   secrets: KeySecrets,
@@ -24,9 +24,19 @@ export async function mintKey(
 ): Promise<{ status: 201; headers: { location: string }; body: MintedApiKey }> {
   const id = uuidv7();
   const prefix = secrets.newPrefix();
-  const origin = idempotencyKey === undefined ? null : { callerKeyId: caller.keyId, rawIdempotencyKey: idempotencyKey, recordId: id };
+  const origin =
+    idempotencyKey === undefined
+      ? null
+      : { callerKeyId: caller.keyId, rawIdempotencyKey: idempotencyKey, recordId: id };
   const secret = secrets.newSecret(origin);
-  const record = await insertApiKey(tx, { ...key, id, prefix, createdBy: caller.keyId, createdAt: now, ...secrets.hash(secret) });
+  const record = await insertApiKey(tx, {
+    ...key,
+    id,
+    prefix,
+    createdBy: caller.keyId,
+    createdAt: now,
+    ...secrets.hash(secret),
+  });
   const body = viewMinted(record, formatToken({ mode: key.mode, prefix, secret }));
   return { status: 201, headers: { location: `/v1/api-keys/${id}` }, body };
 }

@@ -16,14 +16,24 @@ const post = (caller = root.caller, body: unknown = {}, idempotencyKey?: string)
   api.call(caller, 'POST', '/v1/api-keys', { body, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) });
 
 test('a key is minted with a token that is shown once, well formed, and good', async () => {
-  const { id, token, answer } = await api.mint(root.caller, { name: 'ci', scopes: ['sites.view', 'apikeys.manage', 'sites.view'] });
+  const { id, token, answer } = await api.mint(root.caller, {
+    name: 'ci',
+    scopes: ['sites.view', 'apikeys.manage', 'sites.view'],
+  });
   expect(answer.headers['location']).toBe(`/v1/api-keys/${id}`);
   expect(answer.headers['cache-control']).toBe('no-store');
   expect(token).toMatch(tokenPattern);
   expect(token).toMatch(/^dd_live_/);
   expect(crcOf(token.slice(0, -6))).toBe(token.slice(-6));
   const prefix = token.split('_')[2];
-  expect(answer.json).toMatchObject({ id, name: 'ci', prefix, scopes: ['apikeys.manage', 'sites.view'], sandbox: false, revoked_at: null });
+  expect(answer.json).toMatchObject({
+    id,
+    name: 'ci',
+    prefix,
+    scopes: ['apikeys.manage', 'sites.view'],
+    sandbox: false,
+    revoked_at: null,
+  });
   const { text } = await api.call(root.caller, 'GET', `/v1/api-keys/${id}`);
   expect(text).toContain(`"prefix":"${prefix}"`);
   expect(text).not.toMatch(/token|secret|hash/);
@@ -118,7 +128,9 @@ test('a sandbox key mints sandbox keys only; a live key mints both', async () =>
   expect(sandbox.token).toMatch(/^dd_test_/);
   expect(sandbox.caller.mode).toBe('sandbox');
   expect(refusalOf(await post(sandbox.caller, { name: 'x' }))).toBe('403 sandbox_key');
-  expect(refusalOf(await post(sandbox.caller, { name: 'x', sandbox: false, org_id: uuidv7() }))).toBe('403 sandbox_key');
+  expect(refusalOf(await post(sandbox.caller, { name: 'x', sandbox: false, org_id: uuidv7() }))).toBe(
+    '403 sandbox_key',
+  );
   expect((await api.mint(sandbox.caller, { sandbox: true })).caller.mode).toBe('sandbox');
 });
 

@@ -9,21 +9,31 @@ import { effectiveScopes, normaliseScopes, refuseMint } from './api-key.rules';
 const byRule = sampleOf('rights by the rules', { inCi: 2_000, inChaos: 200_000 });
 const throughService = sampleOf('rights through the service', { inCi: 15, inChaos: 1_000 });
 const some = fc.subarray([...permissions]);
-const asked = fc.array(fc.oneof(fc.constantFrom(...permissions), fc.constantFrom('*', 'sites', 'Sites.view', '__proto__', '')), {
-  maxLength: 8,
-});
-const isWithin = (scopes: readonly string[], bound: readonly string[]): boolean => scopes.every((scope) => bound.includes(scope));
+const asked = fc.array(
+  fc.oneof(fc.constantFrom(...permissions), fc.constantFrom('*', 'sites', 'Sites.view', '__proto__', '')),
+  {
+    maxLength: 8,
+  },
+);
+const isWithin = (scopes: readonly string[], bound: readonly string[]): boolean =>
+  scopes.every((scope) => bound.includes(scope));
 
 test('by the rules, whatever is granted was held, is allowed in the organisation, and is a permission', () => {
   fc.assert(
-    fc.property(fc.array(some, { minLength: 1, maxLength: 5 }), some, asked, fc.boolean(), (lineage, held, scopes, sandbox) => {
-      const targetAllows = allowedOf(lineage.map((allowed) => ({ permissions: allowed })));
-      const refusal = refuseMint({ callerMode: 'live', held, targetAllows, scopes, sandbox });
-      const isAllowed = lineage.every((allowed) => isWithin([...scopes, 'apikeys.manage'], allowed));
-      const fits = isWithin(scopes, permissions) && isWithin(scopes, held) && isAllowed;
-      expect(refusal === null).toBe(fits);
-      if (refusal === null) expect(new Set(normaliseScopes(scopes))).toEqual(new Set(scopes));
-    }),
+    fc.property(
+      fc.array(some, { minLength: 1, maxLength: 5 }),
+      some,
+      asked,
+      fc.boolean(),
+      (lineage, held, scopes, sandbox) => {
+        const targetAllows = allowedOf(lineage.map((allowed) => ({ permissions: allowed })));
+        const refusal = refuseMint({ callerMode: 'live', held, targetAllows, scopes, sandbox });
+        const isAllowed = lineage.every((allowed) => isWithin([...scopes, 'apikeys.manage'], allowed));
+        const fits = isWithin(scopes, permissions) && isWithin(scopes, held) && isAllowed;
+        expect(refusal === null).toBe(fits);
+        if (refusal === null) expect(new Set(normaliseScopes(scopes))).toEqual(new Set(scopes));
+      },
+    ),
     { seed: byRule.seed, numRuns: byRule.count },
   );
 });
@@ -33,7 +43,9 @@ test('by the rules, what a key may do is what it was given, less what any organi
     fc.property(asked, fc.array(some, { minLength: 1, maxLength: 5 }), (scopes, allowedByEach) => {
       const effective = effectiveScopes({ scopes, allowedByEach });
       expect(effective).toEqual(
-        scopes.filter((scope) => isWithin([scope], permissions) && allowedByEach.every((allowed) => isWithin([scope], allowed))),
+        scopes.filter(
+          (scope) => isWithin([scope], permissions) && allowedByEach.every((allowed) => isWithin([scope], allowed)),
+        ),
       );
     }),
     { seed: byRule.seed, numRuns: byRule.count },
@@ -60,7 +72,10 @@ describe('through the service', () => {
           parent_id: parent.id,
           permissions: within(childHas, manages(parentHas)),
         });
-        const creator = await api.mint(root.caller, { org_id: parent.id, scopes: within(manages(creatorAsks), manages(parentHas)) });
+        const creator = await api.mint(root.caller, {
+          org_id: parent.id,
+          scopes: within(manages(creatorAsks), manages(parentHas)),
+        });
         const body = { name: 'made', org_id: child.id, scopes: keyAsks };
         const answer = await api.call(creator.caller, 'POST', '/v1/api-keys', { body });
         if (answer.status !== 201) {

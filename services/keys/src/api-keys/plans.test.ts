@@ -62,7 +62,10 @@ async function nodesRun(query: Prisma.Sql): Promise<Plan[]> {
 }
 
 const page = { after: null, take: 51 };
-/** A page's rows are looked up one by one, each down an index of three or four levels. Scanning any of the indexes would be above 1000. */
+/**
+ * A page's rows are looked up one by one, each down an index of three or four levels. Scanning any of the indexes would
+ * be above 1000.
+ */
 const pagesReadMax = 400;
 test.each([
   ['the first page of the whole subtree', () => subtreeQuery(root.caller, page)],
@@ -76,10 +79,14 @@ test.each([
 ])('with 100,000 keys %s reads by index, and hardly more rows than it shows', async (_what, query) => {
   const nodes = await nodesRun(query());
   expect(nodes.length).toBeGreaterThan(0);
-  expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan' && node['Actual Loops'] > 0).map((node) => node['Relation Name'])).toEqual(
-    [],
-  );
-  const rowsRead = nodes.filter((node) => node['Relation Name'] !== undefined).map((node) => node['Actual Rows'] * node['Actual Loops']);
+  expect(
+    nodes
+      .filter((node) => node['Node Type'] === 'Seq Scan' && node['Actual Loops'] > 0)
+      .map((node) => node['Relation Name']),
+  ).toEqual([]);
+  const rowsRead = nodes
+    .filter((node) => node['Relation Name'] !== undefined)
+    .map((node) => node['Actual Rows'] * node['Actual Loops']);
   expect(Math.max(...rowsRead)).toBeLessThanOrEqual(page.take);
   const [top] = nodes;
   expect((top?.['Shared Hit Blocks'] ?? 0) + (top?.['Shared Read Blocks'] ?? 0)).toBeLessThan(pagesReadMax);

@@ -17,7 +17,12 @@ export const revokeApiKey = (context: HandlerContext) =>
       if (refusal !== null) throw refusal;
       const key = await revokeRow(tx, caller, params.keyId);
       if (key === null) throw problem('api_key_not_found');
-      await recordAudit(tx, caller, { orgId: key.orgId, action: 'api_key.revoke', target: `/v1/api-keys/${key.id}`, at: now });
+      await recordAudit(tx, caller, {
+        orgId: key.orgId,
+        action: 'api_key.revoke',
+        target: `/v1/api-keys/${key.id}`,
+        at: now,
+      });
       return { status: 204 };
     },
     beforeAnswer: () => seenEverywhere(context),

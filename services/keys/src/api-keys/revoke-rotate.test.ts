@@ -14,12 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const rotate = (id: string, body: object = {}, caller = root.caller) => api.call(caller, 'POST', `/v1/api-keys/${id}/rotate`, { body });
+const rotate = (id: string, body: object = {}, caller = root.caller) =>
+  api.call(caller, 'POST', `/v1/api-keys/${id}/rotate`, { body });
 const isGood = async (token: string): Promise<boolean> => (await api.verify(token)).valid;
 
 /**
- * Sends a change that takes rights away, and answers once it waits for the gateways: `isGone` tells then whether the change is committed. It is held there until
- * `open`.
+ * Sends a change that takes rights away, and answers once it waits for the gateways: `isGone` tells then whether the
+ * change is committed. It is held there until `open`.
  */
 async function holdAtGateways(send: () => Promise<ServiceAnswer>, isGone: () => Promise<boolean>) {
   let open = (): void => undefined;
@@ -60,7 +61,9 @@ test('a revocation commits, waits until every gateway has heard of it, and only 
   held.open();
   const answer = await held.answered;
   expect([answer.status, answer.text]).toEqual([204, '']);
-  expect(await Promise.all(Array.from({ length: 5 }, () => isGood(token)))).toEqual(Array.from({ length: 5 }, () => false));
+  expect(await Promise.all(Array.from({ length: 5 }, () => isGood(token)))).toEqual(
+    Array.from({ length: 5 }, () => false),
+  );
   expect(refusalOf(await api.call(root.caller, 'GET', `/v1/api-keys/${id}`))).toBe('404 api_key_not_found');
   expect(refusalOf(await api.call(root.caller, 'DELETE', `/v1/api-keys/${id}`))).toBe('404 api_key_not_found');
   expect(refusalOf(await rotate(id))).toBe('404 api_key_not_found');
@@ -81,7 +84,10 @@ test('without a grace time the old token is refused by every gateway once the ro
 test('what a key may no longer do after a change it may do at no gateway once the change is answered', async () => {
   const key = await api.mint(root.caller, { scopes: ['sites.view'] });
   const isNarrowed = async (): Promise<boolean> => JSON.stringify(await api.verify(key.token)).includes('"scopes":[]');
-  const held = await holdAtGateways(() => api.call(root.caller, 'PATCH', `/v1/api-keys/${key.id}`, { body: { scopes: [] } }), isNarrowed);
+  const held = await holdAtGateways(
+    () => api.call(root.caller, 'PATCH', `/v1/api-keys/${key.id}`, { body: { scopes: [] } }),
+    isNarrowed,
+  );
   expect([held.wasGone, held.isAnswered]).toEqual([true, false]);
   held.open();
   expect((await held.answered).status).toBe(200);
@@ -183,21 +189,31 @@ test('a key is revoked by one that holds as much, by its creator, and by staff',
   const made = await Promise.all([1, 2, 3].map(() => api.mint(creator.caller, { scopes })));
   await api.call(root.caller, 'PATCH', `/v1/api-keys/${creator.id}`, { body: { scopes: ['apikeys.manage'] } });
   const callers = [await api.callerOf(creator.token), equal.caller, staff.caller];
-  const answers = await Promise.all(made.map(({ id }, at) => api.call(callers[at] ?? root.caller, 'DELETE', `/v1/api-keys/${id}`)));
+  const answers = await Promise.all(
+    made.map(({ id }, at) => api.call(callers[at] ?? root.caller, 'DELETE', `/v1/api-keys/${id}`)),
+  );
   expect(answers.map(({ status }) => status)).toEqual([204, 204, 204]);
 });
 
 test('what its organisation has lost does not come back with a rotation', async () => {
-  const child = await api.createOrg(root.caller, { name: 'Shrunk', permissions: ['apikeys.manage', 'sites.view', 'databases.view'] });
+  const child = await api.createOrg(root.caller, {
+    name: 'Shrunk',
+    permissions: ['apikeys.manage', 'sites.view', 'databases.view'],
+  });
   const old = await api.mint(root.caller, { org_id: child.id, scopes: ['sites.view', 'databases.view'] });
   await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { permissions: ['sites.view'] } });
   const { token } = (await rotate(old.id)).json as MintedApiKey;
-  await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, { body: { permissions: ['sites.view', 'databases.view'] } });
+  await api.call(root.caller, 'PATCH', `/v1/orgs/${child.id}`, {
+    body: { permissions: ['sites.view', 'databases.view'] },
+  });
   expect((await api.callerOf(token)).scopes).toEqual(['sites.view']);
   expect((await api.callerOf(old.token)).scopes).toEqual(['sites.view', 'databases.view']);
 });
 
-/** Runs `meanwhile` while another session has revoked the key and not committed yet; it commits once somebody waits for it. */
+/**
+ * Runs `meanwhile` while another session has revoked the key and not committed yet; it commits once somebody waits for
+ * it.
+ */
 async function whileRevoking<T>(id: string, meanwhile: () => Promise<T>): Promise<T> {
   const session = new pg.Client({ connectionString: api.postgres.url });
   await session.connect();
@@ -217,5 +233,7 @@ test('a key that is being revoked is not rotated, and mints no other', async () 
   const thief = await api.mint(root.caller, { name: 'thief', scopes: ['apikeys.manage'] });
   const mint = () => api.call(thief.caller, 'POST', '/v1/api-keys', { body: { name: 'a way around' } });
   expect(refusalOf(await whileRevoking(thief.id, mint))).toBe('401 unauthenticated');
-  expect(await api.rows(`SELECT name FROM api_keys WHERE name IN ('victim', 'a way around')`)).toEqual([{ name: 'victim' }]);
+  expect(await api.rows(`SELECT name FROM api_keys WHERE name IN ('victim', 'a way around')`)).toEqual([
+    { name: 'victim' },
+  ]);
 });

@@ -11,12 +11,13 @@ import { holdCreator } from './hold-creator';
 import { mintKey } from './mint-key';
 import { replayToken } from './replay-token';
 
-/** A new key of the rights that the old one has right now; the old one lives on for the grace time. */
+/** Makes a new key with the present rights of the old one, which lives on for the grace time. */
 export const rotateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, request) => {
       const { params, caller, body, now } = request;
-      // Before the caller's own lock: a key that replaces itself would else wait for itself to be let go by a twin.
+      // This lock comes before the caller's own: otherwise a key that replaces itself could deadlock with a second such
+      // call.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...own } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');
@@ -24,7 +25,13 @@ export const rotateApiKey = (context: HandlerContext) =>
       const refusal = refuseRotation(scopes, held);
       if (refusal !== null) throw refusal;
       const { orgId, name, mode } = old;
-      const minted = await mintKey(tx, context.secrets, request, { orgId, name, scopes, mode, ...limitsOfRotation(old, own) });
+      const minted = await mintKey(tx, context.secrets, request, {
+        orgId,
+        name,
+        scopes,
+        mode,
+        ...limitsOfRotation(old, own),
+      });
       await expireApiKey(tx, old.id, body.grace_seconds);
       await recordAudit(tx, caller, { orgId, action: 'api_key.rotate', target: `/v1/api-keys/${old.id}`, at: now });
       return minted;

@@ -10,11 +10,11 @@ import { changeApiKey, lockApiKey } from './api-key.store';
 import { viewDetail } from './api-key.view';
 import { holdCreator } from './hold-creator';
 
-/** A key keeps its token and gets no right that it did not have. */
+/** Changes a key, which keeps its token and gets no new right. */
 export const updateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, { params, caller, body, now, assertMatch }) => {
-      // Before the caller's own lock, as a rotation does.
+      // This lock comes before the caller's own, as in a rotation.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...callerLimits } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');
@@ -26,7 +26,7 @@ export const updateApiKey = (context: HandlerContext) =>
           { old, isCaller: old.id === caller.keyId, held, callerLimits },
           { ...body, expiresAt, allowedIps: body.allowed_ips },
         ) ??
-        // A key without scopes, time or addresses is as good as revoked.
+        // Taking away scopes, time or addresses can amount to a revocation, so the same rule applies.
         (isBounded ? refuseRevocation(old, { keyId: caller.keyId, scopes: held }) : null);
       if (refusal !== null) throw refusal;
       const changed = {
@@ -36,16 +36,21 @@ export const updateApiKey = (context: HandlerContext) =>
         allowedIps: body.allowed_ips === undefined ? old.allowedIps : [...new Set(body.allowed_ips)],
       };
       await changeApiKey(tx, old.id, changed);
-      await recordAudit(tx, caller, { orgId: old.orgId, action: 'api_key.update', target: `/v1/api-keys/${old.id}`, at: now });
+      await recordAudit(tx, caller, {
+        orgId: old.orgId,
+        action: 'api_key.update',
+        target: `/v1/api-keys/${old.id}`,
+        at: now,
+      });
       return { status: 200, body: viewDetail({ ...old, ...changed }) };
     },
-    // Its name says nothing about what it may do.
+    // A new name does not change its rights, so nothing waits for it.
     beforeAnswer: async ({ body: { name: _name, ...bounds } }) => {
       if (Object.keys(bounds).length > 0) await seenEverywhere(context);
     },
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, void>;
 
-/** Undefined when it stays. Throws `invalid_request` for a moment that is past. */
+/** Undefined if it does not change. Throws `invalid_request` for a time in the past. */
 function readExpiry(given: string | null | undefined, now: Date): Date | null | undefined {
   if (given === undefined || given === null) return given;
   const end = new Date(given);

@@ -12,13 +12,15 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const change = ({ id }: { id: string }, body: object, by = root) => api.call(by.caller, 'PATCH', `/v1/api-keys/${id}`, { body });
+const change = ({ id }: { id: string }, body: object, by = root) =>
+  api.call(by.caller, 'PATCH', `/v1/api-keys/${id}`, { body });
 const changed = async (key: { id: string }, body: object, by = root): Promise<ApiKeyDetail> => {
   const answer = await change(key, body, by);
   expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
   return answer.json as ApiKeyDetail;
 };
-const read = async ({ id }: { id: string }) => (await api.call(root.caller, 'GET', `/v1/api-keys/${id}`)).json as ApiKeyDetail;
+const read = async ({ id }: { id: string }) =>
+  (await api.call(root.caller, 'GET', `/v1/api-keys/${id}`)).json as ApiKeyDetail;
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
 const rights = ['apikeys.manage', 'sites.view'];
 
@@ -26,7 +28,9 @@ test('a key shows who minted it and is bounded by nothing until it is changed; w
   const key = await api.mint(root.caller, { name: 'deploy', scopes: rights });
   expect(await read(key)).toMatchObject({ created_by: root.id, expires_at: null, allowed_ips: [], scopes: rights });
   const expires_at = inAnHour();
-  expect(await changed(key, { expires_at, allowed_ips: ['203.0.113.7', '2001:db8::/32', '203.0.113.7'] })).toMatchObject({
+  expect(
+    await changed(key, { expires_at, allowed_ips: ['203.0.113.7', '2001:db8::/32', '203.0.113.7'] }),
+  ).toMatchObject({
     ...{ name: 'deploy', scopes: rights, expires_at, allowed_ips: ['203.0.113.7', '2001:db8::/32'] },
   });
   expect(await changed(key, { name: 'deploy 2', scopes: ['sites.view'] })).toMatchObject({
@@ -40,13 +44,20 @@ test('a key shows who minted it and is bounded by nothing until it is changed; w
     expires_at,
     allowed_ips: ['203.0.113.7', '2001:db8::/32'],
   });
-  expect(await changed(key, { expires_at: null, allowed_ips: [] })).toMatchObject({ expires_at: null, allowed_ips: [] });
+  expect(await changed(key, { expires_at: null, allowed_ips: [] })).toMatchObject({
+    expires_at: null,
+    allowed_ips: [],
+  });
 });
 
 test('what it may do and from where is what keys says to a gateway, from the answer on', async () => {
   const key = await api.mint(root.caller, { scopes: rights });
   await changed(key, { scopes: ['sites.view'], allowed_ips: ['203.0.113.0/24'] });
-  expect(await api.verify(key.token)).toMatchObject({ valid: true, scopes: ['sites.view'], allowed_ips: ['203.0.113.0/24'] });
+  expect(await api.verify(key.token)).toMatchObject({
+    valid: true,
+    scopes: ['sites.view'],
+    allowed_ips: ['203.0.113.0/24'],
+  });
   await changed(key, { allowed_ips: [] });
   expect(await api.verify(key.token)).not.toHaveProperty('allowed_ips');
 });
@@ -61,7 +72,9 @@ test('a key that has expired is not good, is in no list, and cannot be changed b
   const database = openDatabase(api.postgres.url, { max: 2, applicationName: 'test' });
   await keepHouse(database);
   await database.close();
-  expect(await api.rows('SELECT revoked_at = expires_at AS ended FROM api_keys WHERE id = $1', [key.id])).toEqual([{ ended: true }]);
+  expect(await api.rows('SELECT revoked_at = expires_at AS ended FROM api_keys WHERE id = $1', [key.id])).toEqual([
+    { ended: true },
+  ]);
   expect((await api.call(root.caller, 'GET', '/v1/api-keys')).text).not.toContain(key.id);
 });
 
@@ -73,7 +86,11 @@ test.each([
   ['an address that is none', { allowed_ips: ['203.0.113'] }, '422 invalid_request'],
   ['a network that is none', { allowed_ips: ['203.0.113.0/33'] }, '422 invalid_request'],
   ['a name in the place of an address', { allowed_ips: ['example.com'] }, '422 invalid_request'],
-  ['twenty-one addresses', { allowed_ips: Array.from({ length: 21 }, (_, index) => `203.0.113.${index}`) }, '422 invalid_request'],
+  [
+    'twenty-one addresses',
+    { allowed_ips: Array.from({ length: 21 }, (_, index) => `203.0.113.${index}`) },
+    '422 invalid_request',
+  ],
 ])('%s is refused, and nothing is changed', async (_what, body, refusal) => {
   const key = await api.mint(root.caller, { scopes: rights });
   // The first use of a key is noted some time after it.

@@ -16,7 +16,10 @@ export interface AuditRow {
   at: Date;
 }
 
-/** Keys' own entry and event, in the transaction of what they tell of. `orgId` is where it happened, which may be below the actor's own. */
+/**
+ * Writes an entry and event of keys' own, in the transaction of the change. `orgId` is the organisation of the change,
+ * which may be below the actor's own.
+ */
 export async function recordAudit(
   tx: Tx,
   actor: { keyId: string | null; mode: Mode },
@@ -31,8 +34,15 @@ export async function recordAudit(
   return event;
 }
 
-/** Takes a delivery; entries that are already there stay as they are. What was done at once is an event too; workflows tell of themselves. */
-export async function storeDelivery(tx: Tx, service: string, entries: readonly (AuditEntry & { mode: Mode })[]): Promise<void> {
+/**
+ * Stores a delivery; existing entries stay as they are. A change that was made at once is an event too; workflows send
+ * their own events.
+ */
+export async function storeDelivery(
+  tx: Tx,
+  service: string,
+  entries: readonly (AuditEntry & { mode: Mode })[],
+): Promise<void> {
   await tx.auditLogEntry.createMany({
     data: entries.map((entry) => ({
       id: entry.id,
@@ -53,14 +63,17 @@ export async function storeDelivery(tx: Tx, service: string, entries: readonly (
   if (events.length > 0) await storeEvents(tx, events);
 }
 
-/** Whose entries are listed: those of one organisation, or of it and all below it. */
+/** The organisations whose entries are listed: one, or one and all below it. */
 export interface AuditScope {
   orgId: string;
   mode: Mode;
   withChildren: boolean;
 }
 
-/** Newest first, from behind the entry `after`. Of each organisation no more is read than the page may need, however long its log is. */
+/**
+ * Newest first, from behind the entry `after`. Of each organisation no more is read than the page may need, however
+ * long its log is.
+ */
 export function listAudit(
   tx: Reader,
   scope: AuditScope,
@@ -78,7 +91,9 @@ export function listAudit(
     ...(from === undefined ? [] : [Prisma.sql`l.at >= ${from} AND l.id >= ${nearIdOf(from, -clockSlackMs)}::uuid`]),
     ...(to === undefined ? [] : [Prisma.sql`l.at < ${to} AND l.id < ${nearIdOf(to, clockSlackMs)}::uuid`]),
   ];
-  const orgs = scope.withChildren ? Prisma.sql`${scope.orgId}::uuid = ANY (o.path)` : Prisma.sql`o.id = ${scope.orgId}::uuid`;
+  const orgs = scope.withChildren
+    ? Prisma.sql`${scope.orgId}::uuid = ANY (o.path)`
+    : Prisma.sql`o.id = ${scope.orgId}::uuid`;
   return tx.$queryRaw<AuditRow[]>`
     SELECT e.* FROM orgs o CROSS JOIN LATERAL (
       SELECT l.id, l.org_id AS "orgId", l.actor_key_id AS "actorKeyId", l.action, l.target, l.workflow_id AS "workflowId", l.at
@@ -86,5 +101,8 @@ export function listAudit(
     ) e WHERE ${orgs} ORDER BY e.id DESC LIMIT ${page.take}::int`;
 }
 
-/** An entry's id is made near to its moment, by another clock perhaps. The log has an index by ids, and it grows for ever: what lies further off is not looked at. */
+/**
+ * An entry's id is made near to its time, perhaps by another clock. The log is indexed by id and grows for ever, so
+ * only ids within this distance are read.
+ */
 const clockSlackMs = 3_600_000;

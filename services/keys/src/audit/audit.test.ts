@@ -52,7 +52,7 @@ test('each accepted change is one entry, and a refused one is none', async () =>
     ['org.create', `/v1/orgs/${root.caller.orgId}`, null],
   ]);
   expect(rotated.status).toBe(201);
-  // What happened in the organisation below is in its own log.
+  // Changes in the organisation below are in its own log.
   expect(await api.rows('SELECT action, actor_key_id FROM audit_log WHERE org_id = $1', [child.id])).toEqual([
     { action: 'org.update', actor_key_id: root.id },
   ]);
@@ -70,10 +70,14 @@ test('an entry and its change are one transaction', async () => {
   await api.rows('ALTER TABLE audit_log_away RENAME TO audit_log');
   expect(answers.map(refusalOf)).toEqual(answers.map(() => '500 internal_error'));
   expect(
-    await api.rows(`SELECT name FROM api_keys WHERE name = 'unlogged' UNION ALL SELECT name FROM orgs WHERE name = 'unlogged'`),
+    await api.rows(
+      `SELECT name FROM api_keys WHERE name = 'unlogged' UNION ALL SELECT name FROM orgs WHERE name = 'unlogged'`,
+    ),
   ).toEqual([]);
   expect((await api.verify(root.token)).valid).toBe(true);
-  expect(await api.rows('SELECT valid_until FROM api_keys WHERE org_id = $1', [root.caller.orgId])).toEqual([{ valid_until: null }]);
+  expect(await api.rows('SELECT valid_until FROM api_keys WHERE org_id = $1', [root.caller.orgId])).toEqual([
+    { valid_until: null },
+  ]);
 });
 
 test("a delivery is taken, a second one changes nothing, and the log shows the caller's organisation and mode only", async () => {
@@ -112,7 +116,11 @@ test.each([
   ['an entry without a mode', { entries: [entryOf(uuidv7())] }],
   ['an id that is none', { entries: [{ ...entryOf('x'), mode: 'live' }] }],
 ])('a delivery with %s is refused', async (_what, body) => {
-  const answer = await api.internal('/internal/audit', { service: 'hosting', ...body }, { issuer: 'hosting', secret: api.secrets.audit });
+  const answer = await api.internal(
+    '/internal/audit',
+    { service: 'hosting', ...body },
+    { issuer: 'hosting', secret: api.secrets.audit },
+  );
   expect(answer.status).toBe(422);
 });
 
@@ -121,22 +129,38 @@ test('the log pages, newest first', async () => {
   await deliver(entries);
   const found: string[] = [];
   for (let query = '?limit=2'; query !== ''; ) {
-    const { data, page } = (await api.call(root.caller, 'GET', `/v1/audit-log${query}`)).json as { data: AuditEntry[]; page: PageMeta };
+    const { data, page } = (await api.call(root.caller, 'GET', `/v1/audit-log${query}`)).json as {
+      data: AuditEntry[];
+      page: PageMeta;
+    };
     found.push(...data.map(({ id }) => id));
     query = page.next_cursor === null ? '' : `?limit=2&cursor=${page.next_cursor}`;
   }
   expect(found.slice(0, 5)).toEqual(entries.map(({ id }) => id).reverse());
   expect(found).toHaveLength(7);
-  expect(refusalOf(await api.call({ ...root.caller, scopes: [] }, 'GET', '/v1/audit-log'))).toBe('403 permission_denied');
+  expect(refusalOf(await api.call({ ...root.caller, scopes: [] }, 'GET', '/v1/audit-log'))).toBe(
+    '403 permission_denied',
+  );
 });
 
 test('the log of an organisation is read by those above it, alone or with all below it in one list, and by nobody else', async () => {
-  const child = await api.createOrg(root.caller, { name: 'Child', permissions: ['audit.view', 'orgs.manage', 'apikeys.manage'] });
-  const { caller: childCaller } = await api.mint(root.caller, { org_id: child.id, scopes: ['audit.view', 'orgs.manage'] });
+  const child = await api.createOrg(root.caller, {
+    name: 'Child',
+    permissions: ['audit.view', 'orgs.manage', 'apikeys.manage'],
+  });
+  const { caller: childCaller } = await api.mint(root.caller, {
+    org_id: child.id,
+    scopes: ['audit.view', 'orgs.manage'],
+  });
   const grandchild = await api.createOrg(childCaller, { name: 'Grandchild', permissions: ['audit.view'] });
   const { orgId } = root.caller;
   const stranger = await api.bootstrap({ newKey: true });
-  const [own, below, deep, foreign] = [entryOf(orgId), entryOf(child.id), entryOf(grandchild.id), entryOf(stranger.caller.orgId)];
+  const [own, below, deep, foreign] = [
+    entryOf(orgId),
+    entryOf(child.id),
+    entryOf(grandchild.id),
+    entryOf(stranger.caller.orgId),
+  ];
   await deliver([own, below, deep, foreign].map((entry) => ({ ...entry, mode: 'live' })));
   await deliver([{ ...entryOf(child.id), mode: 'sandbox' }]);
   const read = (caller: Caller, query: string) => api.call(caller, 'GET', `/v1/audit-log?target=/v1/sites/x${query}`);
@@ -149,11 +173,15 @@ test('the log of an organisation is read by those above it, alone or with all be
   expect(await idsOf(root.caller, `&org_id=${child.id}`)).toEqual([below.id]);
   expect(await idsOf(root.caller, `&org_id=${child.id}&children=true`)).toEqual([deep.id, below.id]);
   expect(await idsOf(childCaller, '&children=true')).toEqual([deep.id, below.id]);
-  const { data, page } = (await read(root.caller, '&children=true&limit=2')).json as { data: AuditEntry[]; page: PageMeta };
+  const { data, page } = (await read(root.caller, '&children=true&limit=2')).json as {
+    data: AuditEntry[];
+    page: PageMeta;
+  };
   expect(data.map(({ id }) => id)).toEqual([deep.id, below.id]);
   expect(await idsOf(root.caller, `&children=true&limit=2&cursor=${page.next_cursor}`)).toEqual([own.id]);
   for (const other of [orgId, stranger.caller.orgId, uuidv7()])
     expect(refusalOf(await read(childCaller, `&org_id=${other}`))).toBe('403 org_out_of_scope');
   const { caller: sandbox } = await api.mint(root.caller, { sandbox: true, scopes: ['audit.view'] });
-  for (const query of ['&children=true', `&org_id=${child.id}`]) expect(refusalOf(await read(sandbox, query))).toBe('403 sandbox_key');
+  for (const query of ['&children=true', `&org_id=${child.id}`])
+    expect(refusalOf(await read(sandbox, query))).toBe('403 sandbox_key');
 });

@@ -16,13 +16,17 @@ export const listAuditLog = ({ pager, database }: HandlerContext) =>
       const { org_id: orgId = caller.orgId, children } = query;
       const withChildren = children === 'true';
       if (orgId !== caller.orgId || withChildren) assertLiveCaller(caller);
-      if (orgId !== caller.orgId && (await findOrg(database.pool, caller.orgId, orgId)) === null) throw problem('org_out_of_scope');
+      if (orgId !== caller.orgId && (await findOrg(database.pool, caller.orgId, orgId)) === null)
+        throw problem('org_out_of_scope');
       const rows = await listAudit(
         database.pool,
         { orgId, mode: caller.mode, withChildren },
         { after: page.after, take: page.limit + 1 },
         query,
       );
-      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewAudit }) };
+      return {
+        status: 200,
+        body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewAudit }),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

@@ -7,7 +7,10 @@ import type { KeysDatabase } from '../database.store';
 import { storeEvents } from '../events/event.store';
 import { storeDelivery } from './audit.store';
 
-/** Where the other services' outboxes deliver. Each signs with its own secret and may write entries of its own only. */
+/**
+ * Takes the deliveries of the other services' outboxes. Each service signs with its own secret and may write only its
+ * own entries.
+ */
 export function takeDeliveries(database: KeysDatabase, secrets: Readonly<Record<string, string>>): InternalRoute[] {
   const issuers = Object.fromEntries(Object.entries(secrets).map(([service, secret]) => [service, tokenKeys(secret)]));
   const assertOwn = (service: string, issuer: string): void => {

@@ -11,7 +11,7 @@ export interface PlacedEvent extends Event {
   seq: string;
 }
 
-/** Whose events, and which of them. `types`, `resource`: null for all. */
+/** The events to read. `types`, `resource`: null for all. */
 export interface EventScope {
   orgId: string;
   mode: Mode;
@@ -19,7 +19,7 @@ export interface EventScope {
   resource: string | null;
 }
 
-/** Takes events that have happened, oldest first; those that are already there stay as they are. Nobody sees them before they are sequenced. */
+/** Stores events, oldest first; existing ones stay as they are. Nobody sees them before they are sequenced. */
 export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO events (id, org_id, mode, type, resource, actor_key_id, workflow, at)
@@ -47,13 +47,20 @@ export function listEvents(
     return sql.query(`SELECT ${columns} FROM (${select(condition)}) event`, [...values, resource, types]);
   }
   if (types === null) return sql.query(`SELECT ${columns} FROM (${select('true')}) event`, values);
-  // A range of the index for each type: one that is rare costs no walk through all the others.
+  // Reads a range of the index for each type, so that a rare type does not cost a walk through all others.
   const ranges = `unnest($5::text[]) AS wanted (wanted_type), LATERAL (${select('type = wanted_type')}) event`;
-  return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [...values, types]);
+  return sql.query(`SELECT ${columns} FROM ${ranges} ORDER BY event.seq ${direction} LIMIT $4::int`, [
+    ...values,
+    types,
+  ]);
 }
 
-/** Null for another organisation's or mode's, and for one that is not there (yet, or any more). */
-export async function findEvent(sql: Sql, { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>, id: string): Promise<PlacedEvent | null> {
+/** Null for another organisation's or mode's event, and for one that does not exist (yet, or any more). */
+export async function findEvent(
+  sql: Sql,
+  { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>,
+  id: string,
+): Promise<PlacedEvent | null> {
   const text = `SELECT ${columns} FROM events WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode AND seq IS NOT NULL`;
   const [event] = await sql.query<PlacedEvent>(text, [orgId, mode, id]);
   return event ?? null;

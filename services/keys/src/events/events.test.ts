@@ -37,12 +37,20 @@ const turnOf = (orgId: string, more: object = {}) => ({
 });
 const deliver = (entries: unknown[], service = 'hosting', issuer = 'hosting') =>
   api.internal('/internal/events', { service, entries }, { issuer, secret: api.secrets.audit });
-const visible = (caller: Caller, count: number) => until(async () => (await read(caller, '?limit=100')).length >= count);
+const visible = (caller: Caller, count: number) =>
+  until(async () => (await read(caller, '?limit=100')).length >= count);
 
 test('keys’ own changes, those of other services done at once, and the turns of workflows are events of their organisation, newest first', async () => {
   const { orgId } = root.caller;
   const { id } = await api.mint(root.caller);
-  const atOnce = { id: uuidv7(), org_id: orgId, mode: 'live', actor_key_id: root.id, action: 'card.create', target: '/v1/agency/boards/x' };
+  const atOnce = {
+    id: uuidv7(),
+    org_id: orgId,
+    mode: 'live',
+    actor_key_id: root.id,
+    action: 'card.create',
+    target: '/v1/agency/boards/x',
+  };
   const audit = { entries: [{ ...atOnce, workflow_id: null, at: '2026-01-02T03:04:05.678Z' }], service: 'hosting' };
   await api.internal('/internal/audit', audit, { issuer: 'hosting', secret: api.secrets.audit });
   const turn = turnOf(orgId);
@@ -92,7 +100,10 @@ test('a list is filtered by type and by resource, page by page, and a reader goe
   const { orgId } = root.caller;
   const resource = `/v1/sites/${uuidv7()}`;
   const turns = Array.from({ length: 9 }, (_, index) =>
-    turnOf(orgId, { type: index % 3 === 0 ? 'workflow.failed' : 'workflow.succeeded', ...(index % 2 === 0 ? { resource } : {}) }),
+    turnOf(orgId, {
+      type: index % 3 === 0 ? 'workflow.failed' : 'workflow.succeeded',
+      ...(index % 2 === 0 ? { resource } : {}),
+    }),
   );
   await deliver(turns.map((turn) => ({ ...turn, mode: 'live' })));
   await visible(root.caller, 11);
@@ -102,7 +113,9 @@ test('a list is filtered by type and by resource, page by page, and a reader goe
   expect(idsOf(await read(root.caller, '?type=workflow.failed'))).toEqual(idsOf(failed));
   expect(idsOf(await read(root.caller, '?type=workflow.*'))).toEqual(idsOf(newest));
   expect(await read(root.caller, '?type=card.create,org.create')).toHaveLength(1);
-  expect(idsOf(await read(root.caller, `?resource=${resource}`))).toEqual(idsOf(newest.filter((turn) => turn.resource === resource)));
+  expect(idsOf(await read(root.caller, `?resource=${resource}`))).toEqual(
+    idsOf(newest.filter((turn) => turn.resource === resource)),
+  );
   expect(idsOf(await read(root.caller, `?resource=${resource}&type=workflow.failed`))).toEqual(
     idsOf(failed.filter((turn) => turn.resource === resource)),
   );
@@ -121,14 +134,21 @@ test('a list is filtered by type and by resource, page by page, and a reader goe
 
 test('readers see every event once and in its place while writers of several processes commit late and several sequencers are at work', async () => {
   const scope = { ...root.caller, types: null, resource: null };
-  const databases = Array.from({ length: 3 }, () => openDatabase(api.postgres.url, { max: 6, applicationName: 'test' }));
+  const databases = Array.from({ length: 3 }, () =>
+    openDatabase(api.postgres.url, { max: 6, applicationName: 'test' }),
+  );
   const [reader = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' })] = databases;
   const [newest] = await listEvents(reader.sql(), scope, { order: 'newest', position: null, take: 1 });
   const [seen, wanted]: [string[], string[]] = [[], []];
   let [isWritten, isSequenced] = [false, false];
   const write = ({ transaction }: KeysDatabase, round: number): Promise<void> =>
     transaction(async (tx) => {
-      const event = { ...turnOf(root.caller.orgId), type: 'workflow.failed' as const, mode: 'live' as const, workflow: null };
+      const event = {
+        ...turnOf(root.caller.orgId),
+        type: 'workflow.failed' as const,
+        mode: 'live' as const,
+        workflow: null,
+      };
       wanted.push(event.id);
       await storeEvents(tx, [event]);
       await new Promise((resolve) => setTimeout(resolve, (round * 7) % 11));

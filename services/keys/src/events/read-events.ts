@@ -12,18 +12,26 @@ import { type EventScope, findEvent, listEvents as listRows, type PlacedEvent } 
 
 const view = ({ seq: _seq, ...event }: PlacedEvent) => event;
 
-const scopeOf = ({ orgId, mode }: Caller, query: { type?: string | undefined; resource?: string | undefined }): EventScope => ({
+const scopeOf = (
+  { orgId, mode }: Caller,
+  query: { type?: string | undefined; resource?: string | undefined },
+): EventScope => ({
   orgId,
   mode,
   types: query.type === undefined ? null : typesMeant(query.type),
   resource: query.resource ?? null,
 });
 
-/** Stands for the place before the first event. */
+/** Marks the place before the first event. */
 const beforeAll = '00000000-0000-0000-0000-000000000000';
 
-/** The place of the event after which the caller goes on. Throws `invalid_request` when there is no such event. */
-async function placeOf({ database }: HandlerContext, caller: Caller, eventId: string, pointer: string): Promise<string> {
+/** The place of the event after which the caller continues. Throws `invalid_request` if there is no such event. */
+async function placeOf(
+  { database }: HandlerContext,
+  caller: Caller,
+  eventId: string,
+  pointer: string,
+): Promise<string> {
   if (eventId === beforeAll) return '0';
   const isId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(eventId);
   const event = isId ? await findEvent(database.sql(), caller, eventId) : null;
@@ -58,7 +66,7 @@ export const getEvent = ({ database }: HandlerContext) =>
 
 const batchMax = 100;
 
-/** From now on, or from the event that the client had last. */
+/** Streams events from now on, or from the last one that the client has got. */
 export const watchEvents = (context: HandlerContext) =>
   ({
     stream: async ({ caller, query, lastEventId, signal }) => {
@@ -72,7 +80,9 @@ export const watchEvents = (context: HandlerContext) =>
     },
   }) satisfies StreamHandlers<typeof watchEndpoint>;
 
-/** The first one says where the stream begins: a client that hears nothing else goes on there, and misses nothing. */
+/**
+ * The first message tells where the stream begins: a client that gets nothing else continues there, and misses nothing.
+ */
 async function* eventsAfter(
   { database, sequencer }: HandlerContext,
   scope: EventScope,

@@ -7,13 +7,16 @@ import { noteWorkflows } from '../workflows/workflow.store';
 export interface Sequencer {
   start(): void;
   stop(): Promise<void>;
-  /** The last place that was taken, as this process knows. */
+  /** The last sequence number that this process knows of. */
   latest(): bigint;
-  /** Resolves once a place after `seq` is taken, at the latest when `signal` is aborted. */
+  /** Resolves once a number after `seq` exists, or when `signal` is aborted. */
   past(seq: bigint, signal: AbortSignal): Promise<void>;
 }
 
-/** Gives events their places, twice a second. In every process alike: only one at a time does it, and all learn how far it is. */
+/**
+ * Gives events their sequence numbers, twice a second. It runs in every process, but only one does it at a time, and
+ * all learn how far it is.
+ */
 export function createSequencer(database: KeysDatabase, log: Log, everyMs = 500): Sequencer {
   let latest = 0n;
   let running: Promise<void> = Promise.resolve();
@@ -58,8 +61,9 @@ export function createSequencer(database: KeysDatabase, log: Log, everyMs = 500)
 }
 
 /**
- * Gives the events that have arrived their places, the webhooks that want them their deliveries, and the list of workflows what they tell. Resolves with the last place that is taken. One process at a
- * time does it, and holds the lock until its places can be seen: a reader who has seen a place has seen, or can see, all before it.
+ * Gives new events their sequence numbers, makes the webhooks' deliveries for them, and updates the list of workflows.
+ * Resolves with the last number. One process at a time does it, and holds the lock until its numbers are visible: a
+ * reader that has seen a number can see all before it.
  */
 export async function sequenceEvents(database: KeysDatabase): Promise<bigint> {
   const [state] = await database.sql().query<{ has_arrivals: boolean; latest: string }>(stateSql);
@@ -77,7 +81,8 @@ const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_ar
 
 const batchMax = 1_000;
 
-// Another process may have given a row its place after this statement began to look and before it had the lock, hence the second IS NULL.
+// Another process may have numbered a row after this statement took its snapshot and before it had the lock, hence the
+// second IS NULL.
 const sequenceSql = `
   WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended('event_seq', 0)) AS is_ours),
   arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival LIMIT ${batchMax}),

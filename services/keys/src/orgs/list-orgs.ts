@@ -12,6 +12,9 @@ export const listOrgs = ({ pager, database }: HandlerContext) =>
       const binding = { list: endpoint.id, keyId: caller.keyId, filter: caller.orgId };
       const page = pager.read(query, binding, now);
       const rows = await listRows(database.pool, caller.orgId, { after: page.after, take: page.limit + 1 });
-      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewOrg }) };
+      return {
+        status: 200,
+        body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: viewOrg }),
+      };
     },
   }) satisfies ReadHandlers<typeof endpoint>;

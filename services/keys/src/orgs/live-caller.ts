@@ -1,7 +1,8 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 
-/** There is one tree of organisations, and it is not a sandbox key's to see or change. */
+/** There is one tree of organisations, and a sandbox key may not see or change it. */
 export function assertLiveCaller({ mode }: Caller): void {
-  if (mode === 'sandbox') throw problem('sandbox_key', { detail: 'Organisations are managed by live keys. Use a live key.' });
+  if (mode === 'sandbox')
+    throw problem('sandbox_key', { detail: 'Organisations are managed by live keys. Use a live key.' });
 }

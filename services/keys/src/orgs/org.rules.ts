@@ -4,13 +4,16 @@ import type { OrgRecord } from './org.types';
 /** How deep organisations nest; the schema has the same bound. Every verification reads all those above a key. */
 export const depthMax = 16;
 
-/** What an organisation may exercise: what it and every organisation above it is allowed. `lineage` is the root down to itself. */
+/**
+ * The permissions that an organisation may use: those that it and every organisation above it have. `lineage` is the
+ * root down to itself.
+ */
 export function allowedOf(lineage: readonly Pick<OrgRecord, 'permissions'>[]): ReadonlySet<string> {
   const [first, ...rest] = lineage.map(({ permissions }) => permissions);
   return new Set((first ?? []).filter((permission) => rest.every((allowed) => allowed.includes(permission))));
 }
 
-/** Null, or which of `wanted` cannot be given because `bound` does not hold them. */
+/** The refusal, or null: permissions in `wanted` that `bound` does not hold cannot be given. */
 export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<string>): Problem | null {
   const errors = wanted.flatMap((permission, index) => {
     if (bound.has(permission)) return [];
@@ -21,8 +24,9 @@ export function refusePermissions(wanted: readonly string[], bound: ReadonlySet<
 }
 
 /**
- * Null, or why these permissions cannot take the place of what the organisation has. Who gives or takes one holds it: a key could else lock out every key that may do more. An
- * organisation at the top loses none, since no key could give it back.
+ * The refusal, or null, of these permissions in place of the present ones. A key must hold a permission to give or take
+ * it: otherwise it could lock out every stronger key. An organisation at the top loses none, because no key could give
+ * it back.
  */
 export function refusePermissionChange(
   { parentId, permissions }: Pick<OrgRecord, 'parentId' | 'permissions'>,
@@ -41,11 +45,15 @@ export function refusePermissionChange(
   if (errors.length > 0) return problem('scope_not_held', { errors });
   if (parentId !== null || taken.length === 0) return null;
   return problem('org_top_loses_permission', {
-    errors: taken.map((permission) => ({ pointer: '/permissions', code: 'org_top_loses_permission', detail: permission })),
+    errors: taken.map((permission) => ({
+      pointer: '/permissions',
+      code: 'org_top_loses_permission',
+      detail: permission,
+    })),
   });
 }
 
-/** Null, or that nothing may be put below a parent with this path. */
+/** The refusal, or null, of an organisation below a parent with this path. */
 export function refuseDepth(parentPath: readonly string[]): Problem | null {
   if (parentPath.length < depthMax) return null;
   const detail = `Organisations nest at most ${depthMax} deep.`;

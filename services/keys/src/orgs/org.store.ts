@@ -4,17 +4,21 @@ import type { OrgRecord } from './org.types';
 
 const columns = Prisma.sql`a.id, a.parent_id AS "parentId", a.path::text[], a.name, a.permissions, a.created_at AS "createdAt"`;
 
-/** Resolves with null when there is a root organisation of that name already. */
+/** Resolves with null if there is a root organisation of that name already. */
 export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | null> {
   const [inserted] = await tx.org.createManyAndReturn({ data: [org], skipDuplicates: true });
   return inserted ?? null;
 }
 
-/** The organisation when it is `rootId` or below it; anybody else's is not there. */
+/** The organisation, if it is `rootId` or below it; null for anybody else's. */
 export const findOrg = (tx: Reader, rootId: string, orgId: string): Promise<OrgRecord | null> =>
   tx.org.findFirst({ where: { id: orgId, path: { has: rootId } } });
 
-export const listOrgs = (tx: Reader, rootId: string, page: { after: string | null; take: number }): Promise<OrgRecord[]> =>
+export const listOrgs = (
+  tx: Reader,
+  rootId: string,
+  page: { after: string | null; take: number },
+): Promise<OrgRecord[]> =>
   tx.org.findMany({
     where: { path: { has: rootId }, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },
@@ -22,8 +26,9 @@ export const listOrgs = (tx: Reader, rootId: string, page: { after: string | nul
   });
 
 /**
- * The root down to the organisation itself, held against change until the transaction ends, so that what is granted under them stays true.
- * Null when it is neither `rootId` nor below it. Always locked from the top, lest two transactions meet half-way.
+ * The root down to the organisation itself, locked against changes until the transaction ends, so that what is granted
+ * under them stays true. Null if it is neither `rootId` nor below it. Rows are always locked from the top, so that two
+ * transactions cannot deadlock.
  */
 export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promise<OrgRecord[] | null> {
   const lineage = await tx.$queryRaw<OrgRecord[]>`
@@ -33,8 +38,12 @@ export async function lockLineage(tx: Tx, rootId: string, orgId: string): Promis
   return lineage.length === 0 ? null : lineage;
 }
 
-/** The same for a change of the organisation itself: those above it are only held, it is locked. */
-export async function lockForChange(tx: Tx, rootId: string, orgId: string): Promise<{ above: OrgRecord[]; org: OrgRecord } | null> {
+/** The same for a change of the organisation itself: it is locked for writing, and those above it only for reading. */
+export async function lockForChange(
+  tx: Tx,
+  rootId: string,
+  orgId: string,
+): Promise<{ above: OrgRecord[]; org: OrgRecord } | null> {
   const above = await tx.$queryRaw<OrgRecord[]>`
     SELECT ${columns} FROM orgs o JOIN orgs a ON a.id = ANY (o.path) AND a.id <> o.id
     WHERE o.id = ${orgId}::uuid AND ${rootId}::uuid = ANY (o.path)
@@ -44,7 +53,11 @@ export async function lockForChange(tx: Tx, rootId: string, orgId: string): Prom
   return org === undefined ? null : { above, org };
 }
 
-export const updateOrg = (tx: Tx, orgId: string, change: { name?: string; permissions?: string[] }): Promise<OrgRecord> =>
-  tx.org.update({ where: { id: orgId }, data: change });
+export const updateOrg = (
+  tx: Tx,
+  orgId: string,
+  change: { name?: string; permissions?: string[] },
+): Promise<OrgRecord> => tx.org.update({ where: { id: orgId }, data: change });
 
-export const findRoot = (tx: Tx, name: string): Promise<OrgRecord | null> => tx.org.findFirst({ where: { parentId: null, name } });
+export const findRoot = (tx: Tx, name: string): Promise<OrgRecord | null> =>
+  tx.org.findFirst({ where: { parentId: null, name } });

@@ -15,7 +15,8 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const create = (body: unknown, caller = root.caller) => api.call(caller, 'POST', '/v1/orgs', { body });
-const update = (id: string, body: unknown, caller = root.caller) => api.call(caller, 'PATCH', `/v1/orgs/${id}`, { body });
+const update = (id: string, body: unknown, caller = root.caller) =>
+  api.call(caller, 'PATCH', `/v1/orgs/${id}`, { body });
 const rights = ['apikeys.manage', 'orgs.view', 'orgs.manage', 'sites.view', 'databases.view'];
 
 /** An organisation below `above` with these rights, and a key that holds them all. */
@@ -32,9 +33,11 @@ test('a reseller that loses a right loses it in its whole subtree at once, and g
   expect((await update(reseller.org.id, { permissions: without })).status).toBe(200);
   expect(await scopesOf(reseller.key)).toEqual([...without].sort(byRegistry));
   expect(await scopesOf(customer.key)).toEqual([...without].sort(byRegistry));
-  expect(refusalOf(await api.call(customer.key.caller, 'POST', '/v1/api-keys', { body: { name: 'x', scopes: ['databases.view'] } }))).toBe(
-    '403 scope_not_held',
-  );
+  expect(
+    refusalOf(
+      await api.call(customer.key.caller, 'POST', '/v1/api-keys', { body: { name: 'x', scopes: ['databases.view'] } }),
+    ),
+  ).toBe('403 scope_not_held');
   await update(reseller.org.id, { permissions: rights });
   expect(await scopesOf(customer.key)).toContain('databases.view');
 });
@@ -44,12 +47,16 @@ const byRegistry = (left: string, right: string): number => order.indexOf(left) 
 
 test('an organisation may give up rights of its own, but only one above it can give it more', async () => {
   const reseller = await below(root, 'Greedy');
-  expect(refusalOf(await update(reseller.org.id, { permissions: [...rights, 'platform.staff'] }, reseller.key.caller))).toBe(
+  expect(
+    refusalOf(await update(reseller.org.id, { permissions: [...rights, 'platform.staff'] }, reseller.key.caller)),
+  ).toBe('422 org_permission_not_held');
+  const fewer = rights.slice(0, 3);
+  expect((await update(reseller.org.id, { permissions: fewer }, reseller.key.caller)).json).toMatchObject({
+    permissions: fewer,
+  });
+  expect(refusalOf(await update(reseller.org.id, { permissions: rights }, reseller.key.caller))).toBe(
     '422 org_permission_not_held',
   );
-  const fewer = rights.slice(0, 3);
-  expect((await update(reseller.org.id, { permissions: fewer }, reseller.key.caller)).json).toMatchObject({ permissions: fewer });
-  expect(refusalOf(await update(reseller.org.id, { permissions: rights }, reseller.key.caller))).toBe('422 org_permission_not_held');
   expect((await update(reseller.org.id, { permissions: rights })).status).toBe(200);
 });
 
@@ -67,9 +74,13 @@ test('a key takes from its organisation, and gives one below it, only what it ho
 
 test('an organisation at the top loses no permission, since no key could give it back', async () => {
   const top = await api.bootstrap();
-  const [held] = await api.rows<{ permissions: string[] }>('SELECT permissions FROM orgs WHERE id = $1', [top.caller.orgId]);
+  const [held] = await api.rows<{ permissions: string[] }>('SELECT permissions FROM orgs WHERE id = $1', [
+    top.caller.orgId,
+  ]);
   const without = (held?.permissions ?? []).filter((permission) => permission !== 'orgs.manage');
-  expect(refusalOf(await update(top.caller.orgId, { permissions: without }, top.caller))).toBe('422 org_top_loses_permission');
+  expect(refusalOf(await update(top.caller.orgId, { permissions: without }, top.caller))).toBe(
+    '422 org_top_loses_permission',
+  );
   expect((await update(top.caller.orgId, { permissions: held?.permissions }, top.caller)).status).toBe(200);
   expect((await api.callerOf(top.token)).scopes).toContain('orgs.manage');
 });
@@ -78,7 +89,9 @@ test('an organisation is never allowed more than those above it, and the answer 
   const reseller = await below(root, 'Bound');
   const answer = await create({ name: 'x', permissions: ['sites.view', 'audit.view'] }, reseller.key.caller);
   expect(refusalOf(answer)).toBe('422 org_permission_not_held');
-  expect(answer.json).toMatchObject({ errors: [{ pointer: '/permissions/1', detail: expect.stringContaining('audit.view') }] });
+  expect(answer.json).toMatchObject({
+    errors: [{ pointer: '/permissions/1', detail: expect.stringContaining('audit.view') }],
+  });
   const customer = await below(reseller.key, 'Bound customer');
   await update(reseller.org.id, { permissions: ['apikeys.manage'] });
   expect(refusalOf(await update(customer.org.id, { permissions: ['sites.view'] }))).toBe('422 org_permission_not_held');
@@ -97,7 +110,9 @@ test("what is not the caller's or below is one 404, as a parent one 403", async 
   expect(updates.map(refusalOf)).toEqual(ids.map(() => '404 org_not_found'));
   expect(new Set(updates.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
   const parents = ids.filter((id) => id !== 'not-an-id');
-  const creations = await Promise.all(parents.map((parent_id) => create({ name: 'x', parent_id, permissions: [] }, reseller.key.caller)));
+  const creations = await Promise.all(
+    parents.map((parent_id) => create({ name: 'x', parent_id, permissions: [] }, reseller.key.caller)),
+  );
   expect(creations.map(refusalOf)).toEqual(parents.map(() => '403 org_out_of_scope'));
   expect(new Set(creations.map((answer) => JSON.stringify(withoutRequestId(answer)))).size).toBe(1);
   expect(await api.rows(`SELECT id FROM orgs WHERE name = 'taken'`)).toEqual([]);
@@ -110,7 +125,10 @@ test('the list is the subtree, newest first, in pages', async () => {
   const expected = [grandchild.org, ...children.map(({ org }) => org).reverse(), reseller.org];
   const found: Org[] = [];
   for (let query = '?limit=2'; query !== ''; ) {
-    const { data, page } = (await api.call(reseller.key.caller, 'GET', `/v1/orgs${query}`)).json as { data: Org[]; page: PageMeta };
+    const { data, page } = (await api.call(reseller.key.caller, 'GET', `/v1/orgs${query}`)).json as {
+      data: Org[];
+      page: PageMeta;
+    };
     found.push(...data);
     query = page.next_cursor === null ? '' : `?limit=2&cursor=${page.next_cursor}`;
   }
@@ -129,7 +147,11 @@ test('organisations nest sixteen deep and no deeper', async () => {
   for (let depth = 2; depth <= depthMax; depth += 1)
     ({ id: parent_id } = await api.createOrg(root.caller, { name: `deep ${depth}`, parent_id, permissions: [] }));
   const answer = await create({ name: 'too deep', parent_id, permissions: [] });
-  expect(answer.json).toMatchObject({ status: 422, code: 'invalid_request', errors: [{ pointer: '/parent_id', code: 'too_deep' }] });
+  expect(answer.json).toMatchObject({
+    status: 422,
+    code: 'invalid_request',
+    errors: [{ pointer: '/parent_id', code: 'too_deep' }],
+  });
 });
 
 test.each([
@@ -154,8 +176,15 @@ test('changes of one organisation at once all happen, one after another', async 
 test('me and permissions tell what the calling key may do', async () => {
   const { key, org } = await below(root, 'Mine');
   const me = await api.call(key.caller, 'GET', '/v1/me');
-  expect(me.json).toMatchObject({ key: { id: key.id }, org: { id: org.id, name: 'Mine' }, scopes: key.caller.scopes, mode: 'live' });
-  const { data } = (await api.call(key.caller, 'GET', '/v1/permissions')).json as { data: Array<{ key: string; held: boolean }> };
+  expect(me.json).toMatchObject({
+    key: { id: key.id },
+    org: { id: org.id, name: 'Mine' },
+    scopes: key.caller.scopes,
+    mode: 'live',
+  });
+  const { data } = (await api.call(key.caller, 'GET', '/v1/permissions')).json as {
+    data: Array<{ key: string; held: boolean }>;
+  };
   expect(data.map((permission) => permission.key)).toEqual(permissions);
   expect(data.filter(({ held }) => held).map((permission) => permission.key)).toEqual(key.caller.scopes);
   await api.rows('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [key.id]);

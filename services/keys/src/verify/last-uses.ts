@@ -10,7 +10,9 @@ export interface LastUses {
   stop(): Promise<void>;
 }
 
-/** Collects the last use of each key and writes them together, outside any request. A lost write is worth nobody's wait. */
+/**
+ * Collects the last use of each key and writes them together, outside any request. A lost write is not worth a wait.
+ */
 export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
   let uses = new Map<string, KeyUse>();
   let timer: NodeJS.Timeout | undefined;
@@ -19,7 +21,9 @@ export function createLastUses(sql: Sql, log: Log, everyMs = 2_000): LastUses {
     if (uses.size === 0) return;
     const batch = uses;
     uses = new Map();
-    await noteUses(sql, batch).catch((error: unknown) => log.warn({ err: error, keys: batch.size }, 'last uses could not be noted'));
+    await noteUses(sql, batch).catch((error: unknown) =>
+      log.warn({ err: error, keys: batch.size }, 'last uses could not be noted'),
+    );
   };
   const turn = async (): Promise<void> => {
     writing = write();

@@ -16,12 +16,18 @@ export interface VerifyContext {
 
 const refused: Verification = { valid: false };
 
-/** Whether a token is good, and what it may do right now. Every cause of "no" gives the same answer in the same time. */
-export async function verifyToken({ database, secrets, lastUses }: VerifyContext, token: string, now: Date): Promise<Verification> {
+/**
+ * Finds out whether a token is good, and its present rights. Every refusal has the same answer and takes the same time.
+ */
+export async function verifyToken(
+  { database, secrets, lastUses }: VerifyContext,
+  token: string,
+  now: Date,
+): Promise<Verification> {
   const parsed = parseToken(token);
   if (parsed === null) return refused;
   const key = await findVerifiableKey(database.sql(), parsed.prefix);
-  // Computed before anything is decided: an unknown prefix costs what a wrong secret does.
+  // Computed before anything is decided: an unknown prefix takes as long as a wrong secret.
   const isSecret = secrets.matches(parsed.secret, key);
   if (key === null || !isSecret || !key.isUsable || key.mode !== parsed.mode) return refused;
   lastUses.note(key.id, { at: now, newHash: secrets.renew(parsed.secret, key) });

@@ -13,8 +13,8 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
 }
 
 /**
- * One round trip: the prefix' unique index, and the primary keys of the organisations above. An unknown prefix is answered with some
- * organisation's permissions, so that it takes Postgres and us as long as a known one.
+ * One round trip: the unique index of the prefix, and the primary keys of the organisations above. An unknown prefix
+ * gets the permissions of some organisation, so that it takes Postgres and us as long as a known one.
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
@@ -29,22 +29,23 @@ export async function findVerifiableKey(sql: Sql, prefix: string): Promise<Verif
   return row === undefined || row.id === null ? null : row;
 }
 
-/** One use of a key, and the hash by which it is known from now on where its pepper is not the current one. */
+/** A use of a key, with its new hash if its pepper was not the current one. */
 export interface KeyUse {
   at: Date;
   newHash: HashedSecret | null;
 }
 
 /**
- * Notes the last use of keys, unless one of the minute before is noted already, and their new hashes. A key that somebody else holds is left out:
- * its next use will be noted instead. A key whose last use is noted after a change of the pepper has the new one, since one statement writes both.
+ * Records the last use of keys, unless one of the last minute is recorded already, and their new hashes. A key that
+ * another transaction has locked is left out: its next use is recorded instead. One statement writes both columns, so a
+ * key with a recorded use after a change of the pepper has the new hash.
  */
 export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Promise<void> {
   const all = [...uses.values()];
   await sql.query(
     `WITH due AS (
-       SELECT k.id, u.used_at, u.hash, u.pepper FROM api_keys k
-       JOIN unnest($1::uuid[], $2::timestamptz[], $3::bytea[], $4::int[]) AS u(id, used_at, hash, pepper) ON u.id = k.id
+       SELECT k.id, u.used_at, decode(u.hash, 'hex') AS hash, u.pepper FROM api_keys k
+       JOIN unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::int[]) AS u(id, used_at, hash, pepper) ON u.id = k.id
        WHERE k.last_used_at IS NULL OR k.last_used_at <= u.used_at - interval '1 minute' OR u.hash IS NOT NULL
        ORDER BY k.id FOR UPDATE OF k SKIP LOCKED
      )
@@ -54,7 +55,8 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
     [
       [...uses.keys()],
       all.map(({ at }) => at.toISOString()),
-      all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash)),
+      // As text: Prisma writes bytes that stand beside a null in a list as their base64.
+      all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash).toString('hex')),
       all.map(({ newHash }) => newHash?.pepperVersion ?? null),
     ],
   );

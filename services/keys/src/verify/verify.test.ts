@@ -25,7 +25,11 @@ const lastUsedOf = async (id: string): Promise<Date | null> => {
 };
 
 test('every cause of "no" gives the very same answer', async () => {
-  const [good, revoked, expired] = [await api.mint(root.caller), await api.mint(root.caller), await api.mint(root.caller)];
+  const [good, revoked, expired] = [
+    await api.mint(root.caller),
+    await api.mint(root.caller),
+    await api.mint(root.caller),
+  ];
   await api.rows('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [revoked.id]);
   await api.rows(`UPDATE api_keys SET valid_until = now() - interval '1 ms' WHERE id = $1`, [expired.id]);
   const parts = parsed(good.token);
@@ -45,7 +49,8 @@ test('every cause of "no" gives the very same answer', async () => {
     nothing: '',
     injection: "dd_live_' OR '1'='1_x",
   };
-  for (const [what, token] of Object.entries(tokens)) expect([what, await api.verify(token)]).toEqual([what, { valid: false }]);
+  for (const [what, token] of Object.entries(tokens))
+    expect([what, await api.verify(token)]).toEqual([what, { valid: false }]);
   expect((await api.verify(good.token)).valid).toBe(true);
 });
 
@@ -68,23 +73,27 @@ test('only the gateway may ask, and only with a token for this very question', a
   }
 });
 
-test('a new hash is written with the use that it was made at, even within the minute of another', async () => {
+test('a new hash is written with the use that it was made at, even within the minute of another, and beside uses that bring none', async () => {
   const used = await api.mint(root.caller);
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   const uses = createLastUses(database.sql(), createLog({ service: 'test', level: 'silent' }));
   const at = new Date();
   uses.note(used.id, { at, newHash: null });
   await uses.stop();
+  uses.note(root.id, { at, newHash: null });
   uses.note(used.id, { at, newHash: { secretHash: new Uint8Array(32).fill(7), pepperVersion: 3 } });
   await uses.stop();
-  const [row] = await api.rows('SELECT secret_hash, pepper_version, last_used_at FROM api_keys WHERE id = $1', [used.id]);
+  const [row] = await api.rows('SELECT secret_hash, pepper_version, last_used_at FROM api_keys WHERE id = $1', [
+    used.id,
+  ]);
   expect(row).toEqual({ secret_hash: Buffer.alloc(32, 7), pepper_version: 3, last_used_at: at });
   await database.close();
 });
 
 test('the last use is written soon, at most once a minute, and never for a refused call', async () => {
   const used = await api.mint(root.caller);
-  const refused = (await api.call(root.caller, 'POST', '/v1/api-keys', { body: { name: 'never used' } })).json as MintedApiKey;
+  const refused = (await api.call(root.caller, 'POST', '/v1/api-keys', { body: { name: 'never used' } }))
+    .json as MintedApiKey;
   await api.verify(formatToken({ ...parsed(refused.token), secret: parsed(used.token).secret }));
   const first = await until(() => lastUsedOf(used.id));
   await api.verify(used.token);
@@ -112,6 +121,8 @@ test('housekeeping: keys past their grace time leave the lists, answers of yeste
   await keepHouse(database);
   expect(await api.rows('SELECT FROM idempotency_records')).toEqual([]);
   expect(await api.rows('SELECT FROM api_key_listings WHERE key_id = $1', [root.id])).toEqual([]);
-  expect(await api.rows('SELECT revoked_at = valid_until AS ended FROM api_keys WHERE id = $1', [root.id])).toEqual([{ ended: true }]);
+  expect(await api.rows('SELECT revoked_at = valid_until AS ended FROM api_keys WHERE id = $1', [root.id])).toEqual([
+    { ended: true },
+  ]);
   await database.close();
 });

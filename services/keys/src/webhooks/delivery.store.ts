@@ -6,10 +6,10 @@ import { timestampSql } from '@drydock/service/effects/audit';
 import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../database.store';
 
-// Only the oldest pending delivery of each resource has a due time; the others wait at 'infinity'. A transaction that adds to a chain or
-// takes from it locks the webhook's row first, so that no delivery waits for one that is over.
+// Only the oldest pending delivery of each resource has a due time; the others wait at 'infinity'. A transaction that
+// adds to such a chain or takes from it locks the webhook's row first, so that no delivery waits for one that is over.
 
-/** Adds the deliveries of events that have just got their places. */
+/** Adds the deliveries of events that have just been numbered. */
 export async function addDeliveries(sql: Sql, seqs: readonly string[]): Promise<void> {
   if (seqs.length === 0) return;
   const locked = await sql.query<{ id: string }>(lockWantingSql, [seqs]);
@@ -25,7 +25,7 @@ const isWanted = `(event.type = ANY (webhooks.event_types) OR '*' = ANY (webhook
   OR EXISTS (SELECT FROM unnest(webhooks.event_types) AS wanted WHERE wanted LIKE '%.*' AND starts_with(event.type, left(wanted, -1))))`;
 const isTestOf = `event.resource = '/v1/webhooks/' || webhooks.id`;
 
-// A chain that is empty begins with the first of these events.
+// An empty chain begins with the first of these events.
 const addSql = `
   INSERT INTO webhook_deliveries (id, webhook_id, org_id, event_id, event_seq, resource, due_at, created_at)
   SELECT ${uuidv7Sql}, webhooks.id, event.org_id, event.id, event.seq, event.resource,
@@ -44,12 +44,20 @@ export interface Claimed {
   webhookId: string;
   orgId: string;
   attempts: number;
-  /** How many attempts there were since it was last asked for. */
+  /** The number of attempts since it was last asked for. */
   tries: number;
   url: string;
   generation: number;
   hasPrevious: boolean;
-  event: { id: string; type: string; at: string; resource: string; org_id: string; actor_key_id: string | null; workflow: unknown };
+  event: {
+    id: string;
+    type: string;
+    at: string;
+    resource: string;
+    org_id: string;
+    actor_key_id: string | null;
+    workflow: unknown;
+  };
 }
 
 export interface ClaimLimits {
@@ -57,21 +65,25 @@ export interface ClaimLimits {
   mostOfOrg: number;
   /** The number of deliveries under way in this process, by organisation. */
   sending: Readonly<Record<string, number>>;
-  /** How long it may take before another process takes the delivery for lost. */
+  /** After this time another process takes the delivery for lost. */
   leaseSeconds: number;
-  /** The organisation that was served last: those behind it are next. */
+  /** The organisation that was served last: those after it are next. */
   afterOrg: string;
 }
 
 /**
- * Takes up to `most` due deliveries, of each organisation no more than `mostOfOrg` together with those in `sending`. The organisations take turns, so that however much
- * some of them have, the next free place is another one's.
+ * Claims up to `most` due deliveries, and for each organisation no more than `mostOfOrg` together with those in
+ * `sending`. The organisations take turns, so that the next free place is another one's, however many deliveries some
+ * of them have.
  */
-export function claimDeliveries(sql: Sql, { most, mostOfOrg, sending, leaseSeconds, afterOrg }: ClaimLimits): Promise<Claimed[]> {
+export function claimDeliveries(
+  sql: Sql,
+  { most, mostOfOrg, sending, leaseSeconds, afterOrg }: ClaimLimits,
+): Promise<Claimed[]> {
   return sql.query(claimSql, [most, mostOfOrg, JSON.stringify(sending), leaseSeconds, afterOrg]);
 }
 
-/** One look into the index for each organisation: those behind $5 in their order, then from the first one on. */
+/** One index look-up for each organisation: those after $5 in order, then from the first one on. */
 const orgsSql = (name: string, from: string, to: string): string => `
   ${name} (id) AS (
     (SELECT org_id FROM webhook_deliveries WHERE status = 'pending' AND ${from} ORDER BY org_id LIMIT 1)
@@ -102,26 +114,33 @@ export interface Outcome {
   status: number | null;
   /** Null when it was taken. */
   error: string | null;
-  /** The receiver has said that it is gone for good. */
+  /** The receiver has answered that it is gone for good. */
   isGone: boolean;
 }
 
-/** What becomes of a delivery after an attempt. `retrySeconds`: null when it was taken, or was tried for the last time. */
+/**
+ * The state of a delivery after an attempt. `retrySeconds` is null if it was accepted, or if that was the last attempt.
+ */
 export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
 
-/** Failing for so long, a webhook is switched off. */
+/** A webhook that has failed for so long is switched off. */
 const failingDays = 5;
 
-/** The end of the attempt that {@link Claimed} tells of. */
+/** The end of the attempt in {@link Claimed}. */
 export type Ended = Pick<Claimed, 'id' | 'attempts'> & Settlement;
 
 /**
- * Writes the ends of attempts of one webhook, and lets the next event of a resource go where one is over. Nothing is written for a claim that another process has
- * taken over. Resolves with the reason why the webhook was switched off by it, else with null.
+ * Writes the ends of attempts of one webhook, and makes the next event of a resource due. Nothing is written for a
+ * claim that another process has taken over. Resolves with the reason if this has switched the webhook off, otherwise
+ * with null.
  */
-export const settleDeliveries = (database: KeysDatabase, webhookId: string, ended: readonly Ended[]): Promise<'failures' | 'gone' | null> =>
+export const settleDeliveries = (
+  database: KeysDatabase,
+  webhookId: string,
+  ended: readonly Ended[],
+): Promise<'failures' | 'gone' | null> =>
   database.transaction(async (tx) => {
     const sql = database.sql(tx);
     const [held] = await sql.query<{ is_off: boolean }>(lockSql, [webhookId]);
@@ -131,18 +150,25 @@ export const settleDeliveries = (database: KeysDatabase, webhookId: string, ende
     if (over.length > 0) await sql.query(releaseSql, [webhookId, over]);
     const isGone = settled.some(({ is_gone }) => is_gone);
     if (settled.length === 0) return null;
-    // A webhook that took one of them does not fail.
+    // A webhook that accepted one of them is not failing.
     if (!isGone && settled.some(({ error }) => error === null)) {
-      await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [webhookId]);
+      await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [
+        webhookId,
+      ]);
       return null;
     }
-    const [webhook] = await sql.query<{ org_id: string; mode: Mode; disabled_reason: 'failures' | 'gone' | null }>(failingSql, [
-      webhookId,
-      isGone,
-    ]);
+    const [webhook] = await sql.query<{ org_id: string; mode: Mode; disabled_reason: 'failures' | 'gone' | null }>(
+      failingSql,
+      [webhookId, isGone],
+    );
     if (webhook === undefined || webhook.disabled_reason === null) return null;
     await holdDeliveries(sql, webhookId);
-    const entry = { orgId: webhook.org_id, action: 'webhook.disable', target: `/v1/webhooks/${webhookId}`, at: new Date() } as const;
+    const entry = {
+      orgId: webhook.org_id,
+      action: 'webhook.disable',
+      target: `/v1/webhooks/${webhookId}`,
+      at: new Date(),
+    } as const;
     await recordAudit(tx, { keyId: null, mode: webhook.mode }, entry);
     return webhook.disabled_reason;
   });
@@ -156,7 +182,7 @@ interface SettledRow {
 
 const lockSql = 'SELECT disabled_at IS NOT NULL AS is_off FROM webhooks WHERE id = $1::uuid FOR NO KEY UPDATE';
 
-// A webhook may have been switched off while the attempt was under way: what is left of the delivery waits, as do the others.
+// A webhook may have been switched off during the attempt: the delivery then waits with the others.
 const settleSql = `
   UPDATE webhook_deliveries SET last_status = ended.status, last_error = ended.error,
     status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending' END::webhook_delivery_status,
@@ -176,14 +202,14 @@ const failingSql = `
     disabled_reason = CASE WHEN $2::boolean THEN 'gone' WHEN failing_since < clock_timestamp() - interval '${failingDays} days' THEN 'failures' END
   WHERE id = $1::uuid AND disabled_at IS NULL RETURNING org_id::text, mode::text, disabled_reason`;
 
-/** Nothing is sent to a webhook that is off; what waits stays. The caller has locked its row. */
+/** Stops the deliveries of a webhook that is off; pending ones stay. The caller has locked its row. */
 export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
     `UPDATE webhook_deliveries SET due_at = 'infinity' WHERE webhook_id = $1::uuid AND status = 'pending' AND due_at < 'infinity'`,
     [webhookId],
   );
 
-/** What waits is sent: the oldest of each resource now. The caller has locked the webhook's row. */
+/** Makes pending deliveries due: the oldest of each resource, at once. The caller has locked the webhook's row. */
 export const resumeDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
     `UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE id IN (
@@ -199,14 +225,21 @@ const columns = `delivery.id::text, event_id::text, event.type AS event_type, de
   CASE WHEN status = 'pending' AND due_at < 'infinity' THEN ${timestampSql('due_at')} END AS next_attempt_at, ${timestampSql('last_attempt_at')} AS last_attempt_at,
   last_status, last_error, ${timestampSql('created_at')} AS created_at, event_seq::text AS seq`;
 
-export const listDeliveries = (sql: Sql, webhookId: string, page: { after: string | null; take: number }): Promise<DeliveryRow[]> =>
+export const listDeliveries = (
+  sql: Sql,
+  webhookId: string,
+  page: { after: string | null; take: number },
+): Promise<DeliveryRow[]> =>
   sql.query(
     `SELECT ${columns} FROM webhook_deliveries delivery JOIN events event ON event.id = event_id
      WHERE webhook_id = $1::uuid AND event_seq < $2::bigint ORDER BY event_seq DESC LIMIT $3::int`,
     [webhookId, page.after ?? '9223372036854775807', page.take],
   );
 
-/** Sends it again now, whatever became of it, with fresh attempts. Null when the webhook has no such delivery. The caller has locked the webhook's row. */
+/**
+ * Sends a delivery again now, however it ended, with fresh attempts. Null if the webhook has no such delivery. The
+ * caller has locked the webhook's row.
+ */
 export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: string): Promise<DeliveryRow | null> {
   const text = `
     WITH delivery AS (
@@ -217,7 +250,10 @@ export async function replayDelivery(sql: Sql, webhookId: string, deliveryId: st
   return row ?? null;
 }
 
-/** Removes events that are too old, with their deliveries; resolves with how many, at most `max`. What waited for one of those deliveries waits no longer. */
+/**
+ * Removes events that are too old, with their deliveries; resolves with their number, at most `max`. Deliveries that
+ * waited for a removed one become due.
+ */
 export const purgeEvents = (database: KeysDatabase, max: number): Promise<number> =>
   database.transaction(async (tx) => {
     const sql = database.sql(tx);

@@ -35,13 +35,18 @@ export const replayWebhookDelivery = ({ database }: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof replayEndpoint, Tx, void>;
 
-/** An event like any other, which is sent to this webhook alone. */
+/** Makes an ordinary event, which is sent only to this webhook. */
 export const testWebhook = () =>
   ({
     execute: async (tx, { caller, params, now }) => {
       const { id, disabledAt } = await holdWebhook(tx, caller, params.webhookId);
       if (disabledAt !== null) throw problem('webhook_disabled');
-      const event = await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.test', target: `/v1/webhooks/${id}`, at: now });
+      const event = await recordAudit(tx, caller, {
+        orgId: caller.orgId,
+        action: 'webhook.test',
+        target: `/v1/webhooks/${id}`,
+        at: now,
+      });
       return { status: 200, body: event };
     },
   }) satisfies ExecuteHandlers<typeof testEndpoint, Tx, void>;

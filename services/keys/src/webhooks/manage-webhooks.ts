@@ -1,5 +1,10 @@
 import type * as endpoints from '@drydock/contracts/keys/webhooks';
-import { listWebhooks as listEndpoint, type WebhookWithSecret, webhookSchema, webhooksMax } from '@drydock/contracts/keys/webhooks';
+import {
+  listWebhooks as listEndpoint,
+  type WebhookWithSecret,
+  webhookSchema,
+  webhooksMax,
+} from '@drydock/contracts/keys/webhooks';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { ExecuteHandlers, ReadHandlers, ReplaySecret } from '@drydock/service/http/route';
@@ -21,24 +26,25 @@ export async function requireWebhook(tx: Reader, caller: Caller, id: string): Pr
   return row;
 }
 
-/** The same, held until the transaction ends. */
+/** The same, with the row locked until the transaction ends. */
 export async function holdWebhook(tx: Tx, caller: Caller, id: string): Promise<store.WebhookRow> {
   const row = await store.lockWebhook(tx, caller, id);
   if (row === null) throw problem('webhook_not_found');
   return row;
 }
 
-/** What can be told without asking DNS; the sender checks every address that it connects to. */
+/** Refuses a URL for what shows without DNS; the sender checks every address that it connects to. */
 function assertUrlAllowed({ webhooksAllowed }: HandlerContext, url: string | undefined): void {
   if (url !== undefined && !isEndpointAllowed(url, webhooksAllowed)) throw problem('webhook_url_refused');
 }
 
 const storedSchema = webhookSchema.extend({ made_with: z.string().optional() });
 
-/** The secret stands in no row, nor in the stored answer: it is derived again. */
+/** No row and no stored answer contains the secret: it is derived again. */
 const replaySecret = ({
   webhookSecrets,
-}: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> & ReplaySecret<typeof endpoints.rotateWebhookSecret> => ({
+}: HandlerContext): ReplaySecret<typeof endpoints.createWebhook> &
+  ReplaySecret<typeof endpoints.rotateWebhookSecret> => ({
   remove: ({ secret: _secret, ...webhook }: WebhookWithSecret) => ({ ...webhook, made_with: webhookSecrets.madeWith }),
   rehydrate: (stored) => {
     const { made_with: madeWith, ...webhook } = storedSchema.parse(stored);
@@ -52,7 +58,10 @@ export const listWebhooks = ({ pager, database }: HandlerContext) =>
       const binding = { list: listEndpoint.id, keyId: caller.keyId, filter: `${caller.orgId}:${caller.mode}` };
       const page = pager.read(query, binding, now);
       const rows = await store.listWebhooks(database.pool, caller, { after: page.after, take: page.limit + 1 });
-      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: store.viewWebhook }) };
+      return {
+        status: 200,
+        body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: store.viewWebhook }),
+      };
     },
   }) satisfies ReadHandlers<typeof listEndpoint>;
 
@@ -63,7 +72,11 @@ export const createWebhook = (context: HandlerContext) =>
       const { orgId, mode } = caller;
       const id = uuidv7();
       const { url, event_types: eventTypes, description } = body;
-      const row = await store.insertWebhook(tx, { id, orgId, mode, url, eventTypes, description, createdAt: now }, webhooksMax);
+      const row = await store.insertWebhook(
+        tx,
+        { id, orgId, mode, url, eventTypes, description, createdAt: now },
+        webhooksMax,
+      );
       if (row === null) throw problem('webhook_limit');
       await recordAudit(tx, caller, { orgId, action: 'webhook.create', target: pathOf(id), at: now });
       const secret = context.webhookSecrets.of(id, row.generation);
@@ -89,7 +102,11 @@ export const updateWebhook = (context: HandlerContext) =>
       await assertMatch(() => store.viewWebhook(held));
       const isOn = held.disabledAt === null;
       const turned =
-        enabled === undefined || enabled === isOn ? {} : enabled ? switchedOn : { disabledAt: now, disabledReason: 'customer' };
+        enabled === undefined || enabled === isOn
+          ? {}
+          : enabled
+            ? switchedOn
+            : { disabledAt: now, disabledReason: 'customer' };
       const row = await store.changeWebhook(tx, held.id, {
         ...(url === undefined ? {} : { url }),
         ...(eventTypes === undefined ? {} : { eventTypes }),
@@ -110,7 +127,12 @@ export const deleteWebhook = () =>
   ({
     execute: async (tx, { caller, params, now }) => {
       if (!(await store.removeWebhook(tx, caller, params.webhookId))) throw problem('webhook_not_found');
-      await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.delete', target: pathOf(params.webhookId), at: now });
+      await recordAudit(tx, caller, {
+        orgId: caller.orgId,
+        action: 'webhook.delete',
+        target: pathOf(params.webhookId),
+        at: now,
+      });
       return { status: 204 };
     },
   }) satisfies ExecuteHandlers<typeof endpoints.deleteWebhook, Tx, void>;
@@ -121,8 +143,16 @@ export const rotateWebhookSecret = (context: HandlerContext) =>
       const { id, generation } = await holdWebhook(tx, caller, params.webhookId);
       const previousUntil = body.grace_seconds === 0 ? null : new Date(now.getTime() + body.grace_seconds * 1_000);
       const row = await store.changeWebhook(tx, id, { generation: generation + 1, previousUntil });
-      await recordAudit(tx, caller, { orgId: caller.orgId, action: 'webhook.rotate_secret', target: pathOf(id), at: now });
-      return { status: 200, body: { ...store.viewWebhook(row), secret: context.webhookSecrets.of(id, row.generation) } };
+      await recordAudit(tx, caller, {
+        orgId: caller.orgId,
+        action: 'webhook.rotate_secret',
+        target: pathOf(id),
+        at: now,
+      });
+      return {
+        status: 200,
+        body: { ...store.viewWebhook(row), secret: context.webhookSecrets.of(id, row.generation) },
+      };
     },
     replaySecret: replaySecret(context),
   }) satisfies ExecuteHandlers<typeof endpoints.rotateWebhookSecret, Tx, void>;

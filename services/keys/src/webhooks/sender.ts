@@ -11,21 +11,25 @@ import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveri
 import type { WebhookSecrets } from './webhook.secret';
 
 const meter = metrics.getMeter('@drydock/keys');
-const attempts = meter.createCounter('webhook.attempts', { description: 'Attempts to deliver an event to a webhook, by their outcome' });
+const attempts = meter.createCounter('webhook.attempts', {
+  description: 'Attempts to deliver an event to a webhook, by their outcome',
+});
 
 /** Pauses after each attempt that failed, in seconds: three days in all. */
 export const pausesSeconds = [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 72_000];
 
-/** Between two looks for due deliveries at least. */
+/** The least time between two looks for due deliveries. */
 const lookMsLeast = 25;
 
 export interface SenderOptions {
   database: KeysDatabase;
   log: Log;
   secrets: WebhookSecrets;
-  /** `host:port` of receivers that may be anywhere. */
+  /** `host:port` of receivers that may be at any address. */
   allowed: ReadonlySet<string>;
-  /** How long another process waits for this one. Longer than an attempt takes, or an event is sent twice. */
+  /**
+   * How long another process waits for this one. It must be longer than an attempt takes, or an event is sent twice.
+   */
   leaseSeconds: number;
   /** How often due deliveries are looked for. */
   everyMs?: number;
@@ -39,11 +43,14 @@ export interface SenderOptions {
 
 export interface WebhookSender {
   start(): void;
-  /** Waits for the attempts that are under way. What they do not get done is done by the next process. */
+  /** Waits for running attempts. The next process does the rest. */
   stop(): Promise<void>;
 }
 
-/** Sends what is due. In any number of processes at once: a delivery is one process' until its lease ends. */
+/**
+ * Sends due deliveries. Any number of processes may do so at once: a delivery belongs to one process until its lease
+ * ends.
+ */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { database, log, leaseSeconds, everyMs = 500, most = 48, mostOfOrg = 12 } = options;
   const stopping = new AbortController();
@@ -55,7 +62,10 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   const begin = (claimed: Claimed): void => {
     const work = deliver(options, claimed, settle)
       .catch((error: unknown) =>
-        log.warn({ err: error, delivery: claimed.id }, 'the end of an attempt to deliver could not be written; it is sent again'),
+        log.warn(
+          { err: error, delivery: claimed.id },
+          'the end of an attempt to deliver could not be written; it is sent again',
+        ),
       )
       .finally(() => underWay.delete(work));
     underWay.set(work, claimed.orgId);
@@ -73,16 +83,17 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     afterOrg = lastServed(claimed, afterOrg);
     return claimed.length;
   };
-  const pause = (ms: number): Promise<void> => wait(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+  const pause = (ms: number): Promise<void> =>
+    wait(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       const found = await look().catch((error: unknown) => {
         log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
         return 0;
       });
-      // Where there was something there may be more, once one of them has ended.
+      // If there was something there may be more, once one of them has ended.
       await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
-      // A look costs more than a delivery, so that those which end within the pause are replaced by one look.
+      // A look costs more than a delivery, so all that end within the pause are replaced by one look.
       if (found > 0) await pause(lookMsLeast);
     }
   };
@@ -98,7 +109,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** The last organisation of a round that began behind `afterOrg`, and went on with the first one. */
+/** The last organisation of a round that began after `afterOrg` and wrapped around. */
 function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
   const ids = claimed.map(({ orgId }) => orgId).sort();
   return ids.findLast((id) => id <= afterOrg) ?? ids.at(-1) ?? afterOrg;
@@ -107,8 +118,8 @@ function lastServed(claimed: readonly Claimed[], afterOrg: string): string {
 type Settle = (webhookId: string, ended: Ended) => Promise<void>;
 
 /**
- * Writes the ends of attempts, of each webhook one lot after the other, as its row is locked for each. What ends while a lot is written is in the next one, so that
- * a busy webhook costs one transaction for many deliveries.
+ * Writes the ends of attempts, one batch at a time for each webhook, because each locks its row. Attempts that end
+ * during a batch are in the next one, so that a busy webhook costs one transaction for many deliveries.
  */
 function settlerOf({ database, log }: SenderOptions): Settle {
   const next = new Map<string, { ended: Ended[]; written: Promise<void> }>();
@@ -126,7 +137,9 @@ function settlerOf({ database, log }: SenderOptions): Settle {
       return waiting.written;
     }
     const ended = [one];
-    const written = write(webhookId, ended, last.get(webhookId)).finally(() => last.get(webhookId) === written && last.delete(webhookId));
+    const written = write(webhookId, ended, last.get(webhookId)).finally(
+      () => last.get(webhookId) === written && last.delete(webhookId),
+    );
     next.set(webhookId, { ended, written });
     last.set(webhookId, written);
     return written;
@@ -138,7 +151,7 @@ async function deliver(options: SenderOptions, claimed: Claimed, settle: Settle)
   const outcome = await attempt(options, claimed);
   attempts.add(1, { outcome: outcome.error === null ? 'delivered' : 'failed' });
   const pause = pauses[claimed.tries - 1];
-  // Receivers that were down together are not all asked in the same second.
+  // Jitter keeps receivers that were down together from being asked in the same second.
   const retrySeconds = outcome.error === null || pause === undefined ? null : pause * (0.9 + Math.random() * 0.2);
   const { id, attempts: attemptsMade, webhookId } = claimed;
   await settle(webhookId, { id, attempts: attemptsMade, ...outcome, retrySeconds });
@@ -155,8 +168,10 @@ async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, c
     ...secrets.sign({ id: event.id, at: new Date(), body }, claimed),
   };
   try {
-    // The URL may hold a secret of the customer's, and spans have URLs.
-    const status = await context.with(suppressTracing(context.active()), () => post(new URL(url), { headers, body, allowed, answerMs }));
+    // The URL may contain a secret of the customer's, and spans have URLs.
+    const status = await context.with(suppressTracing(context.active()), () =>
+      post(new URL(url), { headers, body, allowed, answerMs }),
+    );
     if (status >= 200 && status < 300) return { status, error: null, isGone: false };
     const why = status >= 300 && status < 400 ? 'It leads elsewhere, which is not followed.' : `It answered ${status}.`;
     return { status, error: why, isGone: status === 410 };
@@ -165,7 +180,7 @@ async function attempt({ secrets, allowed, answerMs = 15_000 }: SenderOptions, c
   }
 }
 
-/** In words of ours: what the network or a certificate says may hold anything. */
+/** Uses our own words, because messages of the network or of a certificate may contain anything. */
 function reasonOf(error: unknown, answerMs: number): string {
   const { name = '', code = '' } = Object(error);
   if (name === 'AddressRefused') return 'It leads to an address that is not of the public internet.';
@@ -179,7 +194,9 @@ function reasonOf(error: unknown, answerMs: number): string {
   };
   const word = known[String(code)];
   if (word !== undefined) return word;
-  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(String(code)) ? 'Its certificate is not good.' : 'It could not be reached.';
+  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(String(code))
+    ? 'Its certificate is not good.'
+    : 'It could not be reached.';
 }
 
 interface Message {
@@ -189,9 +206,10 @@ interface Message {
   answerMs: number;
 }
 
-/** Resolves with the status of the answer, whose body is of no interest. Follows nothing. */
+/** Resolves with the status of the answer, whose body is ignored. Follows no redirect. */
 async function post(url: URL, { headers, body, allowed, answerMs }: Message): Promise<number> {
-  if (!isEndpointAllowed(url.origin, allowed)) throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
+  if (!isEndpointAllowed(url.origin, allowed))
+    throw Object.assign(new Error('not allowed'), { name: 'AddressRefused' });
   const { httpAgent, httpsAgent } = createGuardedAgents({ origin: url.origin, allowed });
   const isPlain = url.protocol === 'http:';
   const signal = AbortSignal.timeout(answerMs);

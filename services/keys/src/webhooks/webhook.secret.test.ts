@@ -4,7 +4,11 @@ import { createWebhookSecrets } from './webhook.secret';
 
 test('while our own secret is rotated, a message verifies by what a receiver was shown before and by what it is shown now', () => {
   const [before, after] = ['a1'.repeat(32), 'b2'.repeat(32)];
-  const [old, both, renewed] = [createWebhookSecrets(before), createWebhookSecrets(`${after},${before}`), createWebhookSecrets(after)];
+  const [old, both, renewed] = [
+    createWebhookSecrets(before),
+    createWebhookSecrets(`${after},${before}`),
+    createWebhookSecrets(after),
+  ];
   const webhookId = uuidv7();
   const message = { id: 'msg_1', at: new Date(), body: '{"type":"site.restored"}' };
   const isGood = (secret: string, signed: Record<string, string>): boolean => {
@@ -15,9 +19,19 @@ test('while our own secret is rotated, a message verifies by what a receiver was
       return false;
     }
   };
-  const signedBy = (secrets: typeof both, hasPrevious = false) => secrets.sign(message, { webhookId, generation: 2, hasPrevious });
-  expect([isGood(old.of(webhookId, 2), signedBy(both)), isGood(renewed.of(webhookId, 2), signedBy(both))]).toEqual([true, true]);
-  expect([isGood(old.of(webhookId, 1), signedBy(both)), isGood(old.of(webhookId, 1), signedBy(both, true))]).toEqual([false, true]);
+  const signedBy = (secrets: typeof both, hasPrevious = false) =>
+    secrets.sign(message, { webhookId, generation: 2, hasPrevious });
+  expect([isGood(old.of(webhookId, 2), signedBy(both)), isGood(renewed.of(webhookId, 2), signedBy(both))]).toEqual([
+    true,
+    true,
+  ]);
+  expect([isGood(old.of(webhookId, 1), signedBy(both)), isGood(old.of(webhookId, 1), signedBy(both, true))]).toEqual([
+    false,
+    true,
+  ]);
   expect(isGood(old.of(webhookId, 2), signedBy(renewed))).toBe(false);
-  expect([both.of(webhookId, 2), both.ofAgain(webhookId, 2, old.madeWith)]).toEqual([renewed.of(webhookId, 2), old.of(webhookId, 2)]);
+  expect([both.of(webhookId, 2), both.ofAgain(webhookId, 2, old.madeWith)]).toEqual([
+    renewed.of(webhookId, 2),
+    old.of(webhookId, 2),
+  ]);
 });

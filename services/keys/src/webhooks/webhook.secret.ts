@@ -1,17 +1,20 @@
 import { deriveKey, nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
 import { Webhook } from 'standardwebhooks';
 
-/** The secrets of webhooks: derived from the id and the generation, so that they stand in no row. Of https://www.standardwebhooks.com. */
+/**
+ * The secrets of webhooks, derived from id and generation, so that no row contains them. In the form of
+ * https://www.standardwebhooks.com.
+ */
 export interface WebhookSecrets {
   /** `whsec_` and 32 bytes as base64. */
   of(webhookId: string, generation: number): string;
-  /** The same once more, by the secret of ours of that name. Throws when it is no longer accepted. */
+  /** Derives the secret again, from our secret of that name. Throws if that is no longer accepted. */
   ofAgain(webhookId: string, generation: number, madeWith: string | undefined): string;
-  /** Names the secret of ours that they come from now. */
+  /** The name of our secret that they are derived from now. */
   madeWith: string;
   /**
-   * The headers of a message, signed by the generation, and by the one before while that is still good. While our own secret is rotated each is signed
-   * by all of them, since a receiver has what it was once shown.
+   * The headers of a message, signed with the generation, and with the one before while that is still valid. While our
+   * own secret is rotated each is signed with all of them, because a receiver has the one that it was shown.
    */
   sign(
     message: { id: string; at: Date; body: string },
@@ -29,7 +32,9 @@ export function createWebhookSecrets(secrets: string): WebhookSecrets {
     ofAgain: (webhookId, generation, madeWith) => secretOf(secretNamed(secrets, madeWith), webhookId, generation),
     madeWith: nameOfSecret(current),
     sign: ({ id, at, body }, { webhookId, generation, hasPrevious }) => {
-      const signing = (hasPrevious ? [generation, generation - 1] : [generation]).flatMap((each) => allOf(webhookId, each));
+      const signing = (hasPrevious ? [generation, generation - 1] : [generation]).flatMap((each) =>
+        allOf(webhookId, each),
+      );
       return {
         'webhook-id': id,
         'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),

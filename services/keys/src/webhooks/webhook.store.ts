@@ -23,7 +23,7 @@ export const viewWebhook = (row: WebhookRow): WebhookView => ({
   created_at: row.createdAt.toISOString(),
 });
 
-/** A check of the table's keeps other values out. */
+/** A check constraint keeps other values out. */
 const reasonOf = (reason: string | null): WebhookView['disabled_reason'] =>
   reason === 'customer' || reason === 'failures' || reason === 'gone' ? reason : null;
 
@@ -33,14 +33,21 @@ export const findWebhook = (tx: Reader, { orgId, mode }: Owner, id: string): Pro
 export const lockWebhook = (tx: Tx, owner: Owner, id: string): Promise<WebhookRow | null> =>
   lockRow<WebhookRow>(tx, { name: 'webhooks', fields: Prisma.WebhookScalarFieldEnum }, owner, id);
 
-export const listWebhooks = (tx: Reader, { orgId, mode }: Owner, page: { after: string | null; take: number }): Promise<WebhookRow[]> =>
+export const listWebhooks = (
+  tx: Reader,
+  { orgId, mode }: Owner,
+  page: { after: string | null; take: number },
+): Promise<WebhookRow[]> =>
   tx.webhook.findMany({
     where: { orgId, mode, ...(page.after === null ? {} : { id: { lt: page.after } }) },
     orderBy: { id: 'desc' },
     take: page.take,
   });
 
-/** Null when there are `max` already. The organisation's row is locked, so that two calls at once do not both take the last place. */
+/**
+ * Null if there are `max` already. The organisation's row is locked, so that two calls at once cannot both take the
+ * last place.
+ */
 export async function insertWebhook(
   tx: Tx,
   row: Pick<WebhookRow, 'id' | 'orgId' | 'mode' | 'url' | 'eventTypes' | 'description' | 'createdAt'>,

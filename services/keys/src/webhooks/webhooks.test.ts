@@ -54,7 +54,13 @@ async function startReceiver() {
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString();
     const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
-    const message = { path: request.url ?? '', id: headers['webhook-id'] ?? '', headers, body, event: JSON.parse(body).data };
+    const message = {
+      path: request.url ?? '',
+      id: headers['webhook-id'] ?? '',
+      headers,
+      body,
+      event: JSON.parse(body).data,
+    };
     received.push(message);
     const status = await receiver.answer(message);
     // A header now and then, and never the last one.
@@ -115,7 +121,9 @@ function startSender(more: Partial<SenderOptions> = {}) {
 }
 
 const create = async (body: object = {}, key: GoodKey = root): Promise<WebhookWithSecret> => {
-  const answer = await api.call(key.caller, 'POST', '/v1/webhooks', { body: { url: receiver.url(`/${uuidv7()}`), ...body } });
+  const answer = await api.call(key.caller, 'POST', '/v1/webhooks', {
+    body: { url: receiver.url(`/${uuidv7()}`), ...body },
+  });
   expect(answer.status).toBe(201);
   return answer.json as WebhookWithSecret;
 };
@@ -156,7 +164,9 @@ test('an event is sent once, signed so that the library of the standard takes it
   });
   expect(message?.id).toBe(event.id);
   expect((await api.call(root.caller, 'GET', `/v1/events/${event.id}`)).json).toEqual(told);
-  expect(() => new Webhook(webhook.secret).verify(`${message?.body} `, message?.headers ?? {})).toThrow('No matching signature');
+  expect(() => new Webhook(webhook.secret).verify(`${message?.body} `, message?.headers ?? {})).toThrow(
+    'No matching signature',
+  );
   const [delivery] = await deliveriesOf(webhook);
   expect(delivery).toMatchObject({
     event_id: event.id,
@@ -172,7 +182,9 @@ test('whatever a receiver does, each event arrives, and those of one resource in
   startSender({ pauses: Array.from({ length: 30 }, () => 0.02) });
   const webhook = await create();
   const resources = Array.from({ length: 5 }, () => `/v1/sites/${uuidv7()}`);
-  const events = Array.from({ length: 60 }, (_, index) => turn(resources[index % resources.length] ?? '', 'workflow.accepted'));
+  const events = Array.from({ length: 60 }, (_, index) =>
+    turn(resources[index % resources.length] ?? '', 'workflow.accepted'),
+  );
   let messages = 0;
   const taken: Event[] = [];
   receiver.answer = ({ event }) => {
@@ -183,7 +195,9 @@ test('whatever a receiver does, each event arrives, and those of one resource in
   for (let from = 0; from < events.length; from += 7) await happen(events.slice(from, from + 7));
   const pending = async () => (await deliveriesOf(webhook)).filter(({ status }) => status !== 'delivered');
   await until(
-    async () => (await pending()).length === 0 && events.every(({ id }) => receiver.received.some((message) => message.id === id)),
+    async () =>
+      (await pending()).length === 0 &&
+      events.every(({ id }) => receiver.received.some((message) => message.id === id)),
     { timeoutMs: 120_000 },
   );
   for (const resource of resources) {
@@ -201,16 +215,22 @@ test('what is never taken ends as failed, lets the next event of its resource go
   await happen([lost, next]);
   await until(async () => (await deliveriesOf(webhook)).filter(({ status }) => status !== 'pending').length === 2);
   const [second, first] = await deliveriesOf(webhook);
-  expect(first).toMatchObject({ event_id: lost.id, status: 'failed', attempts: 4, last_status: 500, last_error: 'It answered 500.' });
+  expect(first).toMatchObject({
+    event_id: lost.id,
+    status: 'failed',
+    attempts: 4,
+    last_status: 500,
+    last_error: 'It answered 500.',
+  });
   expect(second).toMatchObject({ event_id: next.id, status: 'delivered', attempts: 1 });
   expect(await get(webhook)).toMatchObject({ enabled: true, failing_since: null });
   receiver.answer = () => 204;
   const replay = `/v1/webhooks/${webhook.id}/deliveries/${first?.id}/replay`;
   expect((await api.call(root.caller, 'POST', replay)).status).toBe(200);
   await until(async () => (await deliveriesOf(webhook)).every(({ status }) => status === 'delivered'));
-  expect(refusalOf(await api.call(root.caller, 'POST', `/v1/webhooks/${webhook.id}/deliveries/${uuidv7()}/replay`))).toBe(
-    '404 webhook_delivery_not_found',
-  );
+  expect(
+    refusalOf(await api.call(root.caller, 'POST', `/v1/webhooks/${webhook.id}/deliveries/${uuidv7()}/replay`)),
+  ).toBe('404 webhook_delivery_not_found');
 });
 
 test('a receiver that hangs or answers for ever is given up after its time, and the event comes again', async () => {
@@ -256,7 +276,8 @@ test('while it is off nothing is sent and nothing new is kept; on again, what wa
   const waiting = [turn('/v1/sites/c'), turn('/v1/sites/c'), turn('/v1/sites/d')];
   await happen(waiting);
   await until(async () => (await deliveriesOf(webhook)).length === 3);
-  const turnTo = (enabled: boolean) => api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled } });
+  const turnTo = (enabled: boolean) =>
+    api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled } });
   expect((await turnTo(false)).json).toMatchObject({ enabled: false, disabled_reason: 'customer' });
   startSender();
   const unseen = turn('/v1/sites/c');
@@ -264,7 +285,9 @@ test('while it is off nothing is sent and nothing new is kept; on again, what wa
   await until(async () => (await api.call(root.caller, 'GET', `/v1/events/${unseen.id}`)).status === 200);
   expect(receiver.at(pathOf(webhook))).toEqual([]);
   for (const path of ['test', `deliveries/${uuidv7()}/replay`])
-    expect(refusalOf(await api.call(root.caller, 'POST', `/v1/webhooks/${webhook.id}/${path}`))).toBe('422 webhook_disabled');
+    expect(refusalOf(await api.call(root.caller, 'POST', `/v1/webhooks/${webhook.id}/${path}`))).toBe(
+      '422 webhook_disabled',
+    );
   expect((await turnTo(true)).json).toMatchObject({ enabled: true, disabled_reason: null });
   await until(() => receiver.at(pathOf(webhook)).length === 3);
   await wait(200);
@@ -281,7 +304,8 @@ test('switched off while deliveries are under way, it is sent nothing more, what
   const [failing, taken, behind] = [turn('/v1/sites/m'), turn('/v1/sites/n'), turn('/v1/sites/n')];
   await happen([failing, taken, behind]);
   await until(() => answers.length === 2);
-  const turnTo = (enabled: boolean) => api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled } });
+  const turnTo = (enabled: boolean) =>
+    api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled } });
   await turnTo(false);
   const statuses = receiver.at(pathOf(webhook)).map(({ id }) => (id === failing.id ? 503 : 204));
   for (const [at, answer] of answers.entries()) answer(statuses[at] ?? 204);
@@ -328,7 +352,9 @@ test('no event waits for one that is over, whenever it comes', async () => {
   const database = openDatabase(api.postgres.url, { max: 4, applicationName: 'test' });
   const events = Array.from({ length: 150 }, () => turn('/v1/sites/j'));
   for (const event of events) {
-    await database.transaction((tx) => storeEvents(tx, [{ ...event, type: 'workflow.failed', mode: 'live', workflow: null }]));
+    await database.transaction((tx) =>
+      storeEvents(tx, [{ ...event, type: 'workflow.failed', mode: 'live', workflow: null }]),
+    );
     await sequenceEvents(database);
   }
   const arrived = () => new Set(receiver.at(pathOf(webhook)).map(({ id }) => id));
@@ -353,20 +379,31 @@ test('what waits behind an event that has become too old is sent once that one i
 
 test('it is switched off after five days of failure, or at once by 410, and its organisation is told', async () => {
   startSender();
-  const [tired, gone] = [await create({ event_types: ['workflow.failed'] }), await create({ event_types: ['workflow.succeeded'] })];
+  const [tired, gone] = [
+    await create({ event_types: ['workflow.failed'] }),
+    await create({ event_types: ['workflow.succeeded'] }),
+  ];
   await api.rows(`UPDATE webhooks SET failing_since = now() - interval '6 days' WHERE id = $1`, [tired.id]);
   receiver.answer = ({ path }) => (path === pathOf(gone) ? 410 : 503);
   await happen([turn('/v1/sites/e', 'workflow.failed'), turn('/v1/sites/e')]);
-  await until(async () => ![await get(tired), await get(gone)].some((webhook) => (webhook as WebhookWithSecret).enabled));
-  expect([await get(tired), await get(gone)]).toMatchObject([{ disabled_reason: 'failures' }, { disabled_reason: 'gone' }]);
-  const told = async () => (await api.call(root.caller, 'GET', '/v1/events?type=webhook.disable')).json as { data: Event[] };
+  await until(
+    async () => ![await get(tired), await get(gone)].some((webhook) => (webhook as WebhookWithSecret).enabled),
+  );
+  expect([await get(tired), await get(gone)]).toMatchObject([
+    { disabled_reason: 'failures' },
+    { disabled_reason: 'gone' },
+  ]);
+  const told = async () =>
+    (await api.call(root.caller, 'GET', '/v1/events?type=webhook.disable')).json as { data: Event[] };
   await until(async () => (await told()).data.length === 2);
 });
 
 test('a secret is shown once and again to a repeat, and after a rotation both sign until the grace time is over', async () => {
   startSender();
   const body = { url: receiver.url('/rotated'), event_types: ['workflow.*'] };
-  const [first, repeat] = [1, 2].map(() => api.call(root.caller, 'POST', '/v1/webhooks', { body, idempotencyKey: 'one' }));
+  const [first, repeat] = [1, 2].map(() =>
+    api.call(root.caller, 'POST', '/v1/webhooks', { body, idempotencyKey: 'one' }),
+  );
   const webhook = (await first)?.json as WebhookWithSecret;
   expect((await repeat)?.text).toBe((await first)?.text);
   const rotate = (grace: number) =>
@@ -386,7 +423,11 @@ test('a secret is shown once and again to a repeat, and after a rotation both si
   const third = (await rotate(0)).json as WebhookWithSecret;
   await happen([turn('/v1/sites/f')]);
   await until(() => receiver.at('/rotated').length === 2);
-  expect([webhook, second, third].map(({ secret }) => isSignedBy(secret, receiver.at('/rotated')[1]))).toEqual([false, false, true]);
+  expect([webhook, second, third].map(({ secret }) => isSignedBy(secret, receiver.at('/rotated')[1]))).toEqual([
+    false,
+    false,
+    true,
+  ]);
   const tables = ['webhooks', 'webhook_deliveries', 'idempotency_records', 'events', 'audit_log'];
   for (const table of tables) {
     const rows = JSON.stringify(await api.rows(`SELECT to_jsonb(t)::text AS row FROM ${table} t`));
@@ -410,7 +451,7 @@ test('an organisation whose receivers hang takes a share of the places, and anot
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
   const quick = await create({}, stranger);
-  // What happened before may have been answered already.
+  // Earlier events may have been answered already.
   const hanging: string[] = [];
   receiver.answer = ({ path, id }) => {
     if (path !== pathOf(slow)) return 204;
@@ -442,7 +483,9 @@ test('organisations whose receivers hang, with more than they get sent, leave th
   const event = turn('/v1/sites/m', 'workflow.succeeded', last.caller.orgId);
   await happen([event]);
   await until(() => receiver.received.some(({ id }) => id === event.id));
-  const others = receiver.received.filter(({ path }) => webhooks.slice(0, 2).some((webhook) => pathOf(webhook) === path));
+  const others = receiver.received.filter(({ path }) =>
+    webhooks.slice(0, 2).some((webhook) => pathOf(webhook) === path),
+  );
   expect(new Set(others.map(({ id }) => id)).size).toBeLessThan(80);
   receiver.hangUp();
 });
@@ -486,7 +529,9 @@ test.each([
   const answer = await api.call(root.caller, 'POST', '/v1/webhooks', { body: { url } });
   expect(refusalOf(answer)).toBe('422 webhook_url_refused');
   const webhook = await create();
-  expect(refusalOf(await api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { url } }))).toBe('422 webhook_url_refused');
+  expect(refusalOf(await api.call(root.caller, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { url } }))).toBe(
+    '422 webhook_url_refused',
+  );
 });
 
 test('a name that leads into a private network is not called, and the delivery says so without its address', async () => {
@@ -495,14 +540,18 @@ test('a name that leads into a private network is not called, and the delivery s
   const webhook = await create({ url: `https://localhost:${port}/private`, event_types: ['workflow.*'] });
   await happen([turn('/v1/sites/h')]);
   await until(async () => (await deliveriesOf(webhook)).some(({ status }) => status === 'failed'));
-  expect((await deliveriesOf(webhook))[0]?.last_error).toBe('It leads to an address that is not of the public internet.');
+  expect((await deliveriesOf(webhook))[0]?.last_error).toBe(
+    'It leads to an address that is not of the public internet.',
+  );
   expect(receiver.at('/private')).toEqual([]);
 });
 
 test('an organisation has twenty webhooks at most, also when two calls come at once', async () => {
   for (let count = 0; count < 19; count += 1) await create();
   const url = receiver.url('/last');
-  const answers = await Promise.all([1, 2, 3].map(() => api.call(root.caller, 'POST', '/v1/webhooks', { body: { url } })));
+  const answers = await Promise.all(
+    [1, 2, 3].map(() => api.call(root.caller, 'POST', '/v1/webhooks', { body: { url } })),
+  );
   expect(answers.map(({ status }) => String(status)).sort()).toEqual(['201', '422', '422']);
 });
 
@@ -514,7 +563,8 @@ test('workers that are killed again and again lose no event, and keep those of a
     WEBHOOK_LEASE_SECONDS: '1',
     DRYDOCK_WEBHOOK_ALLOW: `127.0.0.1:${receiver.port}`,
   };
-  const startWorker = () => spawn(process.execPath, [path.join(keys.dir, 'dist/worker.js')], { env: environment, stdio: 'ignore' });
+  const startWorker = () =>
+    spawn(process.execPath, [path.join(keys.dir, 'dist/worker.js')], { env: environment, stdio: 'ignore' });
   const webhook = await create({ event_types: ['workflow.*'] });
   const events = Array.from({ length: 120 }, (_, index) => turn(`/v1/sites/${index % 8}`));
   await happen(events);
@@ -527,10 +577,17 @@ test('workers that are killed again and again lose no event, and keep those of a
   }
   expect(taken().size).toBeLessThan(events.length);
   const last = startWorker();
-  await until(async () => (await deliveriesOf(webhook)).every(({ status }) => status === 'delivered') && taken().size === events.length);
+  await until(
+    async () =>
+      (await deliveriesOf(webhook)).every(({ status }) => status === 'delivered') && taken().size === events.length,
+  );
   last.kill('SIGKILL');
   for (let site = 0; site < 8; site += 1) {
-    const ids = receiver.at(pathOf(webhook)).flatMap(({ id, event }) => (event.resource === `/v1/sites/${site}` ? [id] : []));
-    expect([...new Set(ids)]).toEqual(events.filter(({ resource }) => resource === `/v1/sites/${site}`).map(({ id }) => id));
+    const ids = receiver
+      .at(pathOf(webhook))
+      .flatMap(({ id, event }) => (event.resource === `/v1/sites/${site}` ? [id] : []));
+    expect([...new Set(ids)]).toEqual(
+      events.filter(({ resource }) => resource === `/v1/sites/${site}`).map(({ id }) => id),
+    );
   }
 }, 120_000);

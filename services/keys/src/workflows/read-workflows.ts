@@ -11,7 +11,10 @@ export const listWorkflows = ({ database, pager }: HandlerContext) =>
       const binding = { list: listEndpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
       const page = pager.read(query, binding, now);
       const rows = await listRows(database.sql(), caller, { after: page.after, take: page.limit + 1 }, query);
-      return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: (row) => row }) };
+      return {
+        status: 200,
+        body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view: (row) => row }),
+      };
     },
   }) satisfies ReadHandlers<typeof listEndpoint>;
 

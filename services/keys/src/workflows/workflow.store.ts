@@ -4,7 +4,10 @@ import { firstIdOf, type Mode, timeOfId } from '@drydock/contracts/platform/valu
 import type { Sql } from '@drydock/service/database/sql';
 import { timestampSql } from '@drydock/service/effects/audit';
 
-/** Brings the list up to the events that have just got their places. The end of a workflow stays, whatever is told after it. */
+/**
+ * Updates the list with the events that have just been numbered. A workflow that has ended stays ended, whatever event
+ * comes later.
+ */
 export async function noteWorkflows(sql: Sql, seqs: readonly string[]): Promise<void> {
   if (seqs.length > 0) await sql.query(noteSql, [seqs]);
 }
@@ -36,7 +39,10 @@ const summaryOf = (row: Row): WorkflowSummary => ({
   created_at: timeOfId(row.id).toISOString(),
 });
 
-/** Newest first, from behind the workflow `after`. The conditions that are asked for, and no others, so that each has its index. */
+/**
+ * Newest first, from behind the workflow `after`. The query has only the conditions that are asked for, so that each
+ * has its index.
+ */
 export async function listWorkflows(
   sql: Sql,
   { orgId, mode }: Owner,
@@ -53,7 +59,7 @@ export async function listWorkflows(
   if (resource !== undefined) conditions.push(`resource = ${bound(resource)}`);
   const select = (more = ''): string =>
     `SELECT * FROM workflows WHERE ${conditions.join(' AND ')}${more} ORDER BY workflows.id DESC LIMIT $3::int`;
-  // A range of the index for each status: what is rare costs no walk through all the others.
+  // Reads a range of the index for each status, so that a rare one does not cost a walk through all others.
   const found =
     status === undefined
       ? `(${select()}) found`
@@ -62,14 +68,16 @@ export async function listWorkflows(
   return rows.map(summaryOf);
 }
 
-/** Null for another organisation's or mode's, and for one that no event has told of. */
+/** Null for another organisation's or mode's workflow, and for one without any event. */
 export async function findWorkflow(sql: Sql, { orgId, mode }: Owner, id: string): Promise<WorkflowSummary | null> {
   const text = `SELECT ${columns} FROM workflows WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode`;
   const [row] = await sql.query<Row>(text, [orgId, mode, id]);
   return row === undefined ? null : summaryOf(row);
 }
 
-/** Removes what ended so long ago that its events are gone too; resolves with how many, at most `max`. */
+/**
+ * Removes workflows that ended so long ago that their events are gone too; resolves with their number, at most `max`.
+ */
 export async function purgeWorkflows(sql: Sql, max: number): Promise<number> {
   const removed = await sql.query(
     `DELETE FROM workflows WHERE id IN (SELECT id FROM workflows WHERE updated_at < statement_timestamp() - interval '${eventDays} days' AND ${isOver}

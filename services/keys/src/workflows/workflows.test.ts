@@ -24,7 +24,14 @@ const list = async (query = '', { caller } = root): Promise<WorkflowSummary[]> =
   return (answer.json as { data: WorkflowSummary[] }).data;
 };
 
-const failure = { type: '/problems/step_failed', title: 'x', status: 500, detail: 'x', code: 'step_failed', request_id: 'x' };
+const failure = {
+  type: '/problems/step_failed',
+  title: 'x',
+  status: 500,
+  detail: 'x',
+  code: 'step_failed',
+  request_id: 'x',
+};
 type Turn = [type: EventType, more?: { resource?: string; mode?: string; kind?: string }];
 
 /** Delivers the turns of one workflow, in one delivery; `id`: its own. */
@@ -36,14 +43,22 @@ async function tell(id: string, turns: Turn[], { caller } = root): Promise<void>
   const signed = { issuer: 'hosting', secret: api.secrets.audit };
   expect((await api.internal('/internal/events', { service: 'hosting', entries }, signed)).status).toBe(204);
   const last = entries.at(-1)?.id;
-  await until(async () => (await api.rows('SELECT 1 FROM events WHERE id = $1 AND seq IS NOT NULL', [last])).length === 1);
+  await until(
+    async () => (await api.rows('SELECT 1 FROM events WHERE id = $1 AND seq IS NOT NULL', [last])).length === 1,
+  );
 }
 
 test('a workflow is in the list from the event that it was accepted, with the status that its latest event told', async () => {
   const id = uuidv7();
   await tell(id, [['workflow.accepted', { resource: '/v1/databases/b', kind: 'upgrade' }]]);
   const told = {
-    ...{ id, kind: 'upgrade', status: 'unfinished', resource: '/v1/databases/b', url: `/v1/databases/b/workflows/${id}` },
+    ...{
+      id,
+      kind: 'upgrade',
+      status: 'unfinished',
+      resource: '/v1/databases/b',
+      url: `/v1/databases/b/workflows/${id}`,
+    },
     ...{ actor_key_id: null, created_at: timeOfId(id).toISOString(), error: null },
   };
   expect(await list()).toEqual([{ ...told, updated_at: expect.any(String) }]);
@@ -53,7 +68,10 @@ test('a workflow is in the list from the event that it was accepted, with the st
   expect(await list()).toMatchObject([told]);
   await tell(id, [['workflow.needs_attention'], ['workflow.retried'], ['workflow.succeeded']]);
   expect(await list()).toMatchObject([{ ...told, status: 'succeeded' }]);
-  expect((await api.call(root.caller, 'GET', `/v1/workflows/${id}`)).json).toMatchObject({ ...told, status: 'succeeded' });
+  expect((await api.call(root.caller, 'GET', `/v1/workflows/${id}`)).json).toMatchObject({
+    ...told,
+    status: 'succeeded',
+  });
 });
 
 test('its end stays its end, also when an older event arrives after it', async () => {
@@ -103,7 +121,9 @@ test('what has ended leaves with its events, and what waits stays', async () => 
   await tell(ended, [['workflow.succeeded']]);
   await tell(waiting, [['workflow.needs_attention']]);
   await tell(young, [['workflow.succeeded']]);
-  await api.rows(`UPDATE workflows SET updated_at = now() - interval '31 days' WHERE id = ANY ($1)`, [[ended, waiting]]);
+  await api.rows(`UPDATE workflows SET updated_at = now() - interval '31 days' WHERE id = ANY ($1)`, [
+    [ended, waiting],
+  ]);
   const database = openDatabase(api.postgres.url, { max: 1, applicationName: 'test' });
   expect(await purgeWorkflows(database.sql(), 1_000)).toBe(1);
   expect(await purgeWorkflows(database.sql(), 1_000)).toBe(0);

@@ -4,10 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SerialQueue } from '@drydock/agent/host/serial-queue';
 
 const fileBytesMax = 1_048_576;
-/** What an application may print in one second before it waits for its output to be read. */
+/** Limit for an application's output in one second. Beyond it the application waits for its output to be read. */
 const bytesPerSecond = 1_048_576;
 
-/** What a site's application prints: the last megabyte or two, in a file and the one before it. Nothing of it grows while it runs. */
+/**
+ * The output of a site's application: the last megabyte or two, in a file and the one before it. They take no more
+ * while it runs.
+ */
 export class AppLog {
   private readonly file: string;
   private readonly queue = new SerialQueue();
@@ -21,7 +24,10 @@ export class AppLog {
     this.file = file;
   }
 
-  /** Resolves when the stream has ended and all of it is written. Never throws: an application runs without its log, too. */
+  /**
+   * Writes the stream to the log; resolves when it has ended and all is written. Never throws, because an application
+   * must run even without its log.
+   */
   async take(stream: Readable): Promise<void> {
     this.readers += 1;
     try {
@@ -31,7 +37,7 @@ export class AppLog {
         await this.pace(bytes.length);
       }
     } catch {
-      // the process has gone, and the rest of what it said with it
+      // the process has gone, and with it the rest of its output
     } finally {
       this.readers -= 1;
       if (this.readers === 0) await this.queue.run(() => this.close());

@@ -13,7 +13,9 @@ import { createServer as createTlsServer } from 'node:tls';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 
-/** An address of this machine that is not its loopback. It is outside for an application, and allowed by the operator. */
+/**
+ * An address of this machine that is not its loopback. It is outside for an application, and allowed by the operator.
+ */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
@@ -35,7 +37,7 @@ afterAll(async () => {
   await clearHost(host, [siteId, neighbourId]);
 });
 
-/** What `work`, the body of an async function in the application, returns. */
+/** Runs `work`, the body of an async function, in the application and resolves with its result. */
 async function inApp(work: string): Promise<unknown> {
   const source = `
     const [net, http, tls, dns, fs, child] = ['net', 'http', 'tls', 'dns', 'fs', 'child_process'].map((name) => require(name));
@@ -68,7 +70,9 @@ describe('the network of an application', () => {
   it('leads to no port of the machine: no Postgres, no other site, not the agent', async () => {
     const urls = [readSharedCluster().adminUrl, neighbour.url, neighbour.database_url, host.controlUrl];
     const ports = urls.map((url) => Number(new URL(url).port));
-    const answers = await inApp(`return Promise.all(${JSON.stringify(ports)}.map((port) => attempt({ port, host: '127.0.0.1' })))`);
+    const answers = await inApp(
+      `return Promise.all(${JSON.stringify(ports)}.map((port) => attempt({ port, host: '127.0.0.1' })))`,
+    );
     // The cluster of tests has one port for all; the endpoint of the neighbour is reached at another.
     expect(answers).toEqual(ports.map(() => 'ECONNREFUSED'));
   });
@@ -81,7 +85,7 @@ describe('the network of an application', () => {
 
   it('has no port of the machine to take', async () => {
     const ports = await Promise.all(Array.from({ length: 20 }, () => listen(createServer(greeting), '0.0.0.0')));
-    // What the machine's own server has is free in there: it is another network.
+    // Ports that are taken on the machine are free in there: it is another network.
     const taken = await inApp(`const taken = [];
       for (const port of ${JSON.stringify(ports)}) await new Promise((next) => {
         net.createServer().listen(port, '0.0.0.0', () => { taken.push(port); next(); }).on('error', next);
@@ -92,7 +96,9 @@ describe('the network of an application', () => {
 
   it('shows nothing of the machine in /proc/net', async () => {
     const port = await listen(createServer(greeting), '127.0.0.1');
-    const seen = (await inApp(`return [fs.readFileSync('/proc/net/tcp', 'utf8'), fs.readFileSync('/proc/net/dev', 'utf8')]`)) as string[];
+    const seen = (await inApp(
+      `return [fs.readFileSync('/proc/net/tcp', 'utf8'), fs.readFileSync('/proc/net/dev', 'utf8')]`,
+    )) as string[];
     expect(seen.map((text) => text.includes(`:${port.toString(16).toUpperCase()}`))).toEqual([false, false]);
     expect(seen[1]?.match(/^ *\w+:/gm)).toEqual(['    lo:']);
   });
@@ -114,17 +120,21 @@ async function giveModule(name: string, manifest: string): Promise<void> {
   const file = realpathSync(manifest);
   await cp(path.dirname(file), path.join(site.files_dir, 'node_modules', name), { recursive: true });
   const { dependencies = {} } = JSON.parse(readFileSync(file, 'utf8')) as { dependencies?: Record<string, string> };
-  for (const needed of Object.keys(dependencies)) await giveModule(needed, path.join(path.dirname(file), '..', needed, 'package.json'));
+  for (const needed of Object.keys(dependencies))
+    await giveModule(needed, path.join(path.dirname(file), '..', needed, 'package.json'));
 }
 
 describe('what an application connects to outside', () => {
   it('answers as ever: a socket, HTTP, fetch and TLS', async () => {
-    const http = await listen(createHttpServer((request, response) => response.end(`${request.method} ${request.url}`)));
+    const http = await listen(
+      createHttpServer((request, response) => response.end(`${request.method} ${request.url}`)),
+    );
     const first = await listen(createServer(greeting));
     const psk = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const };
     const key = Buffer.alloc(16, 7);
     const secure = await listen(createTlsServer({ ...psk, pskCallback: () => key }, (socket) => socket.end('sealed')));
-    const answer = await inApp(`const [http, first, secure] = ${JSON.stringify([http, first, secure])}; const host = '${outside}';
+    const answer =
+      await inApp(`const [http, first, secure] = ${JSON.stringify([http, first, secure])}; const host = '${outside}';
       const read = async (stream) => { let text = ''; for await (const part of stream) text += part; return text; };
       const got = await new Promise((resolve, reject) => require('http').get({ host, port: http, path: '/a' }, resolve).on('error', reject));
       const options = { host, port: secure, ciphers: 'PSK', maxVersion: 'TLSv1.2', checkServerIdentity: () => undefined };
@@ -152,7 +162,9 @@ describe('what an application connects to outside', () => {
   });
 
   it('passes on as it is an answer that Node reads and would not write', async () => {
-    const bad = await listen(createServer((socket) => void socket.on('error', () => undefined).end('HTTP/1.1 000 Nothing\r\n\r\n')));
+    const bad = await listen(
+      createServer((socket) => void socket.on('error', () => undefined).end('HTTP/1.1 000 Nothing\r\n\r\n')),
+    );
     const answer =
       await inApp(`const { hostname, port } = new URL(/^http_proxy=(.*)$/m.exec(child.execFileSync('/usr/bin/env', { encoding: 'utf8' }))[1]);
       return new Promise((resolve) => {
@@ -164,7 +176,16 @@ describe('what an application connects to outside', () => {
   });
 
   it('is neither private, nor link-local, nor the machine itself, by whatever way', async () => {
-    const refused = ['10.0.0.1', '172.16.0.1', '192.168.0.1', '169.254.169.254', '100.64.0.1', 'fd00::1', 'fe80::1', '::ffff:10.0.0.1'];
+    const refused = [
+      '10.0.0.1',
+      '172.16.0.1',
+      '192.168.0.1',
+      '169.254.169.254',
+      '100.64.0.1',
+      'fd00::1',
+      'fe80::1',
+      '::ffff:10.0.0.1',
+    ];
     const answer = await inApp(`const env = child.execFileSync('/usr/bin/env', { encoding: 'utf8' });
       const { hostname, port } = new URL(/^https_proxy=(.*)$/m.exec(env)[1]);
       const proxied = (target) => new Promise((resolve) => {

@@ -5,12 +5,12 @@ import { Outgoing, type OutgoingPolicy } from './outgoing';
 import { OutgoingDialler } from './outgoing-dialler';
 import { outgoingPreloadUrl } from './outgoing-preload';
 
-/** Inside the application's network, which nobody else is in. Its processes cannot listen below 1024. */
+/** Ports inside the application's network, which nobody else is in. Its processes cannot listen below 1024. */
 const ports = { proxy: 1_021, dialler: 1_022 };
-/** Connections of the application's that are open at once, at each of the two. */
+/** The application's open connections, for each of the two ports. */
 const acceptedMax = 128;
 
-/** What an application finds in its own network: its database where it always was, and the way out. */
+/** The services in an application's own network: its database at the usual address, and the way out. */
 export class AppNetwork {
   private readonly databasePort: number;
   private readonly outgoing: Outgoing;
@@ -29,8 +29,14 @@ export class AppNetwork {
 
   readonly nodeArgs = ['--import', outgoingPreloadUrl(ports)];
 
-  /** Serves what one box connects to. What is still open when the box ends is closed, whatever the other side does. */
-  serve({ listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>, acceptDatabase: (client: Socket) => void): void {
+  /**
+   * Serves the connections of one box. Connections that are open when the box ends are closed, whatever the other side
+   * does.
+   */
+  serve(
+    { listeners, exited }: Pick<BoxedChild, 'listeners' | 'exited'>,
+    acceptDatabase: (client: Socket) => void,
+  ): void {
     const clients = new Set<Socket>();
     const serveAt = (port: number, accept: (client: Socket) => void): Server | undefined =>
       listeners.get(port)?.on('connection', (client) => {

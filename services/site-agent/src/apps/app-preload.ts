@@ -1,6 +1,7 @@
 /**
- * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens is the application, whatever
- * port it asks for: it gets a Unix socket, which no other process can take, and says by descriptor 3 that it listens.
+ * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens is
+ * the application, whatever port it asks for: it gets a Unix socket, which no other process can take, and reports by
+ * descriptor 3 that it listens.
  */
 const source = `
 import net from 'node:net';
@@ -8,7 +9,7 @@ import fs from 'node:fs';
 const listen = net.Server.prototype.listen;
 const path = process.env.DRYDOCK_APP_SOCKET;
 delete process.env.DRYDOCK_APP_SOCKET;
-// A process that the application forks has this, too, and is not the application.
+// A process that the application forks runs this too, but is not the application.
 let isFirst = path !== undefined;
 net.Server.prototype.listen = function (...args) {
   if (!isFirst) return listen.apply(this, args);
@@ -21,5 +22,5 @@ net.Server.prototype.listen = function (...args) {
 };
 `;
 
-/** For Node's `--import`: in the URL itself, since a site's account may not be able to read our files. */
+/** The URL for Node's `--import`. It contains the code, because a site's account may not be able to read our files. */
 export const appPreloadUrl = `data:text/javascript,${encodeURIComponent(source)}`;

@@ -12,14 +12,16 @@ import type { AppNetwork } from './app-network';
 import { appPreloadUrl } from './app-preload';
 
 const bootMs = 15_000;
-/** A request that is still running when its process is replaced may end, for so long. */
+/** The longest time that a replaced process gets to finish its running requests. */
 const lastRequestMs = 30_000;
 const termMs = 5_000;
 const socketName = 'drydock-app.sock';
-/** The limits of each process alone, except `processes`, which counts all processes and threads of the site's account. */
+/**
+ * The limits of each process alone, except `processes`, which counts all processes and threads of the site's account.
+ */
 const limits = { memoryBytes: 2 ** 30, processes: 256, openFiles: 4_096, fileBytes: 2 ** 30 };
 
-/** The database of the release that the application is of. */
+/** The database of the application's release. */
 export interface AppDatabase {
   url: string;
   /** Serves a client that came from the application's own network. */
@@ -28,25 +30,25 @@ export interface AppDatabase {
 
 export interface AppSettings {
   isolation: Isolation;
-  /** Where there is no isolation: whether the operator has said that sites may take over this machine. */
+  /** Without isolation: whether the operator accepts that sites may take over this machine. */
   isRiskTaken: boolean;
   /** Whether the site has used up its disk space: an application would go on writing. */
   isDiskFull(): boolean;
   filesDir: string;
   log: AppLog;
   database: AppDatabase;
-  /** As whom it runs; null: as this process. */
+  /** The account that it runs under; null: this process's account. */
   uid: number | null;
-  /** Its own network; null where it shares the machine's. */
+  /** Its own network; null if it shares the machine's. */
   network: AppNetwork | null;
   onStart(child: GuardedChild): void;
 }
 
-/** One process of a site's application: started once, never restarted. A fresh one takes its place. */
+/** One process of a site's application: started once, never restarted. A fresh process replaces it. */
 export class AppProcess {
   readonly generation: number;
   readonly pid: number;
-  /** Leads to the very socket that this process listens at: whatever is put in its place later is another. */
+  /** The path to the very socket that this process listens at, even if another one is put in its place later. */
   private readonly socketPath: string;
   private readonly child: GuardedChild;
   private inFlight = 0;
@@ -64,7 +66,7 @@ export class AppProcess {
     });
   }
 
-  /** Resolves once the application listens. Throws when it ends before, or does not listen within 15 s. */
+  /** Resolves once the application listens. Throws if it ends before, or does not listen within 15 s. */
   static async start(generation: number, settings: AppSettings): Promise<AppProcess> {
     const { child, socketFile } = await spawnApp(settings);
     settings.onStart(child);
@@ -79,7 +81,7 @@ export class AppProcess {
     }
   }
 
-  /** The first process of its box, which all others in it come from. */
+  /** The first process of its box, the ancestor of all others in it. */
   get boxPid(): number | null {
     return this.child.process.pid ?? null;
   }
@@ -88,7 +90,7 @@ export class AppProcess {
     return !this.hasEnded;
   }
 
-  /** A connection to be handed on: nothing has been read from it. */
+  /** Opens a connection to hand on: nothing has been read from it. */
   connect(): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = new Socket().pause().once('error', reject);
@@ -125,7 +127,7 @@ export class AppProcess {
   }
 }
 
-/** Nothing of our own environment is handed down. */
+/** The program gets nothing of our own environment. */
 async function spawnApp({
   isolation,
   filesDir,
@@ -133,7 +135,12 @@ async function spawnApp({
   uid,
   network,
 }: AppSettings): Promise<{ child: GuardedChild; socketFile: string }> {
-  const common = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', PORT: '0', DATABASE_URL: database.url };
+  const common = {
+    PATH: '/usr/local/bin:/usr/bin:/bin',
+    NODE_ENV: 'production',
+    PORT: '0',
+    DATABASE_URL: database.url,
+  };
   const stdio: ['ignore', 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', 'pipe'];
   const args = ['--import', appPreloadUrl];
   if (isolation.kind === 'none') {
@@ -162,12 +169,12 @@ async function spawnApp({
   return { child, socketFile: path.join(child.root, 'tmp', socketName) };
 }
 
-/** O_PATH of Linux, which Node has no name for. */
+/** O_PATH of Linux, for which Node has no constant. */
 const openPath = 0o10_000_000;
 
 /**
- * Holds the socket itself. Its name lies in a folder of the application's, which could put a link there later that leads to a socket of ours;
- * and one that ends can leave its name to nobody.
+ * Opens the socket itself, not its name. The name is in a folder of the application's, which could later replace it
+ * with a link to a socket of ours, or leave it behind for another process.
  */
 async function pinSocket(file: string): Promise<FileHandle | string> {
   if (process.platform !== 'linux') return file;
@@ -184,11 +191,14 @@ async function readListening(pipe: unknown): Promise<void> {
     if (text === 'listening\n') return;
     if (text.length > 16) break;
   }
-  // Its end is told by refuseAtEnd, or it closed the descriptor and never listens.
+  // Its end is handled by refuseAtEnd, or it closed the descriptor and never listens.
   return new Promise(() => undefined);
 }
 
-/** After the last of what it printed: whoever reads that it did not start finds the reason in its log. */
+/**
+ * This waits for the last of its output, so that the owner of an application that did not start finds the reason in its
+ * log.
+ */
 async function refuseAtEnd(child: GuardedChild, printed: Promise<unknown>): Promise<never> {
   const { code, signal } = await child.exited;
   await printed;

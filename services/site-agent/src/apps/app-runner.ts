@@ -1,30 +1,30 @@
 import type { Log } from '@drydock/service/telemetry/log';
 import { AppProcess, type AppSettings } from './app-process';
 
-/** After an application did not start, it is left alone for so long: a page that is asked for all the time must not fork all the time. */
+/** The pause after an application did not start: a page that is requested all the time must not fork all the time. */
 const retryMs = 1_000;
 
-/** Counts the site's processes over releases and restarts of this host. */
+/** Counts the site's processes, across releases and restarts of this host. */
 export interface AppGenerations {
   next(): Promise<number>;
 }
 
-/** Why a page of an application cannot be had right now. */
+/** The reason why an application's page is not available now. */
 export class AppDown extends Error {
   override readonly name: string = 'AppDown';
 }
 
-/** No application is started here: nothing would keep it from the files and processes of everybody else. */
+/** No application is started here, because nothing would keep it from other sites' files and processes. */
 export class SandboxUnavailable extends AppDown {
   override readonly name = 'SandboxUnavailable';
 }
 
-/** No application is started while its site has more on disk than it may. */
+/** No application is started while its site is over its disk limit. */
 export class DiskFull extends AppDown {
   override readonly name = 'DiskFull';
 }
 
-/** What the application's own files ask for, as they were found with the request. */
+/** The restarts that the application's own files ask for, as read for this request. */
 export interface RestartWish {
   /** The mtime of tmp/restart.txt. */
   restart_seconds: number;
@@ -32,8 +32,8 @@ export interface RestartWish {
 }
 
 /**
- * The application of one release, by Passenger's contract: the next request after a change of tmp/restart.txt is answered by a fresh process, which
- * the requests that come meanwhile wait for; those in flight end on the old one.
+ * The application of one release, by Passenger's contract. After a change of tmp/restart.txt the next request starts a
+ * fresh process, which all further requests wait for; running requests end on the old one.
  */
 export class AppRunner {
   private readonly settings: AppSettings;
@@ -44,7 +44,7 @@ export class AppRunner {
   private booting: Promise<AppProcess> | null = null;
   private failedMs = Number.NEGATIVE_INFINITY;
   private isClosed = false;
-  /** How often a process was begun, whatever became of it. */
+  /** The number of processes begun so far, whether or not they came up. */
   starts = 0;
 
   constructor(settings: AppSettings, generations: AppGenerations, log: Log) {
@@ -58,18 +58,18 @@ export class AppRunner {
     return this.current?.isRunning === true ? this.current : null;
   }
 
-  /** The process that answers as long as the restart file is as it was; null where one has to be begun, or has been. */
+  /** The process to use while the restart file is unchanged; null if a new one is needed or is starting. */
   get due(): { process: AppProcess; restart_seconds: number } | null {
     const { running: process } = this;
     return process === null || this.booting !== null ? null : { process, restart_seconds: this.currentSeconds };
   }
 
-  /** Whether code of the application may be running, also before it listens. */
+  /** Whether code of the application may be running, even before it listens. */
   get isActive(): boolean {
     return this.booting !== null || this.running !== null;
   }
 
-  /** The process that is due. Throws {@link AppDown} when none can be started. */
+  /** The process to use for this request. Throws {@link AppDown} if none can be started. */
   async take(wish: RestartWish): Promise<AppProcess> {
     if (this.booting !== null) return this.booting;
     const isDue = this.running === null || wish.restart_seconds !== this.currentSeconds || wish.restarts_always;
@@ -80,13 +80,13 @@ export class AppRunner {
     return this.booting;
   }
 
-  /** Ends the process at once. The next request starts another, if it may. */
+  /** Ends the process at once. The next request starts another one, if that is allowed. */
   async end(): Promise<void> {
     await this.booting?.catch(() => undefined);
     await this.current?.stop();
   }
 
-  /** Ends the process when its requests have. */
+  /** Ends the process when its requests have ended. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.booting?.catch(() => undefined);
@@ -105,11 +105,13 @@ export class AppRunner {
       const old = this.current;
       this.current = fresh;
       this.currentSeconds = seconds;
-      old?.retire().catch((error: unknown) => this.log.warn({ err: error }, 'an old process of an application did not end'));
+      old
+        ?.retire()
+        .catch((error: unknown) => this.log.warn({ err: error }, 'an old process of an application did not end'));
       return fresh;
     } catch (error) {
       this.failedMs = performance.now();
-      // It answers nobody any more, and may hold what a fresh one needs: all processes that its account can have.
+      // It answers nobody any more, but may hold all processes that its account may have, which a fresh one needs.
       await this.current?.stop();
       this.log.warn({ err: error }, 'an application did not start');
       throw new AppDown('the application did not start', { cause: error });

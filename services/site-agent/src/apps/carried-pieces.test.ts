@@ -12,7 +12,10 @@ import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { PagePlaces } from '../content/page-places';
 
-/** The bound on what one organisation's connections take of the loop that all sites share: each piece that is carried takes a turn. */
+/**
+ * The bound on what one organisation's connections take of the loop that all sites share: each piece that is carried
+ * takes a turn.
+ */
 const outside = Object.values(os.networkInterfaces())
   .flatMap((known) => known ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
@@ -40,7 +43,10 @@ class Turns {
 }
 
 const bytes = 200;
-/** Connections outside in each way that there is. Each visit says as many bytes by each of them as its path names, one at a time. */
+/**
+ * Connections outside in each way that there is. Each visit says as many bytes by each of them as its path names, one
+ * at a time.
+ */
 const source = (port: number): string => `const net = require('node:net');
   const { http_proxy: proxy } = Object.fromEntries(require('node:child_process').execFileSync('/usr/bin/env', { encoding: 'utf8' })
     .split('\\n').map((line) => line.split('=')));
@@ -81,7 +87,10 @@ const server = createServer((socket) => {
     });
 });
 beforeAll(async () => {
-  host = await startHost({ ...(await hostConfig()), SITES_OUTGOING_ALLOW: `${outside}/32` }, new PagePlaces({ carried: turns }));
+  host = await startHost(
+    { ...(await hostConfig()), SITES_OUTGOING_ALLOW: `${outside}/32` },
+    new PagePlaces({ carried: turns }),
+  );
   site = await host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-1' }, claim(1));
   server.listen(0, outside);
   await once(server, 'listening');
@@ -101,7 +110,9 @@ test('an application that writes outside a byte at a time has one piece carried 
   };
   await say(1);
   await until(() => Promise.resolve(said() === 3), { what: 'all three ways' });
-  expect(heard.find((text) => text.startsWith('POST'))).toMatch(/^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is);
+  expect(heard.find((text) => text.startsWith('POST'))).toMatch(
+    /^POST \/path HTTP\/1.1\r\nhost: a\r\n.*\r\nconnection: close\r\n\r\nx$/is,
+  );
   // The turn that each has is used up by this.
   turns.hold();
   await say(1);
@@ -113,7 +124,8 @@ test('an application that writes outside a byte at a time has one piece carried 
   turns.release();
   await until(() => Promise.resolve(said() === 6 + 3 * bytes), { what: 'all that was said' });
   expect(new Set(turns.takenBy)).toEqual(new Set(['org-1']));
-  // Six turns where the kernel has brought everything by now: a piece that was read ahead for each, and one with the rest.
+  // Six turns where the kernel has brought everything by now: a piece that was read ahead for each, and one with the
+  // rest.
   expect(turns.takenBy.length).toBeLessThan(bytes / 2);
 });
 

@@ -13,8 +13,9 @@ const questionSchema = z.union([
 ]);
 
 /**
- * Connects for the sockets of a site's application (`outgoing-preload.ts`). A connection says one line of JSON, and is answered by one and
- * closed, unless it shows a ticket: it is then joined to what was connected for that ticket.
+ * Connects for the sockets of a site's application (`outgoing-preload.ts`). A connection sends one line of JSON and
+ * gets one back. If it asks to connect, it is closed after the answer. If it shows a ticket, it is joined to the
+ * connection that was made for the ticket.
  */
 export class OutgoingDialler {
   private readonly outgoing: Outgoing;
@@ -43,7 +44,10 @@ export class OutgoingDialler {
       this.outgoing.join(client, upstream);
       return;
     }
-    const told = 'dial' in question ? this.dial(question.dial) : this.outgoing.lookup(question.lookup).then((addresses) => ({ addresses }));
+    const told =
+      'dial' in question
+        ? this.dial(question.dial)
+        : this.outgoing.lookup(question.lookup).then((addresses) => ({ addresses }));
     client.end(JSON.stringify(await told.catch((error: unknown) => ({ code: codeOf(error) }))));
   }
 

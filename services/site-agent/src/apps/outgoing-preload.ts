@@ -1,8 +1,9 @@
 /**
- * Runs in a customer's process before its own code, where its box has a network of its own. What the application connects to outside leads to
- * the site agent (`outgoing-dialler.ts`) in two steps. The agent is asked to connect, and answers with a ticket, or with the error that the
- * application then gets. A second connection shows the ticket and is joined to the first. All of it is done below `net.Socket`, so that TLS
- * and whatever else is built on sockets works as ever. Programs that the application starts get the address of a proxy instead.
+ * Runs in a customer's process before its own code, if its box has a network of its own. Its connections to the outside
+ * go to the site agent (`outgoing-dialler.ts`) in two steps. First the agent is asked to connect, and answers with a
+ * ticket, or with the error for the application. Then a second connection shows the ticket and is joined to the first.
+ * All of this is below `net.Socket`, so that TLS and everything else built on sockets works unchanged. Programs that
+ * the application starts get the address of a proxy instead.
  */
 const sourceFor = ({ dialler, proxy }: { dialler: number; proxy: number }): string => `
 import { ChildProcess } from 'node:child_process';
@@ -81,7 +82,7 @@ const proxy = 'http://127.0.0.1:${proxy}';
 const forChildren = { http_proxy: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy: 'localhost,127.0.0.1,::1', NODE_USE_ENV_PROXY: '1' };
 const withProxy = (spawn) =>
   function (options, ...rest) {
-    // Another form than this one of Node 20 to 24 is passed on as it is.
+    // A call in another form than that of Node 20 to 24 is passed on unchanged.
     if (!Array.isArray(options?.envPairs)) return spawn.call(this, options, ...rest);
     const names = new Set(options.envPairs.map((pair) => pair.slice(0, pair.indexOf('='))));
     const added = Object.entries(forChildren).filter(([name]) => !names.has(name));
@@ -92,6 +93,6 @@ const sync = process.binding('spawn_sync');
 sync.spawn = withProxy(sync.spawn);
 `;
 
-/** For Node's `--import`, as the other preload. Both are ports of the application's own loopback. */
+/** The URL for Node's `--import`, as for the other preload. Both are ports of the application's own loopback. */
 export const outgoingPreloadUrl = (ports: { dialler: number; proxy: number }): string =>
   `data:text/javascript,${encodeURIComponent(sourceFor(ports))}`;

@@ -22,13 +22,17 @@ test('a name leads to public addresses only, whatever else it has', async () => 
     await expect(policy.resolve(name)).rejects.toMatchObject({ code: 'EACCES' });
   }
   expect(await policy.resolve('mixed.example')).toEqual(['93.184.215.14']);
-  await expect(new OutgoingPolicy([], resolverOf()).resolve('nothing.example')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+  await expect(new OutgoingPolicy([], resolverOf()).resolve('nothing.example')).rejects.toMatchObject({
+    code: 'ENOTFOUND',
+  });
 });
 
 test('a connection is judged by the address that it goes to, by name as by number', async () => {
   const outgoing = new Outgoing(new OutgoingPolicy([], resolverOf()), (go) => go());
   for (const host of ['loopback.example', '127.0.0.1', '::1', '0.0.0.0', '::', '10.0.0.7', 'fe80::1%eth0']) {
-    await expect(outgoing.dial(host, 80)).rejects.toMatchObject({ code: expect.stringMatching(/^(EACCES|ENOTFOUND)$/) });
+    await expect(outgoing.dial(host, 80)).rejects.toMatchObject({
+      code: expect.stringMatching(/^(EACCES|ENOTFOUND)$/),
+    });
   }
   await expect(outgoing.dial('127.0.0.1', 70_000)).rejects.toMatchObject({ code: 'EINVAL' });
 });

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { hearUntil, type InTurn, joinInTurn } from '@drydock/agent/host/in-turn';
 import { isPublicAddress } from '@drydock/service/outbound/public-address';
 
-/** What one site may have open or under way at once, to anywhere. */
+/** Limit for connections of one site, open or being made, to any address. */
 const connectionsMax = 64;
 const dialMs = 10_000;
 /** How many addresses of one name are tried. */
@@ -13,7 +13,7 @@ const headMs = 10_000;
 const headBytesMax = 16_384;
 const betweenHops = /^(connection|keep-alive|proxy-connection|proxy-authorization)[ \t]*:/i;
 
-/** Why a site's connection was not made; `code` is that of a system call. */
+/** The reason why a site's connection was not made; `code` is that of a system call. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly code: string;
@@ -30,14 +30,17 @@ export interface NameServers {
   resolve6(name: string): Promise<string[]>;
 }
 
-/** Where applications may connect to: the public internet without this machine's own addresses, and what the operator allows beside it. */
+/**
+ * Decides where applications may connect to: the public internet without this machine's own addresses, and the ranges
+ * that the operator allows.
+ */
 export class OutgoingPolicy {
   private readonly allowed = new BlockList();
   private readonly resolver: NameServers;
 
   /**
-   * `allowed` are ranges as `10.1.0.0/16` or `fd00::/8`. Names are asked of servers only: the system's resolver also reads files of this
-   * machine, and a slow name holds one of its four threads.
+   * `allowed` are ranges such as `10.1.0.0/16` or `fd00::/8`. Names are resolved by name servers only: the system's
+   * resolver also reads files of this machine, and a slow name would keep one of its four threads.
    */
   constructor(allowed: readonly string[], resolver: NameServers = new Resolver({ timeout: 2_000, tries: 2 })) {
     this.resolver = resolver;
@@ -54,24 +57,27 @@ export class OutgoingPolicy {
     return isPublicAddress(address) && !isOwnAddress(address);
   }
 
-  /** The addresses of a name that may be connected to. */
+  /** The addresses of a name that a site may connect to. */
   async resolve(name: string): Promise<string[]> {
     const asked = await Promise.allSettled([this.resolver.resolve4(name), this.resolver.resolve6(name)]);
     const found = asked.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     if (found.length === 0) throw new OutgoingError('ENOTFOUND', `${name} has no address`);
     const permitted = found.filter((address) => this.permits(address));
-    if (permitted.length === 0) throw new OutgoingError('EACCES', `${name} leads to no address that applications may reach`);
+    if (permitted.length === 0)
+      throw new OutgoingError('EACCES', `${name} leads to no address that applications may reach`);
     return permitted;
   }
 }
 
-/** Services of this machine listen at its public addresses too, behind a filter that only looks at what comes from outside. */
+/**
+ * Services of this machine listen at its public addresses too, behind a filter that only checks traffic from outside.
+ */
 const isOwnAddress = (address: string): boolean =>
   Object.values(networkInterfaces()).some((known) => known?.some((own) => own.address === address) === true);
 
 /**
- * The one way out of a site's application, whose own network has a loopback only. Programs reach it as an HTTP proxy. Every connection is made
- * here, after the policy has seen the very address that it goes to.
+ * The only way out of a site's application, whose own network has just a loopback. Programs reach it as an HTTP proxy.
+ * Every connection is made here, after the policy has approved the exact address.
  */
 export class Outgoing {
   private readonly policy: OutgoingPolicy;
@@ -84,8 +90,8 @@ export class Outgoing {
   }
 
   /**
-   * Serves one connection of the application's. Only the head of a request is read here: a body or an answer may have ten thousand chunks in one
-   * piece.
+   * Serves one connection of the application's. Only the head of a request is parsed here, because a body or an answer
+   * may have ten thousand chunks in one piece.
    */
   accept(client: Socket): void {
     client.on('error', () => client.destroy());
@@ -95,12 +101,12 @@ export class Outgoing {
       .catch(() => client.destroy());
   }
 
-  /** Carries both ways, each piece in a turn of the organisation's. */
+  /** Carries both directions, each piece in a turn of the organisation's. */
   join(client: Socket, upstream: Socket): void {
     joinInTurn(client, upstream, this.inTurn);
   }
 
-  /** The first words of the application, up to `end`. */
+  /** Reads the application's first bytes, up to `end`. */
   hearUntil(client: Socket, end: string, bytesMax: number): Promise<string> {
     return hearUntil(client, end, bytesMax, this.inTurn);
   }
@@ -109,14 +115,15 @@ export class Outgoing {
     return this.inPlace(() => this.policy.resolve(name));
   }
 
-  /** Throws {@link OutgoingError}, or what the system says. */
+  /** Throws {@link OutgoingError}, or the system's error. */
   async dial(host: string, port: number): Promise<Socket> {
     if (!(port > 0 && port < 65_536)) throw new OutgoingError('EINVAL', 'there is no such port');
     return this.inPlace(async () => {
       const addresses = isIP(host) === 0 ? await this.policy.resolve(host) : [host];
       let failure: unknown = new OutgoingError('EHOSTUNREACH', 'no address answers');
       for (const address of addresses.slice(0, addressesMax)) {
-        if (!this.policy.permits(address)) throw new OutgoingError('EACCES', `applications may not connect to ${address}`);
+        if (!this.policy.permits(address))
+          throw new OutgoingError('EACCES', `applications may not connect to ${address}`);
         try {
           const socket = await connectTo(address, port);
           this.open += 1;
@@ -133,7 +140,8 @@ export class Outgoing {
   }
 
   private async inPlace<T>(work: () => Promise<T>): Promise<T> {
-    if (this.open >= connectionsMax) throw new OutgoingError('EAGAIN', `the site has ${connectionsMax} connections already`);
+    if (this.open >= connectionsMax)
+      throw new OutgoingError('EAGAIN', `the site has ${connectionsMax} connections already`);
     this.open += 1;
     try {
       return await work();
@@ -142,12 +150,17 @@ export class Outgoing {
     }
   }
 
-  /** A tunnel for anything, or a request in the form for proxies, which is how programs ask for pages without TLS. */
+  /**
+   * Answers a CONNECT, which tunnels anything, or a request in the form for proxies, with which programs ask for pages
+   * without TLS.
+   */
   private async answer(client: Socket, head: string): Promise<void> {
     const [line = '', ...headers] = head.split('\r\n');
     const [method = '', target = ''] = line.split(' ');
     try {
-      const { protocol, hostname, port, pathname, search } = new URL(method === 'CONNECT' ? `http://${target}` : target);
+      const { protocol, hostname, port, pathname, search } = new URL(
+        method === 'CONNECT' ? `http://${target}` : target,
+      );
       if (protocol !== 'http:') throw new OutgoingError('EPROTO', 'anything but plain HTTP is asked for by CONNECT');
       const upstream = await this.dial(plainHost(hostname), Number(port === '' ? 80 : port));
       if (client.destroyed) return void upstream.destroy();
@@ -160,7 +173,7 @@ export class Outgoing {
   }
 }
 
-/** A connection carries one request: what follows it would go to the same address. */
+/** A connection carries one request, because a second one would go to the same address. */
 const headOf = (line: string, headers: readonly string[]): string =>
   [line, ...headers.filter((header) => !betweenHops.test(header)), 'Connection: close', '', ''].join('\r\n');
 

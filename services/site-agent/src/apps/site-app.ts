@@ -13,10 +13,10 @@ import { AppRunner } from './app-runner';
 
 interface SiteAppSettings {
   folder: SiteFolder;
-  /** The site's account; null: this process' own. */
+  /** The site's account; null: this process's own. */
   uid: number | null;
   isolation: Isolation;
-  /** Whether applications run where nothing keeps them apart. */
+  /** Whether applications run without isolation. */
   isRiskTaken: boolean;
   network: AppNetwork | null;
   isDiskFull(): boolean;
@@ -24,7 +24,7 @@ interface SiteAppSettings {
   log: Log;
 }
 
-/** The application of a site over all its releases: which generation it is at, and when it was last restarted. */
+/** The application of a site, across all its releases: its generation, and the time of its last restart. */
 export class SiteApp {
   private readonly settings: SiteAppSettings;
   private readonly record = new SerialQueue();
@@ -35,10 +35,20 @@ export class SiteApp {
     this.printed = new AppLog(settings.folder.appLogFile);
   }
 
-  /** For one release: its folder, its database. */
+  /** A runner for one release: its folder, its database. */
   openRunner(filesDir: string, database: AppDatabase): AppRunner {
     const { uid, isolation, isRiskTaken, network, isDiskFull, onStart, log } = this.settings;
-    const settings = { filesDir, database, log: this.printed, uid, isolation, isRiskTaken, network, isDiskFull, onStart };
+    const settings = {
+      filesDir,
+      database,
+      log: this.printed,
+      uid,
+      isolation,
+      isRiskTaken,
+      network,
+      isDiskFull,
+      onStart,
+    };
     return new AppRunner(settings, { next: () => this.nextGeneration() }, log);
   }
 
@@ -48,16 +58,22 @@ export class SiteApp {
     return { has_app, generation, pid: release?.app.running?.pid ?? null, refusal: this.refusal, last_restart_at };
   }
 
-  /** By the customer's own means: whoever looks at tmp/restart.txt next sees it. Throws `no_app`, `restart_blocked`, `sandbox_unavailable`. */
+  /**
+   * Restarts by touching tmp/restart.txt, the customer's own means. Throws `no_app`, `restart_blocked`,
+   * `sandbox_unavailable`.
+   */
   async restart(release: Release | null): Promise<RestartAnswer> {
     if (release === null || !(await isPresent(release))) throw new SiteHostError('no_app', 'the site has no app.js');
-    if (this.refusal !== null) throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
+    if (this.refusal !== null)
+      throw new SiteHostError(this.refusal, 'no application can be kept apart on this machine');
     const { folder } = this.settings;
-    // No process is counted between the touch and the count: one that a visitor's request starts meanwhile is fresh, and has to have a greater number.
+    // No process is counted between the touch and the count: one that a visitor's request starts in between is fresh,
+    // and must get a greater number.
     return this.record.run(async () => {
       const restarted_at = new Date().toISOString();
       const seconds = await release.content.touchRestartFile(Date.parse(restarted_at));
-      if (seconds === null) throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be');
+      if (seconds === null)
+        throw new SiteHostError('restart_blocked', 'tmp or tmp/restart.txt is a link, or not what it must be');
       const { generation } = await folder.readApp();
       await folder.writeApp({ generation, last_restart_at: restarted_at });
       return { restarted_at, generation };
@@ -80,4 +96,5 @@ export class SiteApp {
   }
 }
 
-const isPresent = async ({ app, content }: Release): Promise<boolean> => app.running !== null || (await content.hasApp());
+const isPresent = async ({ app, content }: Release): Promise<boolean> =>
+  app.running !== null || (await content.hasApp());

@@ -6,10 +6,10 @@ type Say = (says: ChildSays, body?: Buffer) => void;
 type Connected = (error: Error | null, socket?: Socket) => void;
 type VisitorsRequest = ClientRequestArgs & { visitor?: number };
 
-/** How many chunks of an answer are kept apart; more are put together, since each costs a hundred bytes. */
+/** The most chunks of an answer that are kept separate; more are joined, because each costs a hundred bytes. */
 const chunksMax = 64;
 
-/** Keeps connections to the application, by process: `socketPath` is the process' number. The host makes new ones. */
+/** Keeps connections to the application, by process: `socketPath` is the process's number. The host makes new ones. */
 class HandedConnections extends Agent {
   private readonly connect: (id: number, onConnected: Connected) => void;
 
@@ -18,14 +18,17 @@ class HandedConnections extends Agent {
     this.connect = connect;
   }
 
-  override createConnection(options: VisitorsRequest, onConnected?: (error: Error | null, socket: Socket) => void): undefined {
+  override createConnection(
+    options: VisitorsRequest,
+    onConnected?: (error: Error | null, socket: Socket) => void,
+  ): undefined {
     this.connect(options.visitor ?? 0, onConnected as Connected);
   }
 }
 
 /**
- * Speaks HTTP to the site's application. However small the pieces are in which that answers, the host gets one for each visitor at a time, with
- * all that has come until then.
+ * Speaks HTTP to the site's application. However small the application's pieces are, the host gets one at a time for
+ * each visitor, with everything that has come until then.
  */
 export class AppRelay {
   private readonly say: (id: number, says: ChildSays, body?: Buffer) => void;
@@ -45,14 +48,14 @@ export class AppRelay {
     const visitor = new RelayedRequest(upstream, hasBody, say);
     this.visitors.set(id, visitor);
     upstream.once('close', () => {
-      // A visitor who left before there was a connection needs none.
+      // A visitor who left before the connection was made needs none.
       this.take(id)?.(new Error('the visitor has gone'));
       if (visitor.isOver) this.visitors.delete(id);
       else visitor.onOver = () => this.visitors.delete(id);
     });
   }
 
-  /** Harmless for a request that has ended. */
+  /** Does nothing for a request that has ended. */
   hear(id: number, { say }: HostSays, body: Buffer): void {
     if (say === 'no_connection') this.take(id)?.(new Error('the application takes no connection'));
     else this.visitors.get(id)?.hear(say, body);
@@ -140,7 +143,7 @@ class RelayedRequest {
     this.schedule();
   }
 
-  /** After all that this turn has read: an ordinary answer is one piece. */
+  /** Waits for everything that this turn reads, so that an ordinary answer is one piece. */
   private schedule(): void {
     if (this.isScheduled || !this.maySay || this.isOver) return;
     this.isScheduled = true;

@@ -10,20 +10,20 @@ import type { Log } from '@drydock/service/telemetry/log';
 import { encodeFrame, type Frame, FrameReader, sendFrame } from './frames';
 import { failureSchema, type HostSays, type Question, sessionSchema } from './protocol';
 
-/** The same for src/ and dist/: the child is always the compiled one. */
+/** The path is the same from src/ and dist/: the child is always the compiled one. */
 const program = path.join(__dirname, '../../dist/content/server.js');
-/** Longer than a page may take by the child's own watch. */
+/** Longer than the child itself lets a page take. */
 const answerMs = 15_000;
 const sweepMs = 1_000;
 const askedMax = 1_000;
 const memoryBytes = 512 * 2 ** 20;
-/** Frames of one child that are heard in one turn of the event loop, which all sites share. */
+/** The most frames of one child that are processed in one turn of the event loop, which all sites share. */
 const framesPerTurn = 32;
 
-/** How pages reach their release's database. */
+/** The access of pages to their release's database. */
 export interface PagesAccess {
   url: string;
-  /** Folder of the socket that the URL names; null where it names a port. */
+  /** The folder of the socket that the URL names; null if it names a port. */
   socketFolder: string | null;
 }
 
@@ -48,7 +48,7 @@ export interface ContentChildSettings {
   endSessions(backendPids: number[]): Promise<void>;
 }
 
-/** The site's files could not be asked. The next request finds a fresh child. */
+/** The site's files could not be read. The next request starts a fresh child. */
 export class ContentError extends Error {
   override readonly name = 'ContentError';
 }
@@ -58,17 +58,17 @@ export interface Told {
   body: Buffer;
 }
 
-/** Hears what the child says about one question, until it leaves. What it throws ends the child. */
+/** Gets the child's messages about one question, until it is removed. If it throws, the child is ended. */
 export interface Listener {
   hear(told: Told): void;
   /** The child says no more. */
   lose(error: Error): void;
 }
 
-/** A question whose answer comes in pieces. */
+/** A question that is answered in pieces. */
 export interface Talk {
   say(says: HostSays, body?: Buffer): void;
-  /** Hands a connection over, which is then the child's alone. */
+  /** Hands a connection over to the child; this process has no part in it any more. */
   hand(connection: Socket): void;
   leave(): void;
 }
@@ -100,7 +100,7 @@ export class ContentChild {
     const frames = new FrameReader();
     this.way.on('data', (piece: Buffer) => this.hearSome(frames.read(piece)));
     this.way.on('error', () => undefined); // its end is told below
-    child.process.on('error', () => undefined); // of a connection that was on its way to a child that has gone
+    child.process.on('error', () => undefined); // a connection that was on its way to a child that has gone
     void child.exited.then((exit) => {
       this.leave(`the process of the site ended with ${exit.signal ?? `code ${exit.code}`}`);
     });
@@ -143,7 +143,8 @@ export class ContentChild {
   }
 
   ask(question: Question): Promise<Told> {
-    if (this.isEnding || this.asked.size >= askedMax) return Promise.reject(new ContentError('the process of the site is busy'));
+    if (this.isEnding || this.asked.size >= askedMax)
+      return Promise.reject(new ContentError('the process of the site is busy'));
     const id = this.begin();
     return new Promise((resolve, reject) => {
       this.asked.set(id, { resolve, reject });
@@ -151,7 +152,7 @@ export class ContentChild {
     });
   }
 
-  /** Throws {@link ContentError} where it cannot be asked. */
+  /** Throws {@link ContentError} if the child cannot be asked. */
   talk(question: Question, listener: Listener): Talk {
     if (this.isEnding) throw new ContentError('the process of the site ends');
     const id = this.begin();
@@ -183,14 +184,14 @@ export class ContentChild {
     return this.asked.size + this.talks.size > 0;
   }
 
-  /** Lets it go when it has nothing left to do. */
+  /** Ends the child when it has nothing left to do. */
   async end(): Promise<void> {
     this.isEnding = true;
     this.way.end();
     await this.child.stop('SIGTERM', 1_000);
   }
 
-  /** The rest in later turns: other sites are served in between. */
+  /** Processes the rest in later turns, so that other sites are served in between. */
   private hearSome(frames: Iterator<Frame>): void {
     try {
       for (let heard = 0; heard < framesPerTurn; heard += 1) {
@@ -228,7 +229,10 @@ export class ContentChild {
     else waiting.resolve(told);
   }
 
-  /** Ends a child that has answered nobody for too long: it is in a loop. A slow application does not count, the child answers others meanwhile. */
+  /**
+   * Ends a child that has not answered anybody for too long: it is in a loop. A slow application does not count,
+   * because the child answers other requests meanwhile.
+   */
   private watch(): void {
     this.answeredMs = performance.now();
     clearInterval(this.sweep);
@@ -253,12 +257,14 @@ export class ContentChild {
     this.asked.clear();
     for (const talk of this.talks.values()) talk.lose(new ContentError(why));
     this.talks.clear();
-    // A server goes on with a statement whose client has gone.
+    // A database server goes on with a statement after its client has gone, so its sessions are ended.
     if (wasBusy) this.endSessions([...this.sessions]);
   }
 
   private endSessions(pids: number[]): void {
-    this.settings.endSessions(pids).catch((error: unknown) => this.settings.log.warn({ err: error }, 'sessions of a page did not end'));
+    this.settings
+      .endSessions(pids)
+      .catch((error: unknown) => this.settings.log.warn({ err: error }, 'sessions of a page did not end'));
   }
 }
 

@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ContentChild, type ContentChildSettings, ContentError, type Listener, type Talk, type Told } from './content-child';
+import {
+  ContentChild,
+  type ContentChildSettings,
+  ContentError,
+  type Listener,
+  type Talk,
+  type Told,
+} from './content-child';
 import { type PagePlaces, PagesBusy } from './page-places';
 import {
   chunkBytes,
@@ -18,7 +25,7 @@ const busyMs = 50;
 
 export interface ContentSettings extends ContentChildSettings {
   places: PagePlaces;
-  /** Whose share of the host it uses. */
+  /** The organisation whose share of the host it uses. */
   organisation(): string;
 }
 
@@ -26,7 +33,7 @@ export interface Visited {
   visit: Visit;
   body: Buffer;
   rest: RestOfFile | null;
-  /** To be called when a page that was rendered is sent, or will not be: until then it has a place of its organisation's. */
+  /** Call it when a rendered page is sent, or will not be: until then it keeps a place of its organisation's. */
   leave(): void;
 }
 
@@ -35,7 +42,7 @@ type VisitQuestion = Omit<Extract<Question, { ask: 'visit' }>, 'ask' | 'may_rend
 /** A visitor whom the application may answer. */
 export interface AppVisitor extends Listener {
   readonly forwarded: Forwarded;
-  /** What the child says where it does not forward the request; null where it does. */
+  /** The child's answer if it does not forward the request; null if it does. */
   readonly refusal: Promise<Told | null>;
   /** Resolves when the visitor has the answer, or has left. */
   readonly over: Promise<void>;
@@ -44,8 +51,9 @@ export interface AppVisitor extends Listener {
 }
 
 /**
- * What one release's files say, through a child in the site's box: this process follows no path inside of a site. The child is started by the
- * first question and ends when nobody has asked for a minute; its death costs the questions that it had not answered.
+ * Answers for the files of one release, through a child in the site's box: this process follows no path inside a site.
+ * The first question starts the child, and it ends after a minute without any. If it dies, the questions that it had
+ * not answered fail.
  */
 export class Content {
   private readonly settings: ContentSettings;
@@ -58,7 +66,10 @@ export class Content {
     this.settings = settings;
   }
 
-  /** A page that has to be rendered takes one of its organisation's places, or waits for one. A file never waits. @throws {@link PagesBusy} */
+  /**
+   * Answers a visit. A page that has to be rendered takes one of its organisation's places, or waits for one; a file
+   * never waits. @throws {@link PagesBusy}
+   */
   async visit(question: VisitQuestion): Promise<Visited> {
     const { places, organisation } = this.settings;
     const place = places.renderNow(organisation());
@@ -70,7 +81,10 @@ export class Content {
   private async visitWith(question: VisitQuestion, place: (() => void) | null): Promise<Visited> {
     try {
       const child = await this.take();
-      const visited = visitedOf(child, await child.ask({ ask: 'visit', ...question, may_render: place !== null, forward: null }));
+      const visited = visitedOf(
+        child,
+        await child.ask({ ask: 'visit', ...question, may_render: place !== null, forward: null }),
+      );
       if (visited.visit.found.kind === 'page' && place !== null) return { ...visited, leave: place };
       place?.();
       return visited;
@@ -81,8 +95,8 @@ export class Content {
   }
 
   /**
-   * The same where a process of the application runs that began with this restart file. Null where the application has answered the visitor. Throws {@link PagesBusy} where
-   * the organisation has as many visitors as it may.
+   * Answers a visit while a process of the application is running that was started with this restart file. Null if the
+   * application has answered the visitor. Throws {@link PagesBusy} if the organisation has as many visitors as it may.
    */
   async visitApp(question: VisitQuestion, visitor: AppVisitor, restartSeconds: number): Promise<Visited | null> {
     const { places, organisation } = this.settings;
@@ -95,7 +109,10 @@ export class Content {
     return this.visitWith(question, await places.render(organisation()));
   }
 
-  /** Has the application answer the visitor. Throws {@link PagesBusy} where the organisation has as many visitors as it may. */
+  /**
+   * Lets the application answer the visitor. Throws {@link PagesBusy} if the organisation has as many visitors as it
+   * may.
+   */
   async forward(visitor: AppVisitor): Promise<void> {
     await this.inPlace(async (child) => {
       const told = await this.begin(child, { ask: 'forward', request: visitor.forwarded }, visitor);
@@ -114,7 +131,7 @@ export class Content {
     }
   }
 
-  /** What the child says where it does not forward the request; null once the visitor has the answer. */
+  /** The child's answer if it does not forward the request; null once the visitor has the application's answer. */
   private async begin(child: ContentChild, question: Question, visitor: AppVisitor): Promise<Told | null> {
     const { places, organisation } = this.settings;
     visitor.begin(child.talk(question, visitor), (go) => places.pieces.take(organisation(), go));
@@ -123,7 +140,7 @@ export class Content {
     return told;
   }
 
-  /** Starts the child before anybody waits for it. Never throws: the first request tries again. */
+  /** Starts the child in advance. Never throws: the first request tries again. */
   async warm(): Promise<void> {
     await this.hasApp().catch(() => false);
   }
@@ -133,7 +150,7 @@ export class Content {
     return describedSchema.parse(value).has_app;
   }
 
-  /** The new mtime of tmp/restart.txt in seconds; null when tmp or the file is something else. */
+  /** The new mtime of tmp/restart.txt in seconds; null if tmp or the file is of another type. */
   async touchRestartFile(nowMs: number): Promise<number | null> {
     const { value } = await (await this.take()).ask({ ask: 'touch_restart', now_ms: nowMs });
     return touchedSchema.parse(value).seconds;
@@ -215,10 +232,15 @@ function visitedOf(child: ContentChild, told: Told): Visited {
   throwFailure(told);
   const visit = visitSchema.parse(told.value);
   const handle = visit.found.kind === 'file' ? visit.found.handle : null;
-  return { visit, body: told.body, rest: handle === null ? null : new RestOfFile(child, handle), leave: () => undefined };
+  return {
+    visit,
+    body: told.body,
+    rest: handle === null ? null : new RestOfFile(child, handle),
+    leave: () => undefined,
+  };
 }
 
-/** A file that is longer than one answer. */
+/** The rest of a file that is longer than one answer. */
 export class RestOfFile {
   private readonly child: ContentChild;
   private readonly handle: number;
@@ -229,11 +251,16 @@ export class RestOfFile {
     child.openHandles += 1;
   }
 
-  /** From `start` to `end`, which is included. Throws when the file has become shorter. */
+  /** The bytes from `start` to `end`, inclusive. Throws if the file has become shorter. */
   async *read(start: number, end: number): AsyncGenerator<Buffer> {
     const ask = (at: number): Promise<Told> => {
-      const asked = this.child.ask({ ask: 'bytes', handle: this.handle, start: at, length: Math.min(chunkBytes, end - at + 1) });
-      asked.catch(() => undefined); // told when its turn comes, if anybody still reads
+      const asked = this.child.ask({
+        ask: 'bytes',
+        handle: this.handle,
+        start: at,
+        length: Math.min(chunkBytes, end - at + 1),
+      });
+      asked.catch(() => undefined); // the error is reported when its turn comes, if anybody still reads
       return asked;
     };
     let next = start <= end ? ask(start) : null;
@@ -241,7 +268,7 @@ export class RestOfFile {
       const { body } = await next;
       if (body.length === 0) throw new ContentError('the file became shorter');
       at += body.length;
-      // The next piece is on its way while this one goes out.
+      // The next piece is fetched while this one is sent.
       next = at <= end ? ask(at) : null;
       yield body;
     }

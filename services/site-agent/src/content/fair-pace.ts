@@ -1,9 +1,9 @@
-/** Such turns come a hundred times a second. */
+/** The length of a turn: there are a hundred a second. */
 const turnMs = 10;
 
 /**
- * What all may do in a second, in turns of ten milliseconds: by default 8,000 in all, and 4,000 for an organisation. What is more waits for the next turn,
- * in which organisations go one after the other.
+ * Limits how much is done in a second, in turns of ten milliseconds: by default 8,000 in all, and 4,000 for an
+ * organisation. The rest waits for the next turn, in which the organisations go one after the other.
  */
 export class FairPace {
   private readonly max: number;
@@ -47,7 +47,8 @@ export class FairPace {
     this.usedInAll = 0;
     for (const [organisation, waiting] of this.waiting) {
       if (!this.mayGo(organisation)) continue;
-      // An organisation that was served goes behind the others, and is looked at again after them, in this turn or the next.
+      // An organisation that was served goes behind the others, and gets its next turn after them, now or in the next
+      // turn.
       this.waiting.delete(organisation);
       const next = waiting.shift();
       if (waiting.length > 0) this.waiting.set(organisation, waiting);

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** What one side says to the other: which request it is about, a JSON value, and perhaps bytes. */
+/** One message of either side: the request it is about, a JSON value, and perhaps bytes. */
 export interface Frame {
   id: number;
   value: unknown;
@@ -21,7 +21,9 @@ export function encodeFrame(id: number, value: unknown, body: Buffer = Buffer.al
   return Buffer.concat([head, json, body]);
 }
 
-/** Sends a frame together with the others of this turn: each write is a call to the kernel, and each wakes the other side. */
+/**
+ * Sends a frame together with the others of this turn, because each write is a system call and wakes the other side.
+ */
 export function sendFrame(way: Duplex, frame: Buffer): void {
   if (way.writableCorked === 0) {
     way.cork();
@@ -30,7 +32,7 @@ export function sendFrame(way: Duplex, frame: Buffer): void {
   way.write(frame);
 }
 
-/** Puts the pieces of a stream together. Throws for a frame that neither side would send. */
+/** Assembles frames from the pieces of a stream. Throws for a frame that neither side would send. */
 export class FrameReader {
   private pieces: Buffer[] = [];
   private held = 0;
@@ -39,7 +41,7 @@ export class FrameReader {
   *read(piece: Buffer): Generator<Frame> {
     this.pieces.push(piece);
     this.held += piece.length;
-    // Pieces are joined only when a whole frame is there: a large one would be copied again and again.
+    // Pieces are joined only when the whole frame is there, because a large one would be copied again and again.
     while (this.held >= this.wanted) {
       const bytes = this.pieces.length === 1 ? (this.pieces[0] ?? piece) : Buffer.concat(this.pieces);
       const [json, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];

@@ -10,7 +10,11 @@ import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, ty
 import { PagePlaces, PagesBusy, processesFor } from './page-places';
 
 /** A process that ends when it is asked to, and gives its place back. */
-async function start(places: PagePlaces, organisation: string, usedMs: number): Promise<{ isBusy: boolean; hasEnded: boolean }> {
+async function start(
+  places: PagePlaces,
+  organisation: string,
+  usedMs: number,
+): Promise<{ isBusy: boolean; hasEnded: boolean }> {
   const leave = await places.takeProcess(organisation);
   const process = { organisation, usedMs, isBusy: false, hasEnded: false };
   const forget = places.watch({
@@ -91,9 +95,14 @@ describe('pages that their visitors do not take', () => {
       statuses.push(response.statusCode);
     }
     expect(statuses).toEqual([200, 200, 503]);
-    const shown = await Promise.all([new URL('file.txt', greedy.url), new URL('page.html', other.url)].map((url) => fetch(url)));
+    const shown = await Promise.all(
+      [new URL('file.txt', greedy.url), new URL('page.html', other.url)].map((url) => fetch(url)),
+    );
     expect(await Promise.all(shown.map((response) => response.text()))).toEqual(['a file', '7']);
     for (const visitor of visitors) visitor.destroy();
-    await until(async () => (await fetch(new URL('large.html', greedy.url))).status === 200, { timeoutMs: 60_000, what: 'the page again' });
+    await until(async () => (await fetch(new URL('large.html', greedy.url))).status === 200, {
+      timeoutMs: 60_000,
+      what: 'the page again',
+    });
   });
 });

@@ -2,29 +2,32 @@ import os from 'node:os';
 import { FairPlaces } from '@drydock/agent/jobs/fair-places';
 import { FairPace } from './fair-pace';
 
-/** What a process for a site's files may need in the end; the machine's memory is counted in these. */
+/** Memory that a process for a site's files may need at most; the machine's memory is divided by it. */
 const processBytes = 64 * 2 ** 20;
 const processesMin = 16;
-/** Pages being rendered or sent. Each is 8 MB at most, in our memory too, until its visitor has taken it. */
+/**
+ * Limit for pages that are being rendered or sent. Each is 8 MB at most, in our memory too, until its visitor has
+ * received it.
+ */
 const rendersMax = 64;
-/** Visitors whom applications answer. Of each, one piece of 64 kB is in our memory. */
+/** Limit for visitors whom applications answer. One piece of 64 kB for each is in our memory. */
 const visitsMax = 4_096;
-/** Visitors of an organisation that wait for a place of its share. */
+/** Limit for an organisation's visitors that wait for a place. */
 const waitingMax = 256;
 const waitMs = 5_000;
 
-/** A quarter of the memory that we may use, in processes. */
+/** The number of processes that a quarter of our memory allows. */
 export function processesFor(machineBytes: number): number {
   return Math.max(processesMin, Math.floor(machineBytes / 4 / processBytes));
 }
 
-/** The machine's memory, or what a container lets us have of it. */
+/** The machine's memory, or the limit of our container. */
 export function usableBytes(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
 }
 
-/** Why a page is not shown now: the site's organisation has its share of this host. */
+/** A page is not shown now, because the site's organisation uses its whole share of this host. */
 export class PagesBusy extends Error {
   override readonly name = 'PagesBusy';
 }
@@ -40,17 +43,17 @@ interface PlaceNumbers {
 /** A process for the files of one site. */
 export interface PlacedProcess {
   organisation: string;
-  /** Somebody waits for it: it keeps its place. */
+  /** Somebody waits for it, so it keeps its place. */
   readonly isBusy: boolean;
   readonly usedMs: number;
-  /** Its place is given back once it has ended. */
+  /** Ends the process; its place is free once it has ended. */
   end(): void;
 }
 
 /**
- * What sites' pages and applications take of this host, shared between organisations: processes for files and pages, pages that are being
- * rendered or sent, visitors of applications and the pieces in which those are answered. One organisation gets half of each at most, and
- * another one finds its own at once.
+ * The share of this host that sites' pages and applications may use, by organisation: processes for files and pages,
+ * pages that are being rendered or sent, visitors of applications, and the pieces of the answers to them. An
+ * organisation gets at most half of each, and another one finds its own share at once.
  */
 export class PagePlaces {
   private readonly processes: FairPlaces;
@@ -58,7 +61,10 @@ export class PagePlaces {
   private readonly visits: FairPlaces;
   /** Pieces of applications' answers after the first one: each costs the event loop that all sites share. */
   readonly pieces: FairPace;
-  /** Pieces of connections outside and to databases, each way: 8,000 a second for an organisation. A page's queries are two. */
+  /**
+   * Pieces of connections to the outside and to databases, each direction: 8,000 a second for an organisation. A page's
+   * queries are two.
+   */
   readonly carried: Pick<FairPace, 'take'>;
   private readonly running = new Set<PlacedProcess>();
 
@@ -76,7 +82,10 @@ export class PagePlaces {
     this.carried = carried;
   }
 
-  /** Idle processes make room: those of the same organisation, or for its first one those of any. Throws {@link PagesBusy}. */
+  /**
+   * Takes a place for a process. Idle processes are ended to make room: the organisation's own, or for its first
+   * process anybody's. Throws {@link PagesBusy}.
+   */
   async takeProcess(organisation: string): Promise<() => void> {
     const place = this.processes.takeNow(organisation);
     if (place !== null) return place;
@@ -84,7 +93,7 @@ export class PagePlaces {
     return waitFor(this.processes, organisation);
   }
 
-  /** From its start to the end of its place. */
+  /** Registers a process. Call the returned function when it gives its place back. */
   watch(process: PlacedProcess): () => void {
     this.running.add(process);
     return () => this.running.delete(process);
@@ -95,12 +104,12 @@ export class PagePlaces {
     return this.renders.takeNow(organisation);
   }
 
-  /** Throws {@link PagesBusy}: refused at once where too many of the organisation's wait, and otherwise after five seconds. */
+  /** Throws {@link PagesBusy}: at once if too many of the organisation's are waiting, otherwise after five seconds. */
   render(organisation: string): Promise<() => void> {
     return waitFor(this.renders, organisation);
   }
 
-  /** A place for a visitor of an application; null where the organisation has its share. */
+  /** A place for a visitor of an application; null if the organisation uses its whole share. */
   visitNow(organisation: string): (() => void) | null {
     return this.visits.takeNow(organisation);
   }
@@ -116,7 +125,10 @@ export class PagePlaces {
 async function waitFor(places: FairPlaces, organisation: string): Promise<() => void> {
   if (places.waitingOf(organisation) >= waitingMax) throw new PagesBusy('too many pages of its organisation wait');
   const caller = new AbortController();
-  const timer = setTimeout(() => caller.abort(new PagesBusy('pages of its organisation have had all of its places')), waitMs);
+  const timer = setTimeout(
+    () => caller.abort(new PagesBusy('pages of its organisation have had all of its places')),
+    waitMs,
+  );
   try {
     return await places.take(organisation, caller.signal);
   } finally {

@@ -6,12 +6,12 @@ export const pageStatementMs = 2_000;
 export const pageRowsMax = 1_000;
 
 const begin = 'begin isolation level repeatable read read only';
-/** Again before each query: the one before may have changed it. */
+/** Set again before each query, because the one before may have changed it. */
 const limit = `set local statement_timeout = ${pageStatementMs}`;
-/** The rollback takes back all that a page has set; these are what it leaves. So the next page starts afresh. */
+/** The rollback undoes everything that a page has set, except for what these undo. So the next page starts afresh. */
 const clear = ['rollback', 'deallocate all', 'select pg_catalog.pg_advisory_unlock_all()', 'discard sequences'];
 
-/** What a query gives, every value as the server writes it. */
+/** The result of a query, every value as the server writes it. */
 export interface QueryRows {
   /** Where in a row a column is. */
   columns: Map<string, number>;
@@ -24,12 +24,13 @@ interface Step {
   rows: QueryRows | null;
 }
 
-/** A parameter of earlier versions of pg, which its types still want. */
+/** A parameter of earlier versions of pg, which its types still require. */
 const noMore = true;
 
 /**
- * All queries of one page in one read-only transaction, in one round trip: each of them by the extended protocol, which takes one statement only, so that a page cannot
- * end the transaction and go on. The first rows of each are kept, the rest is not fetched.
+ * Runs all queries of one page in one read-only transaction, in one round trip. Each uses the extended protocol, which
+ * takes one statement only, so that a page cannot end the transaction and go on. The first rows of each are kept; the
+ * rest is not fetched.
  */
 class PageQueries implements Submittable {
   private readonly steps: Step[];
@@ -47,7 +48,7 @@ class PageQueries implements Submittable {
       connection.parse({ name: '', text: sql, types: [] }, noMore);
       connection.bind({}, noMore);
       if (rows !== null) connection.describe({ type: 'P', name: '' }, noMore);
-      // Its types have the number as a text, which it would not send.
+      // The types want the number as a string, which pg would not send.
       Reflect.apply(connection.execute, connection, [{ rows: pageRowsMax }]);
     }
     connection.sync();
@@ -66,7 +67,7 @@ class PageQueries implements Submittable {
     this.at += 1;
   }
 
-  /** There are more rows than a page shows. */
+  /** The query has more rows than a page shows. */
   handlePortalSuspended(): void {
     this.at += 1;
   }
@@ -84,8 +85,11 @@ class PageQueries implements Submittable {
   }
 }
 
-/** Runs the queries of a page. The session is as new afterwards; after an error it must be closed. */
-export async function runPageQueries(client: { query(queries: Submittable): unknown }, queries: readonly string[]): Promise<QueryRows[]> {
+/** Runs the queries of a page. Afterwards the session is as new; after an error it must be closed. */
+export async function runPageQueries(
+  client: { query(queries: Submittable): unknown },
+  queries: readonly string[],
+): Promise<QueryRows[]> {
   const results = queries.map((): QueryRows => ({ columns: new Map(), rows: [] }));
   const own = (sql: string): Step => ({ sql, rows: null });
   const asked = queries.flatMap((sql, place): Step[] => [own(limit), { sql, rows: results[place] ?? null }]);

@@ -12,10 +12,13 @@ export interface PageSession {
   /** The session's number at the server. */
   readonly number: number;
   hasOverflowed(): boolean;
-  /** From now on; beyond it the connection is broken off. */
+  /** Limits the bytes received from now on; beyond it the connection is closed. */
   allowBytes(bytes: number): void;
   breakOff(): void;
-  /** All queries of a page in one read-only transaction. The session is as new afterwards; after an error it must not be kept. */
+  /**
+   * Runs all queries of a page in one read-only transaction. Afterwards the session is as new; after an error it must
+   * not be kept.
+   */
   run(queries: readonly string[]): Promise<QueryRows[]>;
   giveBack(isKept: boolean): void;
 }
@@ -24,11 +27,11 @@ export interface PageSessions {
   take(): Promise<PageSession>;
 }
 
-/** `onOpen` is told the number of each session. */
+/** `onOpen` is called with the number of each session. */
 export const openPageSessions = (url: string, onOpen: (number: number) => void): PageSessions =>
   url.startsWith('mysql:') ? new MariadbSessions(url, onOpen) : new PostgresSessions(url, onOpen);
 
-/** A socket that counts what it is sent: a value of a gigabyte never becomes one in memory. */
+/** A socket that counts the bytes it receives, so that a value of a gigabyte never gets into memory. */
 class CountedSocket extends Socket {
   private left = Number.POSITIVE_INFINITY;
   hasOverflowed = false;
@@ -55,11 +58,11 @@ class CountedClient extends pg.Client {
     const socket = new CountedSocket();
     super({ ...(typeof config === 'object' ? config : {}), stream: () => socket });
     this.socket = socket;
-    // The query that waits for an answer gets the error too.
+    // The waiting query gets the error too.
     this.on('error', () => undefined);
   }
 
-  /** pg keeps it without telling its types. */
+  /** The field is missing in pg's types. */
   get backendPid(): number {
     return 'processID' in this && typeof this.processID === 'number' ? this.processID : 0;
   }
@@ -77,7 +80,7 @@ class PostgresSessions implements PageSessions {
       application_name: 'site pages',
       Client: CountedClient,
     });
-    // A connection that breaks while idle is replaced at the next page.
+    // An idle connection that breaks is replaced for the next page.
     this.pool.on('error', () => undefined);
     this.pool.on('connect', (client) => {
       if (client instanceof CountedClient) onOpen(client.backendPid);
@@ -155,14 +158,17 @@ function sessionOn(socket: CountedSocket): Pick<PageSession, 'hasOverflowed' | '
   };
 }
 
-/** mysql2 keeps it without telling its types. */
+/** The field is missing in mysql2's types. */
 function socketOf({ connection }: PoolConnection): CountedSocket {
   const socket: unknown = 'stream' in connection ? connection.stream : null;
   if (!(socket instanceof CountedSocket)) throw new Error('the pool has connections of its own making');
   return socket;
 }
 
-/** Each query is one statement, with limits that it cannot lift. What a page leaves in the session is cleared behind it. */
+/**
+ * Each query is one statement, with limits that it cannot lift. Everything that a page leaves in the session is cleared
+ * afterwards.
+ */
 async function runInMariadb(connection: PoolConnection, queries: readonly string[]): Promise<QueryRows[]> {
   const limits = `SET STATEMENT max_statement_time = ${pageStatementMs / 1000}, sql_select_limit = ${pageRowsMax} FOR`;
   await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');

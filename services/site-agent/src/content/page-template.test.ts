@@ -1,7 +1,9 @@
 import { escapeHtml, parsePage } from './page-template';
 
 test('text outside of instructions stays as it is, braces too', () => {
-  expect(parsePage('a {{b}} <?xml version="1.0"?> c')).toEqual([{ kind: 'html', html: 'a {{b}} <?xml version="1.0"?> c' }]);
+  expect(parsePage('a {{b}} <?xml version="1.0"?> c')).toEqual([
+    { kind: 'html', html: 'a {{b}} <?xml version="1.0"?> c' },
+  ]);
 });
 
 test('each has a row and perhaps something for none', () => {

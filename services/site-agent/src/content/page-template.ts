@@ -10,7 +10,7 @@ export type PagePart =
   | { kind: 'each'; sql: string; row: RowPart[]; none: string };
 export type RowPart = { kind: 'html'; html: string } | { kind: 'column'; name: string };
 
-/** A page that cannot be understood or rendered; the message is for the site's owner, in the log. */
+/** An error in a page; the message is for the site's owner, in the log. */
 export class PageError extends Error {
   override readonly name = 'PageError';
 }
@@ -37,8 +37,8 @@ function checkSql(sql: string): string {
 }
 
 /**
- * The instructions of a page, in their order. Its end is looked for once for each, and not at all after the last: a page of a thousand
- * beginnings and no end is read once.
+ * The instructions of a page, in order. The end of each is searched once, and not after the last one: a page of a
+ * thousand beginnings without an end is read once.
  */
 function* instructionsOf(page: string): Generator<{ name: string; sql: string; start: number; end: number }> {
   opening.lastIndex = 0;
@@ -51,7 +51,7 @@ function* instructionsOf(page: string): Generator<{ name: string; sql: string; s
   }
 }
 
-/** Throws {@link PageError} for blocks that are nested, open at the end, or no SELECT. */
+/** Throws {@link PageError} for blocks that are nested or not closed, and for queries that are no SELECT. */
 export function parsePage(page: string): PagePart[] {
   const parts: PagePart[] = [];
   let at = 0;
@@ -66,7 +66,12 @@ export function parsePage(page: string): PagePart[] {
       else throw new PageError(`<?${name}?> without <?each?>`);
     } else if (name === 'none' && open.row === null) open.row = before;
     else if (name === 'end') {
-      parts.push({ kind: 'each', sql: open.sql, row: parseRow(open.row ?? before), none: open.row === null ? '' : before });
+      parts.push({
+        kind: 'each',
+        sql: open.sql,
+        row: parseRow(open.row ?? before),
+        none: open.row === null ? '' : before,
+      });
       open = null;
     } else throw new PageError(`<?${name}?> within <?each?>`);
   }
@@ -76,4 +81,5 @@ export function parsePage(page: string): PagePart[] {
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character);
+export const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => escapes[character] ?? character);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A visitor's request, as the application is to get it. */
+/** A visitor's request as the application gets it. */
 const forwardedSchema = z.object({
   /** The number of the application's process. */
   process: z.int(),
@@ -13,22 +13,22 @@ const forwardedSchema = z.object({
 export type Forwarded = z.infer<typeof forwardedSchema>;
 
 /**
- * What the host asks the child that has a release's files. One question for a visit: what the application's files say and what lies at the
- * path are wanted together, and each question costs a turn of two processes.
+ * A question of the host to the child that has a release's files. A visit is one question: the application's files and
+ * the file at the path are needed together, and each question costs a turn of two processes.
  */
 export const questionSchema = z.discriminatedUnion('ask', [
   z.object({
     ask: z.literal('visit'),
     path: z.string(),
-    /** GET and HEAD; nothing else is answered by a file. */
+    /** True for GET and HEAD: only these are answered with a file. */
     is_read: z.boolean(),
-    /** Whether the file's first bytes are wanted with the answer. */
+    /** Whether the answer shall carry the file's first bytes. */
     is_whole: z.boolean(),
-    /** A process of the application runs: the release is one, even if its app.js has just gone. */
+    /** A process of the application is running, so the release is one even if its app.js has just gone. */
     app_runs: z.boolean(),
-    /** A page with queries may be rendered; otherwise the answer is that one waits. */
+    /** A page with queries may be rendered; otherwise the answer is `page_waits`. */
     may_render: z.boolean(),
-    /** Where no file answers, the running process does at once, if its application's files ask for no other one. */
+    /** If no file answers, the running process does at once, unless its application's files ask for a fresh one. */
     forward: z.object({ request: forwardedSchema, restart_seconds: z.number() }).nullable(),
   }),
   z.object({ ask: z.literal('forward'), request: forwardedSchema }),
@@ -39,44 +39,44 @@ export const questionSchema = z.discriminatedUnion('ask', [
 ]);
 export type Question = z.infer<typeof questionSchema>;
 
-/** What the host says on about a request that is forwarded, by the number of its question. */
+/** A later message of the host about a forwarded request, by the number of its question. */
 export const hostSaysSchema = z.object({
   /**
-   * `more`: another piece of the answer may come. `body`: a piece of the request's body, which `want` asked for; `body_end`: it has ended.
-   * `leave`: the visitor has gone. `no_connection`: the application took none.
+   * `more`: send another piece of the answer. `body`: a piece of the request's body, which `want` asked for;
+   * `body_end`: its end. `leave`: the visitor has gone. `no_connection`: the application accepted none.
    */
   say: z.enum(['more', 'body', 'body_end', 'leave', 'no_connection']),
 });
 export type HostSays = z.infer<typeof hostSaysSchema>;
 
-/** What the child says about a request that is forwarded. */
+/** A message of the child about a forwarded request. */
 export const childSaysSchema = z.discriminatedUnion('say', [
-  /** A piece of the answer, the body of the frame. After each but the last the child waits for `more`. */
+  /** A piece of the answer, in the body of the frame. After each piece except the last the child waits for `more`. */
   z.object({
     say: z.literal('answer'),
     /** With the first piece. */
     head: z.object({ status: z.int(), message: z.string(), headers: z.array(z.string()) }).nullable(),
-    /** `broken`: the application has not said all of it. */
+    /** `broken`: the application's answer ended early. */
     end: z.enum(['whole', 'broken']).nullable(),
   }),
   /** Another piece of the request's body. */
   z.object({ say: z.literal('want') }),
-  /** A connection to the application, which comes with the number of the question. */
+  /** Asks for a connection to the application, which comes with the number of the question. */
   z.object({ say: z.literal('connect') }),
   /** Nothing of an answer came. */
   z.object({ say: z.literal('failed'), reason: z.string() }),
 ]);
 export type ChildSays = z.infer<typeof childSaysSchema>;
 
-/** Tells what is said about a request that is forwarded from questions and their answers, of which there are more. */
+/** Whether a message is about a forwarded request, not a question or its answer. */
 export const isSaid = (value: unknown): boolean => typeof value === 'object' && value !== null && 'say' in value;
 
-/** Goes with a connection to the application: the question that it was asked for in. */
+/** Sent with a connection to the application: the number of the question that asked for it. */
 export const connectionSchema = z.object({ id: z.int() });
 
 const fileSchema = z.object({
   kind: z.literal('file'),
-  /** To ask for more of it; null when the answer's body is all of it. */
+  /** The handle to ask for more of the file; null if the answer's body is all of it. */
   handle: z.int().nullable(),
   size: z.int(),
   /** Nanoseconds, in base 36. */
@@ -89,7 +89,7 @@ const foundSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('folder'), location: z.string() }),
   /** Rendered; the answer's body is the HTML. */
   z.object({ kind: z.literal('page') }),
-  /** It has to be rendered, which was not allowed. */
+  /** The page has to be rendered, which was not allowed. */
   z.object({ kind: z.literal('page_waits') }),
   z.object({ kind: z.literal('page_failed'), is_unavailable: z.boolean(), reason: z.string() }),
   fileSchema,
@@ -108,12 +108,15 @@ export const describedSchema = z.object({ has_app: z.boolean() });
 export const touchedSchema = z.object({ seconds: z.number().nullable() });
 /** Instead of an answer. */
 export const failureSchema = z.object({ failure: z.string() });
-/** Not asked for: a session that the child has opened, to be ended if the child has to be; or, when `is_overrun`, now. */
+/**
+ * Sent without a question: a session that the child has opened. It is to be ended if the child is, or now if
+ * `is_overrun`.
+ */
 export const sessionSchema = z.object({ backend_pid: z.int(), is_overrun: z.boolean() });
 
-/** As much of a file as an answer to a visit carries. */
+/** The most bytes of a file in the answer to a visit. */
 export const firstBytes = 65_536;
-/** As much as is asked for at once afterwards. */
+/** The most bytes of a file in one later answer. */
 export const chunkBytes = 262_144;
-/** As much of an application's answer as one piece carries. */
+/** The most bytes of an application's answer in one piece. */
 export const pieceBytes = 65_536;

@@ -5,24 +5,30 @@ import { escapeHtml, PageError, type PagePart, parsePage, type RowPart } from '.
 import type { Found } from './protocol';
 
 const pageMs = 8_000;
-/** How many bytes all queries of one page may send, and how large the page may become. Beyond it nothing more is read. */
+/**
+ * Limit for the bytes that all queries of one page may return, and for the size of the page. Beyond it nothing more is
+ * read.
+ */
 const bytesMax = 8 * 2 ** 20;
 
-/** The server starts, stops, is away or is full, in the words of Postgres and of MariaDB: the page can be had in a moment. */
+/**
+ * Errors of Postgres and of MariaDB for a server that starts, stops, is away or is full: the page can be had in a
+ * moment.
+ */
 const unavailableCodes = new RegExp(
   '^(?:57P0[123]|53300|08...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|PROTOCOL_CONNECTION_LOST|HANDSHAKE_UNKNOWN_ERROR' +
     '|ER_CON_COUNT_ERROR|ER_SERVER_SHUTDOWN|ER_USER_LIMIT_REACHED|ER_TOO_MANY_USER_CONNECTIONS)$',
 );
 const unavailableTexts = /Connection terminated|Connection lost|timeout exceeded when trying to connect/;
 
-/** What the host is told about the child's sessions. */
+/** Tells the host about the child's sessions. */
 export interface SessionEvents {
   onOpen(number: number): void;
-  /** Nobody waits for this one any more, and its statement may lift every limit: only a superuser's word ends it. */
+  /** Nobody waits for this session any more, but its statement may run without limits: only a superuser can end it. */
   onOverrun(number: number): void;
 }
 
-/** Renders pages, each in one read-only transaction of the site's own role, so that all of a page shows one moment. */
+/** Renders pages, each in one read-only transaction of the site's own role, so that a page shows a single moment. */
 export class PageRenderer {
   private readonly sessions: PageSessions;
   private readonly events: SessionEvents;
@@ -32,7 +38,7 @@ export class PageRenderer {
     this.sessions = openPageSessions(databaseUrl, (number) => events.onOpen(number));
   }
 
-  /** Never throws: a page that cannot be shown says why. */
+  /** Renders a page. Never throws: a page that cannot be shown says why. */
   async render(page: string): Promise<{ found: Found; body?: Buffer }> {
     try {
       const html = Buffer.from(await this.renderParts(parsePage(page)));
@@ -75,7 +81,7 @@ export class PageRenderer {
   }
 }
 
-/** Each part that is not HTML takes the next result. */
+/** Each part that is not HTML uses the next result. */
 function renderAll(parts: PagePart[], results: readonly QueryRows[]): string {
   let taken = 0;
   const render = (part: PagePart): string => {

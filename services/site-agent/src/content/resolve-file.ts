@@ -1,16 +1,28 @@
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import path from 'node:path';
 import { errorCodeOf } from '@drydock/process/error-code';
 
 export type Resolved =
   | { kind: 'file'; fd: number; stats: BigIntStats; extension: string }
-  /** A folder that was asked for without its slash. */
+  /** A folder that was requested without a slash. */
   | { kind: 'folder'; location: string }
   | { kind: 'none' };
 
 const none: Resolved = { kind: 'none' };
 
-/** The names of a request's path, or null for one that no site has: not decodable, `..`, hidden, or with characters that only attackers send. */
+/**
+ * The names in a request's path; null for a path that no site has: not decodable, `..`, hidden, or with characters that
+ * only attackers send.
+ */
 export function segmentsOf(pathname: string): string[] | null {
   let decoded: string;
   try {
@@ -21,24 +33,26 @@ export function segmentsOf(pathname: string): string[] | null {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   if (!decoded.startsWith('/') || /[\u0000-\u001f\u007f\\]/.test(decoded)) return null;
   const segments = decoded.split('/').filter((segment) => segment !== '');
-  // An encoded slash would make one name into two.
+  // An encoded slash would turn one name into two.
   if (/%2f/i.test(pathname)) return null;
   return segments.every((segment) => !segment.startsWith('.') || segment === '.well-known') ? segments : null;
 }
 
 const isWithin = (root: string, file: string): boolean => file === root || file.startsWith(`${root}${path.sep}`);
 
-/** Where an open file really lies. On Linux the kernel says, whatever became of the path in between; elsewhere the path is followed again. */
+/**
+ * The real path of an open file. On Linux the kernel tells it, whatever has happened to the path since; elsewhere the
+ * path is resolved again.
+ */
 function placeOf(fd: number, file: string): string {
   return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${fd}`) : realpathSync.native(file);
 }
 
 /**
- * Finds and opens what a path asks for below `root` (a real path). Links are followed only to what lies in the same release;
- * anything else is as if it were not there. The caller closes the descriptor.
- *
- * The calls are synchronous: each takes a few microseconds on a local disk, where a way through Node's threads takes ten times that. A disk that
- * is slow keeps this site's process waiting, and no other.
+ * Finds and opens the file for a path below `root` (a real path). Links are followed only within the same release; any
+ * other target counts as missing. The caller closes the descriptor.
+ * The calls are synchronous: each takes a few microseconds on a local disk, ten times less than a way through Node's
+ * threads. A slow disk delays only this site's process.
  */
 export function resolveFile(root: string, pathname: string): Resolved {
   const segments = segmentsOf(pathname);
@@ -57,7 +71,7 @@ export function resolveFile(root: string, pathname: string): Resolved {
 }
 
 function openFile(root: string, file: string): Resolved {
-  // Without waiting for a FIFO's writer, and not through a link that was put there since.
+  // O_NONBLOCK does not wait for a FIFO's writer, and O_NOFOLLOW refuses a link that was put there since.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(fd, { bigint: true });

@@ -6,7 +6,10 @@ import { errorCodeOf } from '@drydock/process/error-code';
 const folderOf = (filesDir: string): string => path.join(filesDir, 'tmp');
 const fileOf = (filesDir: string): string => path.join(folderOf(filesDir), 'restart.txt');
 
-/** What says which process is due: the mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. */
+/**
+ * The mtime of tmp/restart.txt in whole seconds, as Passenger compares it; 0 without the file. A process that was
+ * started with another value is due to be restarted.
+ */
 export function readRestartSeconds(filesDir: string): number {
   try {
     return Math.floor((statSync(fileOf(filesDir), { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1_000);
@@ -16,16 +19,20 @@ export function readRestartSeconds(filesDir: string): number {
   }
 }
 
-/** Passenger's other file: each request gets a fresh process while it is there. */
-export const restartsAlways = (filesDir: string): boolean => existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
+/** Passenger's other file: while it exists, each request gets a fresh process. */
+export const restartsAlways = (filesDir: string): boolean =>
+  existsSync(path.join(folderOf(filesDir), 'always_restart.txt'));
 
-/** Without waiting for a FIFO's reader, which may never come: with it would wait whoever else needs this process' files. */
+/**
+ * O_NONBLOCK does not wait for a FIFO's reader, which may never come and would block everybody who needs this process.
+ */
 const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM'];
 
 /**
- * Gives tmp/restart.txt a strictly larger mtime and reads it back; resolves with it, in seconds, or with null where tmp or the file is something
- * else. This runs with the site's own rights: a link leads to what the site may write anyway.
+ * Gives tmp/restart.txt a larger mtime and reads it back. Resolves with it, in seconds, or with null if tmp or the file
+ * is of another type. This runs with the site's own rights, so a link leads only to files that the site may write
+ * anyway.
  */
 export async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {
@@ -42,12 +49,12 @@ async function touch(filesDir: string, nowMs: number): Promise<number | null> {
   });
   const folder = await open(folderOf(filesDir), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
-    // Through the descriptor, where there is one to go through: the folder may be replaced by a link while we work.
+    // Uses the folder's descriptor if the platform can: the folder may be replaced by a link meanwhile.
     const held = process.platform === 'linux' ? `/proc/self/fd/${folder.fd}` : folderOf(filesDir);
     const file = await open(path.join(held, 'restart.txt'), writeFlags, 0o644);
     try {
       const found = await file.stat();
-      // Another name of the same file would be touched as well.
+      // A second name of the same file would be touched as well.
       if (!found.isFile() || found.nlink !== 1) return null;
       const before = Math.floor(found.mtimeMs / 1_000);
       const seconds = Math.max(Math.floor(nowMs / 1_000), before + 1);

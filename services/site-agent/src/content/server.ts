@@ -1,10 +1,9 @@
 /**
- * The child that has one release's files, in the site's box and account. Everything that follows a path of the customer's, reads a page of
- * theirs, runs their queries or speaks to their application happens here: what goes wrong costs this child, and what it can be led to is the
- * site's own.
- *
- * `node server.js ROOT`, with descriptor 3 as the way to the host, and PAGES_DATABASE_URL. It ends when the host closes that. By Node's own
- * channel the host hands over connections to the application.
+ * The child that has one release's files, in the site's box and account. Everything that follows a path of the
+ * customer's, reads a page of theirs, runs their queries or speaks to their application happens here: a failure costs
+ * only this child, and it can reach nothing but the site's own.
+ * Usage: `node server.js ROOT`, with descriptor 3 as the channel to the host, and PAGES_DATABASE_URL. It ends when the
+ * host closes the channel. Over Node's own IPC channel the host hands over connections to the application.
  */
 import { closeSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -27,7 +26,7 @@ import { PageRenderer } from './render-page';
 import { type Resolved, resolveFile } from './resolve-file';
 import { readRestartSeconds, restartsAlways, touchRestartFile } from './restart-file';
 
-/** Larger ones are no templates but data, and are streamed. */
+/** Larger files are data, not templates, and are streamed. */
 const pageBytesMax = 1_048_576n;
 /** The file that makes a release an application. */
 const appEntry = 'app.js';
@@ -77,14 +76,17 @@ class ContentServer {
     try {
       return statSync(path.join(this.root, appEntry), { throwIfNoEntry: false })?.isFile() ?? false;
     } catch {
-      return false; // a link that leads nowhere, a folder that is closed
+      return false; // a broken link, or a closed folder
     }
   }
 
   private async visit(id: number, asked: Extract<Question, { ask: 'visit' }>): Promise<Answer | null> {
     const isApp = asked.app_runs || this.hasApp();
-    const app = isApp ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) } : null;
-    // What lies in public/ is sent as it is; the rest of an application, its code above all, is its own to answer for.
+    const app = isApp
+      ? { restart_seconds: readRestartSeconds(this.root), restarts_always: restartsAlways(this.root) }
+      : null;
+    // Files in public/ are sent as they are. Everything else of an application, above all its code, only the
+    // application may answer for.
     const root = isApp ? path.join(this.root, 'public') : this.root;
     const resolved: Resolved = asked.is_read ? resolveFile(root, asked.path) : { kind: 'none' };
     if (asked.forward !== null && app !== null && resolved.kind !== 'file') {
@@ -94,7 +96,8 @@ class ContentServer {
         return null;
       }
     }
-    const { found, body } = resolved.kind === 'file' ? await this.present(resolved, asked) : { found: resolved, body: undefined };
+    const { found, body } =
+      resolved.kind === 'file' ? await this.present(resolved, asked) : { found: resolved, body: undefined };
     const visit: Visit = { app, found };
     return body === undefined ? { value: visit } : { value: visit, body };
   }
@@ -115,7 +118,13 @@ class ContentServer {
       }
       const body = isWhole && size > 0 ? readAt(fd, 0, Math.min(size, firstBytes)) : Buffer.alloc(0);
       isKept = body.length < size;
-      const found = { kind: 'file' as const, handle: isKept ? this.keep(fd) : null, size, mtime: stats.mtimeNs.toString(36), extension };
+      const found = {
+        kind: 'file' as const,
+        handle: isKept ? this.keep(fd) : null,
+        size,
+        mtime: stats.mtimeNs.toString(36),
+        extension,
+      };
       return { found, body };
     } finally {
       if (!isKept) closeSync(fd);
@@ -146,7 +155,10 @@ function main(root: string, databaseUrl: string): void {
   const tell = (backendPid: number, isOverrun: boolean): void => {
     host.write(encodeFrame(0, { backend_pid: backendPid, is_overrun: isOverrun }));
   };
-  const pages = new PageRenderer(databaseUrl, { onOpen: (pid) => tell(pid, false), onOverrun: (pid) => tell(pid, true) });
+  const pages = new PageRenderer(databaseUrl, {
+    onOpen: (pid) => tell(pid, false),
+    onOverrun: (pid) => tell(pid, true),
+  });
   const apps = new AppRelay((id, says, body) => sendFrame(host, encodeFrame(id, says, body)));
   const server = new ContentServer(root, pages, apps);
   const hear = async ({ id, value, body }: Frame): Promise<void> => {

@@ -57,7 +57,10 @@ interface Login {
   database: string;
 }
 
-/** What a Postgres says first to such a login: the code of its refusal, or that it asks for a password. Run inside of app.js too. */
+/**
+ * Postgres' first answer to such a login: the code of its refusal, or its request for a password. Runs inside app.js
+ * too.
+ */
 const firstWord = `({ port, user, database }) => new Promise((resolve) => {
   const body = Buffer.from('user\\0' + user + '\\0database\\0' + database + '\\0\\0');
   const head = Buffer.alloc(8);
@@ -77,7 +80,10 @@ const loginOf = (site: FilledSite): Login => {
 
 test('an application finds no port of the sites’ cluster, for its own role, another’s or ours, and gets to its own database by its own address', async () => {
   const [own, other] = sites;
-  const rows = await runSql(cluster.adminUrl, `select datname as name from pg_database where datname like '${loginOf(own).user}%'`);
+  const rows = await runSql(
+    cluster.adminUrl,
+    `select datname as name from pg_database where datname like '${loginOf(own).user}%'`,
+  );
   const [{ name: database }] = z.tuple([z.object({ name: z.string() })]).parse(rows);
   const logins = {
     ownRoleAtThePort: { ...loginOf(own), port: cluster.port, database },

@@ -27,12 +27,16 @@ test('one site gets twenty of a quiet cluster, and gets them again when it gives
   expect(new Greedy().takeAll(budget, 'a')).toBe(20);
 });
 
-test.each([4, 10, 36, 100, 179])('after %d sites have taken all they can, again and again, the next one gets its share', (count) => {
-  const budget = new ConnectionBudget(180);
-  const sites = Array.from({ length: count }, () => new Greedy());
-  for (let round = 0; round < 3; round += 1) for (const [at, site] of sites.entries()) site.takeAll(budget, `greedy ${at}`);
-  const next = new Greedy().takeAll(budget, 'next');
-  expect(next).toBeGreaterThanOrEqual(Math.min(20, Math.floor(180 / (count + 1))));
-  const held = sites.reduce((sum, { places }) => sum + places.size, next);
-  expect(held).toBeLessThanOrEqual(180);
-});
+test.each([4, 10, 36, 100, 179])(
+  'after %d sites have taken all they can, again and again, the next one gets its share',
+  (count) => {
+    const budget = new ConnectionBudget(180);
+    const sites = Array.from({ length: count }, () => new Greedy());
+    for (let round = 0; round < 3; round += 1)
+      for (const [at, site] of sites.entries()) site.takeAll(budget, `greedy ${at}`);
+    const next = new Greedy().takeAll(budget, 'next');
+    expect(next).toBeGreaterThanOrEqual(Math.min(20, Math.floor(180 / (count + 1))));
+    const held = sites.reduce((sum, { places }) => sum + places.size, next);
+    expect(held).toBeLessThanOrEqual(180);
+  },
+);

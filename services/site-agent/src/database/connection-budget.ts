@@ -1,15 +1,16 @@
-/** The most that one site gets, however quiet the others are. */
+/** The most sessions that one site gets, even if the others have none. */
 const perSiteMax = 20;
-/** How many sessions that lost their place to others may be on their way out at once. */
+/** How many sessions that lost their place to others may still be ending at a time. */
 const leavingMax = 10;
 
 /**
- * The sites' share of the cluster's connections, by max-min fairness: a site gets what it asks for up to twenty, and when all are taken, a site
- * that has fewer than another gets one of that other's. So no number of greedy sites keeps the next one out, whatever their roles may have.
+ * Shares the cluster's connections between sites, by max-min fairness: a site gets what it asks for, up to twenty. When
+ * all are taken, a site that has fewer than another gets one of the other's. So no number of greedy sites keeps the
+ * next one out, whatever limits their roles have.
  */
 export class ConnectionBudget {
   private readonly total: number;
-  /** For each site what ends its sessions, the oldest first. */
+  /** For each site the functions that end its sessions, the oldest first. */
   private readonly held = new Map<string, (() => void)[]>();
   private readonly leaving = new Set<() => void>();
   private used = 0;
@@ -18,7 +19,10 @@ export class ConnectionBudget {
     this.total = total;
   }
 
-  /** A place for one more session, to be given back by calling what this returns, once its backend has ended; null when the site has its share. `end` is called when another site needs it more. */
+  /**
+   * A place for one more session. The returned function gives it back, once the backend has ended; null if the site has
+   * its share. `end` is called when another site needs the place more.
+   */
   take(siteId: string, end: () => void): (() => void) | null {
     const mine = this.held.get(siteId)?.length ?? 0;
     if (mine >= perSiteMax) return null;
@@ -36,7 +40,8 @@ export class ConnectionBudget {
       if (richest === null || sessions.length > richest.sessions.length) richest = { siteId, sessions };
     }
     const newest = richest?.sessions.at(-1);
-    // With one more the asking site may have as many as the other one keeps, not more: nobody would come to rest.
+    // With one more, the asking site may have as many as the other one keeps, but not more: otherwise they would take
+    // places from each other for ever.
     if (richest === null || newest === undefined || richest.sessions.length <= mine + 1) return false;
     if (this.leaving.size >= leavingMax) return false;
     this.giveBack(richest.siteId, newest);
@@ -45,7 +50,7 @@ export class ConnectionBudget {
     return true;
   }
 
-  /** Harmless when it was taken away before. */
+  /** Does nothing if the place was taken away before. */
   private giveBack(siteId: string, end: () => void): void {
     this.leaving.delete(end);
     const sessions = this.held.get(siteId) ?? [];

@@ -4,10 +4,10 @@ import pg from 'pg';
 
 const answerMs = 30_000;
 
-/** What Postgres and MariaDB say of a table that is not there. */
+/** The codes of Postgres and MariaDB for a table that does not exist. */
 const unknownTable: ReadonlySet<string> = new Set(['42P01', 'ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR']);
 
-/** Rows of a table as its owner counts them; null when there is no such table. */
+/** The number of rows of a table as its owner counts them; null if the table does not exist. */
 export async function countRows(url: string, table: CountRowsSpec): Promise<{ rows: number | null }> {
   try {
     return { rows: await (url.startsWith('mysql:') ? countInMariadb(url, table) : countInPostgres(url, table)) };
@@ -18,7 +18,11 @@ export async function countRows(url: string, table: CountRowsSpec): Promise<{ ro
 }
 
 async function countInPostgres(connectionString: string, { schema, name }: CountRowsSpec): Promise<number> {
-  const connection = new pg.Client({ connectionString, connectionTimeoutMillis: answerMs, statement_timeout: answerMs });
+  const connection = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: answerMs,
+    statement_timeout: answerMs,
+  });
   connection.on('error', () => undefined);
   await connection.connect();
   try {

@@ -72,10 +72,14 @@ test('what every role of the cluster can read tells no site from another', async
 });
 
 test('no other role, no wrong password, no replication', async () => {
-  expect(await codeOf(changed(site.database_url, (url) => (url.username = new URL(other.database_url).username)))).toBe('28000');
+  expect(await codeOf(changed(site.database_url, (url) => (url.username = new URL(other.database_url).username)))).toBe(
+    '28000',
+  );
   expect(await codeOf(changed(site.database_url, (url) => (url.username = 'postgres')))).toBe('28000');
   expect(await codeOf(changed(site.database_url, (url) => (url.password = 'wrong')))).toBe('28P01');
-  expect(await codeOf(changed(site.database_url, (url) => url.searchParams.set('replication', 'database')))).toBe('28000');
+  expect(await codeOf(changed(site.database_url, (url) => url.searchParams.set('replication', 'database')))).toBe(
+    '28000',
+  );
 });
 
 /** A client that says who it wants to be and never proves it. */
@@ -167,7 +171,12 @@ test('encryption is declined in the protocol way, and rubbish is hung up on', as
   const [answer] = await once(ssl, 'data');
   expect(String(answer)).toBe('N');
   ssl.destroy();
-  for (const rubbish of ['GET / HTTP/1.1\r\n\r\n', '\0\0\0\x08\x04\xd2\x16.', '\0\0\0\x09\0\x03\0\0x', '\xff\xff\xff\xff\0\x03\0\0']) {
+  for (const rubbish of [
+    'GET / HTTP/1.1\r\n\r\n',
+    '\0\0\0\x08\x04\xd2\x16.',
+    '\0\0\0\x09\0\x03\0\0x',
+    '\xff\xff\xff\xff\0\x03\0\0',
+  ]) {
     const socket = net.connect(port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(Buffer.from(rubbish, 'latin1'));

@@ -6,10 +6,10 @@ import { EndpointSession } from './endpoint-session';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 import { PostgresStart } from './session-start';
 
-/** The name by which customers know their database, whichever release is current. */
+/** The database's name for customers, whichever release is live. */
 export const endpointDatabase = 'site';
 const cancelMs = 10_000;
-/** As many as may be let in: nobody who opens all of them at once is in their own way. */
+/** As many as there are places, so that a client that opens all of them at once is not in its own way. */
 const newcomersMax = 20;
 
 type Startup = Extract<FirstPacket, { kind: 'startup' }> & { rest: Buffer };
@@ -17,14 +17,15 @@ type Cancel = Extract<FirstPacket, { kind: 'cancel' }>;
 type Greeting = Startup | Cancel;
 
 /**
- * The one address of a site's database. It changes the database's name in the client's first packet to that of the current release and then
- * only passes bytes on: passwords are proved to Postgres itself (SCRAM), cancels are forwarded. New sessions wait while the gate is frozen;
- * those of a release itself do not, since its last requests are waited for.
+ * The one address of a site's database. It changes the database's name in the client's first packet to that of the live
+ * release, and then only passes bytes on: passwords are proved to Postgres itself (SCRAM), and cancels are forwarded.
+ * New sessions wait while the gate is frozen, except for those of a release's own application, because its last
+ * requests are waited for.
  */
 export class DatabaseEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
   private readonly address: DatabaseAddress<Greeting>;
-  /** Sessions that have been given a database. */
+  /** Sessions that are connected to a database. */
   private readonly sessions = new Set<EndpointSession>();
   private readonly newcomers = new Newcomers(newcomersMax);
 
@@ -47,7 +48,7 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return this.address.server;
   }
 
-  /** Its client says by name which release's database it means. */
+  /** The database's name in the client's first packet says which release it is from. */
   accept(client: Socket): void {
     this.address.accept(client);
   }
@@ -103,10 +104,18 @@ export class DatabaseEndpoint implements SiteEndpoint {
     return writeFatal('3D000', `the database is called "${endpointDatabase}" here`);
   }
 
-  private join(client: Socket, { protocol, parameters, rest }: Startup, database: ReleaseDatabase, settle: () => void): void {
+  private join(
+    client: Socket,
+    { protocol, parameters, rest }: Startup,
+    database: ReleaseDatabase,
+    settle: () => void,
+  ): void {
     const { siteId, inTurn } = this.options;
-    const startup = Buffer.concat([writeStartup(protocol, new Map([...parameters, ['database', database.name]])), rest]);
-    // Before anything is awaited: a switch from now on must find this session.
+    const startup = Buffer.concat([
+      writeStartup(protocol, new Map([...parameters, ['database', database.name]])),
+      rest,
+    ]);
+    // It is added before anything is awaited, so that a switch finds this session.
     const session = new EndpointSession(client, {
       database,
       beginning: new PostgresStart(),
@@ -121,7 +130,10 @@ export class DatabaseEndpoint implements SiteEndpoint {
     session.start(() => this.sessions.delete(session));
   }
 
-  /** Postgres would end a statement of any site for its number and key, so that somebody could try keys: only sessions of this site can be named. */
+  /**
+   * Postgres would cancel a statement of any site by its number and key, so somebody could try keys: only sessions of
+   * this site may be named.
+   */
   private forwardCancel(client: Socket, { pid, packet }: Cancel): void {
     const session = [...this.sessions].find((each) => each.number === pid);
     if (session === undefined) {

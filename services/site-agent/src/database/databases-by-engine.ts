@@ -4,7 +4,7 @@ import type { MariadbDatabases } from './mariadb-databases';
 import type { PostgresDatabases } from './postgres-databases';
 import type { SiteDatabases } from './release-database';
 
-/** What this host keeps databases in, by the engine of their site. */
+/** The databases of this host, by the engine that a site has. */
 export class DatabasesByEngine {
   private readonly postgres: PostgresDatabases;
   private readonly mariadb: MariadbDatabases;
@@ -18,12 +18,12 @@ export class DatabasesByEngine {
     return mariadb === undefined ? this.postgres : this.mariadb;
   }
 
-  /** What new sites can have here. */
+  /** The engines that a new site can choose here. */
   async offered(): Promise<SiteDatabase[]> {
     return (await this.mariadb.newest()) === null ? ['postgres'] : ['postgres', 'mysql'];
   }
 
-  /** What a new site's record says of its database. Throws `database_not_offered`. */
+  /** The fields about its database in a new site's record. Throws `database_not_offered`. */
   async choose(wanted: SiteDatabase): Promise<Pick<SiteRecord, 'mariadb'>> {
     return wanted === 'postgres' ? {} : { mariadb: await this.mariadb.choose() };
   }

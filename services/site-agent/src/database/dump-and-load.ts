@@ -12,25 +12,29 @@ import { openSession } from '@drydock/postgres/session/session';
 type Postgres = Extract<ProgramDatabase, { engine: 'postgres' }>;
 type Mariadb = Extract<ProgramDatabase, { engine: 'mariadb' }>;
 
-/** A part of a dump, as both engines give it. */
+/** A part of a dump, in the form of both engines. */
 interface Section {
   path: string;
   content: AsyncIterable<Buffer>;
 }
 
-/** The sections of a dump, all of one moment. */
+/** The sections of a dump, all of the same moment. */
 export function dumpOf(database: ProgramDatabase, signal: AbortSignal): AsyncIterable<Section> {
   if (database.engine === 'postgres') return dumpPostgres({ url: database.url, signal });
   return dumpMariadb({ admin: database.login, flavour: 'mariadb', release: database.release, signal });
 }
 
-/** Loads an archive's dump into a database that nobody has entered. Resolves when it is on disk, with what is not as it was. */
+/**
+ * Loads an archive's dump into a database that nobody has entered. Resolves with the differences, once it is on disk.
+ */
 export function loadInto(
   database: ProgramDatabase,
   entries: AsyncGenerator<OpenedEntry>,
   signal: AbortSignal,
 ): Promise<StageResult['database']> {
-  return database.engine === 'postgres' ? loadToPostgres(database, entries, signal) : loadToMariadb(database, entries, signal);
+  return database.engine === 'postgres'
+    ? loadToPostgres(database, entries, signal)
+    : loadToMariadb(database, entries, signal);
 }
 
 async function loadToPostgres(
@@ -44,7 +48,7 @@ async function loadToPostgres(
   return findings.flatMap(({ kind, ...found }) => (kind === 'refused' ? [] : [{ kind, ...found }]));
 }
 
-/** The load commits without waiting for the disk; one commit that does wait has everything before it on disk too. */
+/** The load commits without waiting for the disk. One commit that does wait brings everything before it to disk too. */
 async function flush(url: string, role: string): Promise<void> {
   const { client, close } = await openSession(url, { purpose: 'load', role });
   try {
@@ -55,7 +59,9 @@ async function flush(url: string, role: string): Promise<void> {
   }
 }
 
-/** The server was made with an empty database and the site's account, which the dump brings. */
+/**
+ * The server has an empty database and the site's account, both of which the dump brings, so they are removed first.
+ */
 async function loadToMariadb(
   { login, ...server }: Mariadb,
   entries: AsyncGenerator<OpenedEntry>,
@@ -67,7 +73,13 @@ async function loadToMariadb(
   } finally {
     await admin.close();
   }
-  const load = { admin: login, flavour: server.engine, sections: sectionsInTurn(entries), areAccountsLocked: true, signal };
+  const load = {
+    admin: login,
+    flavour: server.engine,
+    sections: sectionsInTurn(entries),
+    areAccountsLocked: true,
+    signal,
+  };
   const { findings } = await loadMariadb(load);
   return [...findingsOfMysql(findings)];
 }

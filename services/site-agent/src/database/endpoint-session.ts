@@ -5,9 +5,11 @@ import { scaled } from '@drydock/process/time-out-scale';
 import type { ReleaseDatabase, ServerAddress } from './release-database';
 import type { SessionStart } from './session-start';
 
-/** How long a client may take to prove itself. */
+/** How long a client may take to authenticate. */
 const authenticationMs = 3_000;
-/** How long a backend may take to notice that its client has gone. After that it is ended, again and again until it is. */
+/**
+ * How long a backend may take to notice that its client has gone. After that it is ended, repeatedly until it is gone.
+ */
 const graceMs = 1_000;
 /** How long a client may take to read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
@@ -15,9 +17,9 @@ const lastWordsMs = 10_000;
 export interface EndpointSessionOptions {
   database: ReleaseDatabase;
   beginning: SessionStart;
-  /** What its server is told first; empty where the server speaks first. */
+  /** The first message to its server; empty if the server speaks first. */
   startup: Buffer;
-  /** The site's own newcomers by their addresses, and those of all sites by site. */
+  /** The site's own sessions that have not logged in, by address, and those of all sites, by site. */
   newcomers: [ofSite: Newcomers, ofCluster: Newcomers];
   siteId: string;
   onAuthenticated: () => void;
@@ -25,8 +27,8 @@ export interface EndpointSessionOptions {
 }
 
 /**
- * A session on its way through the endpoint: a newcomer until the server has let it in, then one with a place of the site's. What counts is the backend: the place is given
- * back when that has ended, which its socket tells, and not when the client has hung up.
+ * A session through the endpoint: a newcomer until the server has let it in, then with a place of the site's. The place
+ * is given back when the backend has ended, which its socket shows, and not when the client has hung up.
  */
 export class EndpointSession {
   private readonly client: Socket;
@@ -49,7 +51,7 @@ export class EndpointSession {
     };
   }
 
-  /** `onOver` is called when there is no backend any more. */
+  /** `onOver` is called when the backend has ended. */
   start(onOver: () => void): void {
     const { client, upstream } = this;
     upstream.on('error', () => undefined);
@@ -85,7 +87,7 @@ export class EndpointSession {
     return this.options.database.address;
   }
 
-  /** By what the server knows it. Null until the server has said so. */
+  /** The server's number for the session; null until the server has sent it. */
   get number(): number | null {
     return this.options.beginning.number;
   }
@@ -102,7 +104,10 @@ export class EndpointSession {
     if (number !== null) void this.options.database.endSessions([number]).catch(() => undefined);
   }
 
-  /** Passes on what the server says, and looks at it until the server has said which session it is. What comes after the client has gone is dropped. */
+  /**
+   * Passes the server's bytes on, and reads them until the server has sent the session's number. Bytes for a client
+   * that has gone are dropped.
+   */
   private readonly passOn = (chunk: Buffer, next: () => void): void => {
     const { client } = this;
     const { beginning } = this.options;
@@ -127,8 +132,8 @@ export class EndpointSession {
   }
 
   /**
-   * The client has gone. The server hears so when it reads on; what it works on until then may be a statement without end. A backend whose number is not known yet waits for
-   * its client, and ends when the socket does.
+   * The client has gone. The server notices that only when it reads again, and until then may work on a statement
+   * without end. A backend whose number is not known yet is waiting for its client, and ends with the socket.
    */
   private leave(): void {
     const { upstream } = this;

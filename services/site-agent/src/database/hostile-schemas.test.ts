@@ -12,7 +12,16 @@ import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { isChaos } from '@drydock/testing/scope';
 import { SeededRandom, sampleOf } from '@drydock/testing/seeded-random';
 import { packSite, stageSite, type TestArchive } from '../../test/archives';
-import { claim, clearHost, type Filled, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import {
+  claim,
+  clearHost,
+  type Filled,
+  type FilledSite,
+  hostConfig,
+  newSiteId,
+  startHost,
+  type TestHost,
+} from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
 
 /*
@@ -56,7 +65,8 @@ const relationsSql = `select n.nspname as schema, c.relname as name, c.relkind =
 /** As the customer, past whatever it has set for its own sessions. */
 const asOwner = ({ database_url: connectionString }: Filled) => ({
   connectionString,
-  options: '-c search_path= -c role=none -c local_preload_libraries= -c default_transaction_read_only=off -c lock_timeout=2s',
+  options:
+    '-c search_path= -c role=none -c local_preload_libraries= -c default_transaction_read_only=off -c lock_timeout=2s',
 });
 
 async function makeHostile(batch: number): Promise<FilledSite> {
@@ -64,10 +74,16 @@ async function makeHostile(batch: number): Promise<FilledSite> {
   await fillVersion(site, 1);
   const [owner, database] = [roleOf(site), new URL(site.database_url).pathname.slice(1)];
   await withClient(asOwner(site), async (client) => {
-    for (const trap of trapStatements({ owner, file: canaries.file, pid: canaries.pid, applicationName: canaries.applicationName }))
+    for (const trap of trapStatements({
+      owner,
+      file: canaries.file,
+      pid: canaries.pid,
+      applicationName: canaries.applicationName,
+    }))
       await client.query(trap);
     for (let number = batch * perSite; number < Math.min(count, (batch + 1) * perSite); number += 1)
-      for (const statement of hostileSchema(seed, number).statements) await client.query(statement).catch(() => undefined);
+      for (const statement of hostileSchema(seed, number).statements)
+        await client.query(statement).catch(() => undefined);
     for (const setting of hostileSettings(new SeededRandom(seed + batch), { owner, database }))
       await client.query(setting).catch(() => undefined);
   });
@@ -114,7 +130,8 @@ async function drill(archive: TestArchive, pages: readonly string[]): Promise<vo
   const site = await restore(made, archive, 2);
   const relations = await runSql<Relation>(asOwner(site), relationsSql);
   expect(relations.filter(({ isTable }) => isTable).length).toBeGreaterThan(0);
-  for (const { schema, name } of relations) await host.client.countRows(site.site_id, { schema, name }, claim(2)).catch(() => undefined);
+  for (const { schema, name } of relations)
+    await host.client.countRows(site.site_id, { schema, name }, claim(2)).catch(() => undefined);
   await expectNoHarm(site, pages);
   await host.client.destroySite(site.site_id, claim(3));
 }

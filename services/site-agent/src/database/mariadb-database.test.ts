@@ -19,7 +19,16 @@ import { skipTests } from '@drydock/testing/skipped';
 import { until } from '@drydock/testing/wait';
 import { createConnection } from 'mysql2/promise';
 import { packSite, stageSite } from '../../test/archives';
-import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestClient, type TestHost } from '../../test/host';
+import {
+  claim,
+  clearHost,
+  type FilledSite,
+  hostConfig,
+  newSiteId,
+  startHost,
+  type TestClient,
+  type TestHost,
+} from '../../test/host';
 import { spawnHost } from '../../test/spawned-host';
 import type { SiteRecord } from '../sites/site-folder';
 import { MariadbDatabases } from './mariadb-databases';
@@ -89,10 +98,17 @@ const suite = (): void => {
         'insert into shop values (1)',
       );
       await until(
-        async () => Number(((await run(site.database_url, 'select count(*) from seen where via = "event"')) as number[][])[0]?.[0]) > 0,
+        async () =>
+          Number(
+            ((await run(site.database_url, 'select count(*) from seen where via = "event"')) as number[][])[0]?.[0],
+          ) > 0,
         waits,
       );
-      const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, 'spied'), fence: 5 });
+      const archive = await packSite(host, siteId, {
+        releaseId: 'initial',
+        folder: path.join(folder, 'spied'),
+        fence: 5,
+      });
       await stageSite(host, siteId, archive, { releaseId: 'next', fence: 6 });
       await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: 'initial' }, claim(6));
       await host.client.thawSite(siteId, claim(6));
@@ -108,11 +124,16 @@ const suite = (): void => {
           (error: unknown) => errorCodeOf(error),
         );
       const writesAre = (code: string): Promise<unknown> =>
-        until(async () => (await refusalOf('insert into heap (text) values (1)')) === code, { ...waits, what: `writes with ${code}` });
+        until(async () => (await refusalOf('insert into heap (text) values (1)')) === code, {
+          ...waits,
+          what: `writes with ${code}`,
+        });
       await run(site.database_url, 'create table heap (id int auto_increment primary key, text longtext)');
       await writesAre('none');
       // A little more than it may have, and less than a fifth more.
-      const { database } = JSON.parse(await readFile(path.join(site.files_dir, '../release.json'), 'utf8')) as { database: string };
+      const { database } = JSON.parse(await readFile(path.join(site.files_dir, '../release.json'), 'utf8')) as {
+        database: string;
+      };
       const server = path.join(host.config.SITES_DIR, 'mariadb', database);
       while ((await bytesBelow(server)) < limitBytes + 10e6)
         await run(site.database_url, "insert into heap (text) values (repeat('x', 5000000))");
@@ -141,12 +162,19 @@ const suite = (): void => {
     const site = await first.client.ensureSite(siteId, { domain: 'a.org', database: 'mysql' }, claim(1));
     await run(site.database_url, 'create table kept (id int primary key)', 'insert into kept values (1)');
     const as = (client: TestClient): TestHost => ({ client, config, controlUrl: '', stop: async () => undefined });
-    const archive = await packSite(as(first.client), siteId, { releaseId: 'initial', folder: path.join(folder, 'a'), fence: 2 });
+    const archive = await packSite(as(first.client), siteId, {
+      releaseId: 'initial',
+      folder: path.join(folder, 'a'),
+      fence: 2,
+    });
     const servers = path.join(config.SITES_DIR, 'mariadb');
     const exited = once(first.child, 'exit');
     const staging = stageSite(as(first.client), siteId, archive, { releaseId: 'next', fence: 3 });
     staging.catch(() => undefined);
-    await until(async () => (await readdir(servers)).length === 2, { ...waits, what: 'the database of the new release' });
+    await until(async () => (await readdir(servers)).length === 2, {
+      ...waits,
+      what: 'the database of the new release',
+    });
     first.child.kill('SIGKILL');
     await exited;
     await expect(staging).rejects.toThrow(/./);

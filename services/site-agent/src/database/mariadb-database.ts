@@ -21,25 +21,25 @@ import { WokenServer } from './woken-server';
 
 const run = promisify(execFile);
 
-/** The one database of a release's server. */
+/** The only database of a release's server. */
 export const mariadbDatabase = 'site';
-/** The customer's account in it, as MariaDB sees it: everything comes by the server's socket. */
+/** The customer's account in it. MariaDB sees every client come by the server's socket. */
 export const siteAccount = 'site';
-/** The account of a release's pages. Its name is one of the platform's, so that no dump has it. */
+/** The account of a release's pages. Its name has the platform's prefix, so that no dump contains it. */
 export const pagesAccount = 'drydock_pages';
 const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
-/** More than the endpoint ever opens: the others are this host's. */
+/** More than the endpoint ever opens: the rest is for this host. */
 const connectionsMax = 200;
 const placesMax = 25;
 const newcomersMax = 20;
 const loginSeconds = 3;
-/** What all sessions of a server take together beside its buffers. */
+/** Memory for all sessions of a server together, besides its buffers. */
 const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
-/** Rights that fill a disk. SELECT, DELETE, DROP and TRUNCATE stay. */
+/** Rights with which a disk can be filled. SELECT, DELETE, DROP and TRUNCATE stay. */
 const fillingRights =
   'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, EVENT, TRIGGER';
 
@@ -49,7 +49,7 @@ export interface MariadbDatabaseOptions {
   /** The password of the site's account. */
   password: string;
   version: string;
-  /** The account of the servers of its site. */
+  /** The account that the servers of its site run under. */
   account: number;
   folder: string;
   onStart: (child: { process: { pid: number }; exited: Promise<unknown> }) => void;
@@ -59,10 +59,13 @@ export interface MariadbDatabaseOptions {
 
 type Admin = Awaited<ReturnType<typeof openAdmin>>;
 
-/** The MariaDB of a release: a server of its own, which the first use starts and which ends with this process. */
+/** The MariaDB of a release: a server of its own, which starts at its first use and ends with this process. */
 export class MariadbDatabase implements ReleaseDatabase {
   readonly name: string;
-  /** Another one for each release and each start of this host: a page of an old release does not get the data of a newer one. */
+  /**
+   * Different for each release and each start of this host, so that a page of an old release does not get the data of a
+   * newer one.
+   */
   readonly pagesPassword = randomBytes(24).toString('hex');
   readonly newcomers = new Newcomers(newcomersMax);
   private readonly options: MariadbDatabaseOptions;
@@ -103,7 +106,10 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.asAdmin((admin) => this.giveAccount(admin));
   }
 
-  /** Events run where visitors are served, and nowhere else. One that sleeps and has none sleeps on: the first visitor wakes it. */
+  /**
+   * Makes this the release that visitors get. Events run only then. A server that is stopped and has no events stays
+   * stopped until its first visitor.
+   */
   async serve(): Promise<void> {
     this.isServed = true;
     if (this.woken.isStarted || existsSync(this.eventsNote)) await this.asAdmin((admin) => this.open(admin));
@@ -155,14 +161,21 @@ export class MariadbDatabase implements ReleaseDatabase {
   }
 
   keepReadOnly(isOn: boolean): Promise<void> {
-    const change = isOn ? `REVOKE ${fillingRights} ON ${everything} FROM ${site}` : `GRANT ${fillingRights} ON ${everything} TO ${site}`;
+    const change = isOn
+      ? `REVOKE ${fillingRights} ON ${everything} FROM ${site}`
+      : `GRANT ${fillingRights} ON ${everything} TO ${site}`;
     return this.asAdmin((admin) => admin.run(change));
   }
 
   async probe(deadlineMs: number): Promise<SqlProbe> {
     try {
       await this.wake();
-      const login = { socketPath: this.running.socketPath, user: siteAccount, password: this.options.password, database: mariadbDatabase };
+      const login = {
+        socketPath: this.running.socketPath,
+        user: siteAccount,
+        password: this.options.password,
+        database: mariadbDatabase,
+      };
       const connection = await createConnection({ ...login, connectTimeout: deadlineMs });
       connection.on('error', () => undefined);
       try {
@@ -187,7 +200,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return this.access();
   }
 
-  /** A load has no database of that name where its dump had none, and its accounts are locked. */
+  /** If the dump had no database of that name, the server has none after the load; its accounts are locked. */
   async closeLoader(): Promise<void> {
     await this.asAdmin(async (admin) => {
       await this.giveAccount(admin);
@@ -219,7 +232,10 @@ export class MariadbDatabase implements ReleaseDatabase {
   private async access(): Promise<JobAccess> {
     await this.wake();
     const { admin, engine, socketPath } = this.running;
-    return { database: { engine: 'mariadb', login: admin, release: engine.release }, socketFolder: path.dirname(socketPath) };
+    return {
+      database: { engine: 'mariadb', login: admin, release: engine.release },
+      socketFolder: path.dirname(socketPath),
+    };
   }
 
   private async start(): Promise<MysqlServer & RunningServer> {
@@ -232,7 +248,7 @@ export class MariadbDatabase implements ReleaseDatabase {
       settings: {
         'max-connections': String(connectionsMax),
         'connect-timeout': String(Math.ceil(scaled(loginSeconds * 1000) / 1000)),
-        // The endpoint reads along until the client has proved itself.
+        // The endpoint reads the login until the client has authenticated.
         ssl: 'OFF',
       },
     });
@@ -240,7 +256,7 @@ export class MariadbDatabase implements ReleaseDatabase {
     return { ...server, adminUrl: `mysql://root@localhost/?socketPath=${encodeURIComponent(server.socketPath)}` };
   }
 
-  /** What an earlier process of this host has left goes, and what the server's part needs is made again. */
+  /** Removes the leftovers of an earlier process of this host, and makes again what the server needs. */
   private async settle(server: MysqlServer): Promise<void> {
     this.server = server;
     await sweepTransferAccounts(server.admin, 'mariadb');
@@ -257,12 +273,14 @@ export class MariadbDatabase implements ReleaseDatabase {
 
   private async open(admin: Admin): Promise<void> {
     const login = `IDENTIFIED VIA mysql_native_password USING '${nativeVerifier(this.pagesPassword)}'`;
-    await admin.run(`CREATE OR REPLACE USER ${pages} ${login} WITH MAX_USER_CONNECTIONS 10 MAX_STATEMENT_TIME ${pageSeconds}`);
+    await admin.run(
+      `CREATE OR REPLACE USER ${pages} ${login} WITH MAX_USER_CONNECTIONS 10 MAX_STATEMENT_TIME ${pageSeconds}`,
+    );
     await admin.run(`GRANT SELECT, SHOW VIEW, EXECUTE ON ${everything} TO ${pages}`);
     await admin.run('SET GLOBAL event_scheduler = ON');
   }
 
-  /** A server that has events works without any session, where visitors get it. */
+  /** A live server with events works even without any session. */
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
     const others = `SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')`;
@@ -272,7 +290,10 @@ export class MariadbDatabase implements ReleaseDatabase {
     });
   }
 
-  /** Whether it has events that run. A file beside its data says so to the next start of this host, which need not wake it to know. */
+  /**
+   * Whether it has events that run. A file beside its data tells this to the next start of this host, which then need
+   * not start the server to find out.
+   */
   private async noteEvents(admin: Admin): Promise<boolean> {
     // information_schema would read the text of each first.
     const rows = await admin.texts(`SELECT 1 FROM mysql.event WHERE status = 'ENABLED' LIMIT 1`);
@@ -292,7 +313,10 @@ export class MariadbDatabase implements ReleaseDatabase {
       await this.asAdmin(work);
     } catch (error) {
       if (!isOutOfMemory(error)) throw error;
-      this.options.log.warn({ err: error }, 'the sessions of a site hold all memory of its database server, which is started again');
+      this.options.log.warn(
+        { err: error },
+        'the sessions of a site hold all memory of its database server, which is started again',
+      );
       await this.running.stop();
     }
   }
@@ -321,7 +345,10 @@ const memoryCodes: ReadonlySet<string> = new Set([
 
 /** Whether the server has said that it has no memory for us. */
 function isOutOfMemory(error: unknown): boolean {
-  return memoryCodes.has(errorCodeOf(error)) || (error instanceof Error && error.cause !== undefined && isOutOfMemory(error.cause));
+  return (
+    memoryCodes.has(errorCodeOf(error)) ||
+    (error instanceof Error && error.cause !== undefined && isOutOfMemory(error.cause))
+  );
 }
 
 async function withAdmin<T>({ admin: login }: MysqlServer, work: (admin: Admin) => Promise<T>): Promise<T> {
@@ -342,11 +369,13 @@ async function endSessions(admin: Admin, which: string): Promise<void> {
     });
 }
 
-/** Null when it has gone. The folder is the server's own, and no path in it is followed. */
+/**
+ * The size of a folder in bytes; null if it has gone. The folder is the server's own, and no path in it is followed.
+ */
 async function bytesOf(folder: string): Promise<number | null> {
   const told = await run('du', ['-s', '-x', '-B1', folder]).then(
     ({ stdout }) => stdout,
-    // A file that went meanwhile is told by the code; the rest was counted.
+    // A file that was removed meanwhile shows in du's exit code; the rest was counted.
     (error: { stdout?: string }) => error.stdout ?? '',
   );
   const [, bytes] = /^(\d+)\t/m.exec(told) ?? [];

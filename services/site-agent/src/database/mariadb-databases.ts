@@ -22,8 +22,9 @@ export interface MariadbDatabasesOptions {
 type Settled = NonNullable<SiteRecord['mariadb']>;
 
 /**
- * A MariaDB for each release: what its sessions share (locks, memory, places) is the release's own, a dump is all that the server has, and the database has the same name in
- * every release, which a customer's views and routines name.
+ * A MariaDB server for each release. Locks, memory and places, which all sessions of a server share, are then the
+ * release's own. A dump is all that the server has. And the database has the same name in every release, which a
+ * customer's views and routines contain.
  */
 export class MariadbDatabases implements SiteDatabases {
   private readonly options: MariadbDatabasesOptions;
@@ -40,7 +41,8 @@ export class MariadbDatabases implements SiteDatabases {
 
   async choose(): Promise<Settled> {
     const engine = await this.newest();
-    if (engine === null) throw new SiteHostError('database_not_offered', 'there is no MariaDB: npm run engines -- mariadb@11.8');
+    if (engine === null)
+      throw new SiteHostError('database_not_offered', 'there is no MariaDB: npm run engines -- mariadb@11.8');
     return { version: engine.version, account: await this.options.accounts.allocate() };
   }
 

@@ -56,13 +56,21 @@ const suite = (): void => {
 
   test('events that fill the disk while nobody has a session are stopped', async () => {
     // Another one in each second: the site's session has ended before there is much.
-    await run("create event filling on schedule every 1 second do insert into heap (text) select repeat('x', 5000000) from seq_1_to_8");
+    await run(
+      "create event filling on schedule every 1 second do insert into heap (text) select repeat('x', 5000000) from seq_1_to_8",
+    );
     const socket = await socketOfServer();
     const writesAre = (code: string): Promise<unknown> =>
-      until(async () => (await refusalOf('insert into heap (text) values (1)', socket)) === code, { ...waits, what: code });
+      until(async () => (await refusalOf('insert into heap (text) values (1)', socket)) === code, {
+        ...waits,
+        what: code,
+      });
     await writesAre('ER_TABLEACCESS_DENIED_ERROR');
     await run('truncate heap', socket);
-    await until(async () => (await refusalOf('drop event filling', socket)) === 'none', { ...waits, what: 'its own rights again' });
+    await until(async () => (await refusalOf('drop event filling', socket)) === 'none', {
+      ...waits,
+      what: 'its own rights again',
+    });
     await run('truncate heap', socket);
   });
 
@@ -72,12 +80,18 @@ const suite = (): void => {
       'a sort',
       'set statement max_statement_time = 90 for select seq, repeat(seq, 150) t from seq_1_to_20000000 order by t limit 19999999, 1',
     ],
-    ['a table that a query needs', "select sleep(90) from (select repeat('x', 250) t from seq_1_to_3000000 limit 3000000) large limit 1"],
+    [
+      'a table that a query needs',
+      "select sleep(90) from (select repeat('x', 250) t from seq_1_to_3000000 limit 3000000) large limit 1",
+    ],
   ])(
     'temporary files of a site are ended when the disk that it may have is full, and it has its database again: %s',
     async (_name, sql) => {
       expect(['ER_CONNECTION_KILLED', 'PROTOCOL_CONNECTION_LOST']).toContain(await refusalOf(sql));
-      await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', { ...waits, what: 'writes again' });
+      await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
+        ...waits,
+        what: 'writes again',
+      });
     },
   );
 
@@ -98,7 +112,9 @@ const suite = (): void => {
     };
     // Until each of them is refused.
     const fill = (): Promise<unknown> =>
-      Promise.all([15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))));
+      Promise.all(
+        [15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))),
+      );
     await fill();
     // Threads that are there already are taken too.
     await until(async () => (await enter()) === 'ER_CANT_CREATE_THREAD', { ...waits, what: 'a server without memory' });
@@ -109,7 +125,10 @@ const suite = (): void => {
     };
     await until(hasEnded, { ...waits, what: 'the end of its sessions' });
     for (const connection of held) connection.destroy();
-    await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', { ...waits, what: 'a new session' });
+    await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
+      ...waits,
+      what: 'a new session',
+    });
   });
 };
 

@@ -10,16 +10,17 @@ import { EndpointSession } from './endpoint-session';
 import { MariadbStart } from './mariadb-start';
 import type { EndpointOptions, ReleaseDatabase, SiteEndpoint } from './release-database';
 
-/** As many as may be let in: nobody who opens all of them at once is in their own way. */
+/** As many as there are places, so that a client that opens all of them at once is not in its own way. */
 const newcomersMax = 20;
-/** Sessions that the server has at once, those that are on their way out among them. It has places for more, which are the host's own. */
+/** Limit for sessions of the server, including those that are ending. It has further places for the host itself. */
 const sessionsMax = 150;
 const notAvailable = 1053;
 const diskFull = 1021;
 
 /**
- * The one address of a site's MariaDB. The server speaks first, so that a client is given one before it has said anything: that of the current release, once the gate is
- * open. From there on it only passes bytes on. An application comes by a network of its own, and gets its own release's.
+ * The one address of a site's MariaDB. The server sends the first message, so a client is connected before it has sent
+ * anything: to the live release's server, once the gate is open. From then on it only passes bytes on. An application
+ * comes by a network of its own, and gets its own release's server.
  */
 export class MariadbEndpoint implements SiteEndpoint {
   private readonly options: EndpointOptions;
@@ -28,14 +29,21 @@ export class MariadbEndpoint implements SiteEndpoint {
   private readonly newcomers = new Newcomers(newcomersMax);
   private readonly doors = new Map<ReleaseDatabase, Server>();
   private readonly meant = new WeakMap<Socket, ReleaseDatabase>();
-  /** Clients for whom the server has no place yet, in the order of their coming: one that overtook another would soon have to go for it. */
+  /**
+   * Clients for whom the server has no place yet, in the order of their arrival: one that overtook another would soon
+   * have to give way to it.
+   */
   private readonly waiting = new Map<Socket, () => void>();
   sessionsBegun = 0;
 
   constructor(options: EndpointOptions) {
     this.options = options;
     const judge = (): object => ({});
-    this.address = new DatabaseAddress(judge, (client, _greeting, settle) => void this.admit(client, settle), options.inTurn);
+    this.address = new DatabaseAddress(
+      judge,
+      (client, _greeting, settle) => void this.admit(client, settle),
+      options.inTurn,
+    );
   }
 
   get isInUse(): boolean {
@@ -64,7 +72,7 @@ export class MariadbEndpoint implements SiteEndpoint {
     if (uid !== null) await chown(folder, uid, uid);
     const file = path.join(folder, 'pages.sock');
     await once(door.listen(file), 'listening');
-    // Only the site's account gets into the folder.
+    // Only the site's account can enter the folder.
     await chmod(file, 0o666);
     this.doors.set(database, door);
     return file;
@@ -104,7 +112,7 @@ export class MariadbEndpoint implements SiteEndpoint {
       return;
     }
     this.waiting.set(client, () => {
-      // Another release may be current by now.
+      // Another release may be live by now.
       const current = this.options.current();
       if (current === null) client.end(writeMysqlError(notAvailable, 'the site has no database yet'));
       else if (!client.destroyed) this.join(client, current, settle);
@@ -120,7 +128,7 @@ export class MariadbEndpoint implements SiteEndpoint {
 
   private join(client: Socket, database: ReleaseDatabase, settle: () => void): void {
     const { siteId, inTurn } = this.options;
-    // Before anything is awaited: a switch from now on must find this session.
+    // It is added before anything is awaited, so that a switch finds this session.
     const session = new EndpointSession(client, {
       database,
       beginning: new MariadbStart(),

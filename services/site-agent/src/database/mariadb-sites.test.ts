@@ -58,8 +58,16 @@ const readPage = async (): Promise<string> => (await fetch(site.url)).text();
 
 /** Rows of `ticks` in a release, as a backup of it says. */
 async function archivedTicks(releaseId: string): Promise<number> {
-  const { link } = await packSite(host, siteId, { releaseId, folder: await mkdtemp(path.join(folder, 'ticks-')), fence: nextFence() });
-  for await (const { path: name, content } of openEntries({ chain: [link], key: archiveKey, root: archiveRoots.database })) {
+  const { link } = await packSite(host, siteId, {
+    releaseId,
+    folder: await mkdtemp(path.join(folder, 'ticks-')),
+    fence: nextFence(),
+  });
+  for await (const { path: name, content } of openEntries({
+    chain: [link],
+    key: archiveKey,
+    root: archiveRoots.database,
+  })) {
     const bytes = await buffer(content());
     if (name === 'manifest.json')
       return manifestSchema.parse(JSON.parse(String(bytes))).tables.find((table) => table.name === 'ticks')?.rows ?? 0;
@@ -94,11 +102,16 @@ const suite = (): void => {
     await run('create view site.shown as select id, title from site.posts where not draft');
     await run('create function twice(n int) returns int deterministic return n * 2');
     await run('create trigger posts_cased before insert on posts for each row set new.title = upper(new.title)');
-    const page = '<h1><?sql select count(*) from posts ?></h1><?each select id, title from shown ?><p>{{title}}</p><?end?>';
+    const page =
+      '<h1><?sql select count(*) from posts ?></h1><?each select id, title from shown ?><p>{{title}}</p><?end?>';
     await writeFile(path.join(site.files_dir, 'index.html'), page);
     expect(await readPage()).toBe('<h1>2</h1><p>Grüße &amp; &lt;b&gt;</p>');
     expect(await host.client.probeSite(siteId, '/')).toMatchObject({ http_status: 200, sql_ok: true });
-    const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, 'first'), fence: nextFence() });
+    const archive = await packSite(host, siteId, {
+      releaseId: 'initial',
+      folder: path.join(folder, 'first'),
+      fence: nextFence(),
+    });
 
     const left = await connect();
     await left.query('drop table posts');
@@ -117,9 +130,14 @@ const suite = (): void => {
   test('an event runs in the release that visitors get, and in no other', async () => {
     await run('create table ticks (at timestamp default current_timestamp)');
     await run('create event tick on schedule every 1 second do insert into ticks values ()');
-    const ticks = async (): Promise<number> => Number(((await run('select count(*) from ticks')) as number[][])[0]?.[0]);
+    const ticks = async (): Promise<number> =>
+      Number(((await run('select count(*) from ticks')) as number[][])[0]?.[0]);
     await until(async () => (await ticks()) > 0, { what: 'the first tick' });
-    const archive = await packSite(host, siteId, { releaseId: 'restored', folder: path.join(folder, 'ticks'), fence: nextFence() });
+    const archive = await packSite(host, siteId, {
+      releaseId: 'restored',
+      folder: path.join(folder, 'ticks'),
+      fence: nextFence(),
+    });
     const before = await ticks();
     await restore('ticking', archive);
     await until(async () => (await ticks()) > before, { what: 'a tick in the restored release' });
@@ -165,7 +183,7 @@ const suite = (): void => {
         return socket;
       }),
     );
-    // Who takes more than three seconds to log in, on a busy machine, comes again.
+    // On a busy machine a login may take more than three seconds and be refused. It is tried again.
     await until(isAnswered, { what: 'an answer beside them' });
     for (const socket of silent) socket.destroy();
     const held: Connection[] = [];
@@ -194,7 +212,10 @@ const suite = (): void => {
   });
 
   test('a host says what new sites can have', async () => {
-    const reader = createSiteHostReaderClient({ url: host.controlUrl, secret: String(host.config.SITE_HOST_READER_SECRET) });
+    const reader = createSiteHostReaderClient({
+      url: host.controlUrl,
+      secret: String(host.config.SITE_HOST_READER_SECRET),
+    });
     expect(await reader.readDatabases()).toEqual(['postgres', 'mysql']);
     await reader.close();
   });

@@ -11,12 +11,15 @@ const refusals: Record<Refusal, [code: number, message: string, sqlState: string
   down: [1053, 'the database does not start', '08S01'],
 };
 
-/** Reads along as MariaDB starts a session without TLS: the server greets with the session's number, and an OK packet lets the client in. */
+/**
+ * Reads the start of a MariaDB session without TLS: the server's greeting has the session's number, and an OK packet
+ * lets the client in.
+ */
 export class MariadbStart implements SessionStart {
   isAuthenticated = false;
   number: number | null = null;
   private head: Buffer = Buffer.alloc(0);
-  /** How much of the present packet is still to come. */
+  /** The number of bytes that are still missing from the current packet. */
   private rest = 0;
   private sequence = 0;
 
@@ -30,13 +33,15 @@ export class MariadbStart implements SessionStart {
     }
   }
 
-  /** In place of the last packet that was read. */
+  /** The message that replaces the last packet that was read. */
   refuse(why: Refusal): Buffer {
     const [code, message, sqlState] = refusals[why];
-    return this.number === null ? writeMysqlError(code, message) : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
+    return this.number === null
+      ? writeMysqlError(code, message)
+      : writeMysqlError(code, message, { sequence: this.sequence, sqlState });
   }
 
-  /** The greeting is read whole, of later packets only the kind. */
+  /** The greeting is read whole; of later packets only the type. */
   private get headBytes(): number {
     if (this.head.length < packetHeadBytes || this.number !== null) return packetHeadBytes + 1;
     return packetHeadBytes + Math.min(this.lengthOfPacket, greetingBytesMax);
@@ -51,14 +56,15 @@ export class MariadbStart implements SessionStart {
     if (this.head.length < this.headBytes) return;
     this.sequence = this.head[3] ?? 0;
     const kind = this.head[packetHeadBytes];
-    if (this.number === null && kind === greetingProtocol) this.number = readSessionNumber(this.head.subarray(packetHeadBytes));
+    if (this.number === null && kind === greetingProtocol)
+      this.number = readSessionNumber(this.head.subarray(packetHeadBytes));
     else if (kind === okPacket) this.isAuthenticated = true;
     this.rest = Math.max(0, packetHeadBytes + this.lengthOfPacket - this.head.length);
     this.head = Buffer.alloc(0);
   }
 }
 
-/** Behind the protocol's number and the version's text, which ends with a zero. */
+/** The number is behind the protocol's version and the text of the server's version, which ends with a zero. */
 function readSessionNumber(greeting: Buffer): number | null {
   const at = greeting.indexOf(0, 1) + 1;
   return at === 0 || at + 4 > greeting.length ? null : greeting.readUInt32LE(at);

@@ -11,16 +11,16 @@ import { SitesCluster } from './sites-cluster';
 import { WokenServer } from './woken-server';
 
 const connectionsMax = 100;
-/** A backup locks every table of a site at once. The table of locks is 11 MB of the cluster's memory. */
+/** A backup locks every table of a site at once. The lock table takes 11 MB of the cluster's memory. */
 const locksMax = 80_000;
 
-/** Buffers take memory of the machine as they are used, so an organisation that does little takes little. */
+/** Buffers take the machine's memory only as they are used, so an organisation that does little takes little. */
 const settings: Readonly<Record<string, string>> = {
   max_connections: String(connectionsMax),
   max_locks_per_transaction: String(locksMax / connectionsMax),
   shared_buffers: '32MB',
   min_wal_size: '32MB',
-  // 128 MB on a disk that all share, where the server's own limit is 8 GB.
+  // 128 MB on a disk that all share; the server's own limit is 8 GB.
   max_notify_queue_pages: '16384',
   // Nobody replicates it.
   wal_level: 'replica',
@@ -29,20 +29,24 @@ const settings: Readonly<Record<string, string>> = {
   max_logical_replication_workers: '0',
 };
 
-/** cluster.json: the account is the cluster's own, also as the number of its socket. Only root runs the server under it. */
+/**
+ * cluster.json. The account is the cluster's own, and also determines the number of its socket. Only root runs the
+ * server under it.
+ */
 const recordSchema = z.strictObject({ major: z.int(), account: z.int() });
 
 export interface OwnClusterOptions {
   folder: string;
-  /** The host's own, and the same at every start. */
+  /** The name is the host's own, and the same at every start. */
   name: string;
   accounts: Accounts;
   log: Log;
 }
 
 /**
- * A cluster that this host runs for the sites of one organisation: what a server's sessions share (locks, transaction ids, the queue of NOTIFY) is then that organisation's own.
- * It ends with this process, since its sessions come through this process. It stops when nobody has used it for a while; the next use starts it.
+ * A cluster that this host runs for the sites of one organisation: locks, transaction ids and the queue of NOTIFY,
+ * which all sessions of a server share, are then that organisation's own. It ends with this process, through which its
+ * sessions go. It stops after some time without use; the next use starts it.
  */
 export class OwnCluster {
   private readonly postgres: KeptPostgres;
@@ -55,7 +59,13 @@ export class OwnCluster {
       folder,
       major,
       log,
-      serverOptions: () => ({ port: socketNumber(account), account, isSocketOnly: true, sessionBytes: customerSessionBytes, settings }),
+      serverOptions: () => ({
+        port: socketNumber(account),
+        account,
+        isSocketOnly: true,
+        sessionBytes: customerSessionBytes,
+        settings,
+      }),
       onUp: async (server) => {
         this.server = server;
       },
@@ -101,7 +111,10 @@ export class OwnCluster {
   }
 }
 
-/** Names the socket only. Clusters in boxes are told apart by it, since each of them knows itself by the same few process ids. */
+/**
+ * The port in the socket's name, and nothing else. It tells clusters in boxes apart, because each of them sees itself
+ * under the same few process ids.
+ */
 export const socketNumber = (account: number): number => 10_000 + (account % 50_000);
 
 async function settleRecord({ folder, accounts }: OwnClusterOptions): Promise<z.infer<typeof recordSchema>> {

@@ -1,5 +1,6 @@
 /**
- * Two organisations on one host, each with a cluster of its own. The first does what a session of Postgres can do to all sessions of its server.
+ * Two organisations on one host, each with a cluster of its own. The first does what a session of Postgres can do to
+ * all sessions of its server.
  *
  * @tier long
  * @processes
@@ -35,7 +36,11 @@ beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-own-clusters-'));
   const make = (name: keyof typeof ids, organisation_id: string) =>
     host.client.ensureSite(ids[name], { domain: `${name}.example.org`, organisation_id }, claim(1));
-  const [attacker, sister, other] = await Promise.all([make('attacker', 'org-1'), make('sister', 'org-1'), make('other', 'org-2')]);
+  const [attacker, sister, other] = await Promise.all([
+    make('attacker', 'org-1'),
+    make('sister', 'org-1'),
+    make('other', 'org-2'),
+  ]);
   sites = { attacker, sister, other };
   for (const site of Object.values(sites)) await fillVersion(site, 1);
 });
@@ -70,7 +75,8 @@ async function expectOtherServed(name: string): Promise<void> {
 }
 
 const numberSchema = z.tuple([z.object({ n: z.coerce.number() })]);
-const readNumber = async (site: FilledSite, sql: string): Promise<number> => numberSchema.parse(await runSql(site.database_url, sql))[0].n;
+const readNumber = async (site: FilledSite, sql: string): Promise<number> =>
+  numberSchema.parse(await runSql(site.database_url, sql))[0].n;
 
 test('sites of one organisation have a cluster in common, sites of two have not', () => {
   expect(readdirSync(path.join(host.config.SITES_DIR, 'clusters')).sort()).toEqual(['org-1', 'org-2']);
@@ -82,13 +88,16 @@ test('an organisation that takes every lock of its cluster keeps nobody else fro
   const take = 'select count(pg_advisory_lock(n + 400000 * $1::bigint)) from generate_series(1, 400000) n';
   try {
     // A statement that fails gives no lock of its session back.
-    for (const [at, client] of attackers.entries()) await expect(client.query(take, [at])).rejects.toMatchObject({ code: '53200' });
+    for (const [at, client] of attackers.entries())
+      await expect(client.query(take, [at])).rejects.toMatchObject({ code: '53200' });
     await expect(runSql(sites.sister.database_url, 'select 1')).rejects.toMatchObject({ code: '53200' });
     await expectOtherServed('locks');
   } finally {
     await Promise.all(attackers.map((client) => client.end()));
   }
-  await until(async () => (await readPage(sites.sister.url)) === 'file=1 row=1', { what: 'the sister, once the locks are given back' });
+  await until(async () => (await readPage(sites.sister.url)) === 'file=1 row=1', {
+    what: 'the sister, once the locks are given back',
+  });
 });
 
 test('transaction ids that an organisation takes, with an old snapshot held open, are none of anybody else’s', async () => {
@@ -131,7 +140,8 @@ test('a server that is killed is started again, and its sites are served', async
 
 test('the cluster of an organisation goes with its last site, and comes anew with the next', async () => {
   const siteId = newSiteId();
-  const make = (fence: number) => host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-3' }, claim(fence));
+  const make = (fence: number) =>
+    host.client.ensureSite(siteId, { domain: 'a.org', organisation_id: 'org-3' }, claim(fence));
   await fillVersion(await make(1), 1);
   const dataDir = await dataDirOf(clusterFolder('org-3'));
   expect(findPostmaster(dataDir)).not.toBeNull();

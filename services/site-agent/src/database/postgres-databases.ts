@@ -17,7 +17,7 @@ import type {
 import type { SitesCluster } from './sites-cluster';
 import type { SitesClusters } from './sites-clusters';
 
-/** Databases in the clusters of Postgres: of one cluster for each organisation, and of one for all where there is one. */
+/** Databases in clusters of Postgres: one cluster for each organisation, and a shared one if the operator has one. */
 export class PostgresDatabases implements SiteDatabases {
   private readonly clusters: SitesClusters;
 
@@ -25,7 +25,7 @@ export class PostgresDatabases implements SiteDatabases {
     this.clusters = clusters;
   }
 
-  /** The cluster is kept when the organisation is another: the site's role is in it. */
+  /** The cluster stays the same if the site changes its organisation, because the site's role is in it. */
   settle(record: SiteRecord, organisation: string): SiteRecord {
     const cluster = record.cluster ?? this.clusters.nameFor(organisation);
     return cluster === record.cluster ? record : { ...record, cluster };
@@ -68,13 +68,13 @@ export class PostgresDatabases implements SiteDatabases {
     return `postgresql://${role}:${password}@${host}:${port}/${database?.name ?? endpointDatabase}`;
   }
 
-  /** The name of the database decides which release's it is. */
+  /** The name of the database determines the release. */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase): string {
     return this.urlOf(record, at, database);
   }
 }
 
-/** One database of a cluster, as its site sees it. */
+/** A database in a cluster, for its site. */
 class PostgresDatabase implements ReleaseDatabase {
   readonly worksAlone = false;
   readonly name: string;
@@ -158,9 +158,13 @@ class PostgresDatabase implements ReleaseDatabase {
   }
 }
 
-/** Asks by a session of its own. Never throws. */
+/** Probes with a session of its own. Never throws. */
 export async function probePostgres(url: string, deadlineMs: number): Promise<SqlProbe> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs });
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: deadlineMs,
+    query_timeout: deadlineMs,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -174,5 +178,5 @@ export async function probePostgres(url: string, deadlineMs: number): Promise<Sq
   }
 }
 
-/** The server starts, stops or has no connection left: class 57P, 53 and 08 of SQLSTATE. */
+/** The server starts, stops or has no connection left: SQLSTATE classes 57P, 53 and 08. */
 const isPassing = (sqlState: string): boolean => /^(57P|53|08)/.test(sqlState);

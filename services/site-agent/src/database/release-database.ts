@@ -8,14 +8,14 @@ import type { ReleaseRecord, SiteRecord } from '../sites/site-folder';
 /** As `net.connect` takes it. */
 export type ServerAddress = { path: string } | { host: string; port: number };
 
-/** What release.json says of a database: its name, and where it is. */
+/** The fields of release.json about a database: its name, and where it is. */
 export type DatabasePlace = Omit<ReleaseRecord, 'release_id'>;
 
 /** How a job reaches a database. */
 export interface JobAccess {
-  /** What its program is told. */
+  /** The database as its program is told of it. */
   database: ProgramDatabase;
-  /** Folder of the server's socket, which the job's box shows; null where the job goes by a port. */
+  /** The folder of the server's socket, which the job's box shows; null if the job uses a port. */
   socketFolder: string | null;
 }
 
@@ -27,49 +27,52 @@ export interface SqlProbe {
 }
 
 export interface DatabaseLook {
-  /** What its files take on disk. */
+  /** The size of its files on disk. */
   bytes: number;
-  /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null: its sessions leave the server no memory to say so. */
+  /** Whether {@link ReleaseDatabase.keepReadOnly} is in force. Null if its sessions hold all memory of its server. */
   isReadOnly: boolean | null;
-  /** The server, where it has no other databases: files that have lost their name count while it has them open. */
+  /** The server, if it has no other database. Files that it has removed and holds open count too. */
   pid: number | null;
 }
 
-/** The database of a release, whatever serves it. Two releases of one name share it. */
+/** The database of a release on any kind of server. Two releases of one name share it. */
 export interface ReleaseDatabase {
   readonly name: string;
-  /** Resolves when its server runs. Whoever opens a session asks first; each method here does so itself. */
+  /** Resolves when its server runs. Call it before opening a session; the methods here do so themselves. */
   wake(): Promise<void>;
   /** Where sessions of the site go. */
   readonly address: ServerAddress;
-  /** The sessions of its server that have not proved themselves yet, by site. */
+  /** The sessions of its server that have not logged in yet, by site. */
   readonly newcomers: Newcomers;
-  /** A place for one more session of the site, given back by calling what this returns; null when the site has its share. `end` is called when another site needs it more. */
+  /**
+   * A place for one more session of the site. The returned function gives it back; null if the site has its share.
+   * `end` is called when another site needs the place more.
+   */
   takePlace(end: () => void): (() => void) | null;
-  /** Makes the site's account in it, or gives it the site's password again. */
+  /** Makes the site's account in it, or resets the account's password. */
   settleAccount(): Promise<void>;
-  /** It belongs to the release that visitors get. */
+  /** Makes it the database of the live release. */
   serve(): Promise<void>;
-  /** It does not any more: every session in it ends. */
+  /** It is no longer the live release's: every session in it ends. */
   leave(): Promise<void>;
   /** Ends these sessions, if they are the site's own. */
   endSessions(numbers: number[]): Promise<void>;
-  /** Ends all sessions of the site. What dumps and fills it goes on, unless the server has no memory for it. */
+  /** Ends all sessions of the site. Dumps and loads go on, unless the server has no memory for the host. */
   endSiteSessions(): Promise<void>;
   /** Whether it may grow while nobody has a session. */
   readonly worksAlone: boolean;
-  /** Null when it has gone, or sleeps. */
+  /** Its size, and what it may fill. Null if the database has gone or its server sleeps. */
   look(): Promise<DatabaseLook | null>;
-  /** From now on the site's sessions can free space and fill none, as far as the engine knows such sessions. */
+  /** Keeps the site's sessions from filling space, but not from freeing it, as far as the engine has such sessions. */
   keepReadOnly(isOn: boolean): Promise<void>;
   /** Asks it as the site. Never throws. */
   probe(deadlineMs: number): Promise<SqlProbe>;
-  /** For a job that reads everything and changes nothing. */
+  /** Access for a job that reads everything and changes nothing. */
   openReader(): Promise<JobAccess>;
-  /** For one load into it, while it is empty and nobody has entered it. {@link closeLoader} ends it. */
+  /** Access for one load into it, while it is empty and nobody has entered it. {@link closeLoader} ends it. */
   openLoader(): Promise<JobAccess>;
   closeLoader(): Promise<void>;
-  /** Ends whoever is in it. No error when it has gone already. */
+  /** Ends all sessions in it and drops it. No error if it has gone already. */
   drop(): Promise<void>;
 }
 
@@ -79,55 +82,61 @@ export interface EndpointOptions {
   role: string;
   /** The site's account; null: our own. */
   uid: number | null;
-  /** The database of the current release, read when a session is let through; null while there is none. */
+  /** The live release's database, read when a session is connected; null while there is none. */
   current: () => ReleaseDatabase | null;
-  /** Whether the database is so large that nobody may write to it any more. */
+  /** Whether the database is so large that nobody may use it any more. */
   isDiskFull: () => boolean;
   /** The databases of the releases that are being served. */
   served: () => Iterable<ReleaseDatabase>;
-  /** Each piece that is carried, either way, takes a turn of the organisation's. */
+  /** Each piece, in either direction, takes a turn of the organisation's. */
   inTurn: InTurn;
 }
 
-/** The one address of a site's database, whichever release is current. */
+/** The one address of a site's database, whichever release is live. */
 export interface SiteEndpoint {
   readonly server: Server;
-  /** How many sessions there were; as long as it stays the same and none is open, nobody has written. */
+  /** The number of sessions so far: while it stays the same and none is open, nobody has written. */
   readonly sessionsBegun: number;
   readonly isInUse: boolean;
-  /** Serves a client that came another way than by this address: from the own network of the application of this release. */
+  /** Serves a client that did not come by this address, but by the own network of this release's application. */
   accept(client: Socket, database: ReleaseDatabase): void;
-  /** A socket by which the pages of a release reach its database, frozen or not: past a freeze a probe asks them. Null: they name it at the site's address. */
+  /**
+   * Opens a socket for the pages of a release, which works while the site is frozen too, because a probe asks them
+   * then. Null: the pages use the site's address.
+   */
   openDoor(database: ReleaseDatabase): Promise<string | null>;
-  /** Those of databases that are no longer served. */
+  /** Closes the doors of databases that are no longer served. */
   closeDoors(): Promise<void>;
-  /** Ends every session that goes to an old database; those that still wait are kept and will get the new one. */
+  /** Ends every session of an old database; waiting sessions are kept and will get the new one. */
   endSessions(): void;
   close(): Promise<void>;
 }
 
-/** Where the address of a site's database is. */
+/** The address of a site's database. */
 export interface EndpointPlace {
   host: string;
   port: number;
 }
 
-/** The databases of the sites that have one engine. */
+/** The databases of all sites with one engine. */
 export interface SiteDatabases {
-  /** The record with what has to be settled before a site's first database. */
+  /** The record, completed with what has to be fixed before a site's first database. */
   settle(record: SiteRecord, organisation: string): SiteRecord;
-  /** What a new database of the site is called, and where it goes. */
+  /** The name and the place for a new database of the site. */
   placeFor(record: SiteRecord): DatabasePlace;
-  /** Makes an empty one with the site's account. What a failure leaves goes with {@link dropOthers}. */
+  /** Makes an empty database with the site's account. {@link dropOthers} removes the leftovers of a failure. */
   create(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase>;
   open(record: SiteRecord, place: DatabasePlace): Promise<ReleaseDatabase>;
-  /** Drops every database of the site that is not named. */
+  /** Drops every database of the site except the named ones. */
   dropOthers(record: SiteRecord, named: ReadonlySet<string>): Promise<void>;
-  /** Every database of the site, and its account. */
+  /** Drops every database of the site, and its account. */
   dropAll(record: SiteRecord): Promise<void>;
   openEndpoint(options: EndpointOptions): SiteEndpoint;
-  /** By the site's address, as its customer. */
+  /** The URL of the site's address, for its customer. */
   urlOf(record: SiteRecord, at: EndpointPlace, database?: ReleaseDatabase): string;
-  /** The same for the pages of a release, which get no other release's data by it. `door` as {@link SiteEndpoint.openDoor} gave it. */
+  /**
+   * The URL for the pages of a release, which reaches no other release's data. `door`: the result of {@link
+   * SiteEndpoint.openDoor}.
+   */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase, door: string | null): string;
 }

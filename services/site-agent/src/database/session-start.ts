@@ -1,41 +1,44 @@
 import { writeFatal } from '@drydock/agent/host/startup-packet';
 
 const headBytes = 5;
-/** A type, a length, and the four bytes that tell a kind of authentication or a backend's process. */
+/** A type, a length, and four bytes that tell the kind of authentication or a backend's process. */
 const toldBytes = headBytes + 4;
 const authentication = 'R'.charCodeAt(0);
 const backendKey = 'K'.charCodeAt(0);
 
-/** Why a session ends that has only begun. */
+/** The reason why a session is refused at its start. */
 export type Refusal = 'full' | 'down';
 const refusals: Record<Refusal, [sqlState: string, message: string]> = {
   full: ['53300', 'too many connections for this site'],
   down: ['57P03', 'the database does not start'],
 };
 
-/** Reads along as a server starts a session, and keeps nothing but what it is for. */
+/** Reads the start of a session on a server, and keeps only what it needs. */
 export interface SessionStart {
   /** Whether the client has proved itself. */
   readonly isAuthenticated: boolean;
-  /** By what the server knows the session; null until it has said so. */
+  /** The server's number for the session; null until the server has sent it. */
   readonly number: number | null;
   push(chunk: Buffer): void;
-  /** What the client is told in place of the server's last word. */
+  /** The message for the client that replaces the server's last one. */
   refuse(why: Refusal): Buffer;
 }
 
 /** Postgres starts a session. */
 export class PostgresStart implements SessionStart {
   isAuthenticated = false;
-  /** The last message of interest: what follows is not looked at. */
+  /** It comes in the last message of interest: later ones are not read. */
   number: number | null = null;
   private head: Buffer = Buffer.alloc(0);
-  /** How much of the present message is still to come. */
+  /** The number of bytes that are still missing from the current message. */
   private rest = 0;
 
   push(chunk: Buffer): void {
     for (let at = 0; at < chunk.length && this.number === null; ) {
-      const taken = this.rest > 0 ? Math.min(this.rest, chunk.length - at) : Math.min(toldBytes - this.head.length, chunk.length - at);
+      const taken =
+        this.rest > 0
+          ? Math.min(this.rest, chunk.length - at)
+          : Math.min(toldBytes - this.head.length, chunk.length - at);
       if (this.rest > 0) this.rest -= taken;
       else this.readHead(chunk.subarray(at, at + taken));
       at += taken;

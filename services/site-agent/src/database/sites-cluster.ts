@@ -15,44 +15,55 @@ import type { ServerAddress } from './release-database';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
-/** How many of the cluster's `max_connections` the sites do not get. */
+/** How many of the cluster's `max_connections` are kept from the sites. */
 const keptSessions = 20;
-/** The most that one session of a site writes to temporary files. Only a superuser can change the setting. Loads have roles of their own and no such limit. */
+/**
+ * The most that one session of a site may write to temporary files. Only a superuser can change the setting. Loads have
+ * roles of their own without the limit.
+ */
 const temporaryFiles = '1GB';
-/** A setting without a meaning of its own. */
+/** A setting that only marks a role as read-only by us. */
 const readOnlyMark = 'drydock.is_disk_full';
 const lookSql = `select pg_database_size(d.oid)::float8 as bytes, coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
-/** Duplicate object: a role that an earlier, interrupted attempt has made. */
+/** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
-/** Postgres may recover for this long after the machine has crashed. */
+/** After a crash of the machine Postgres may recover for so long. */
 const recoveryMs = 60_000;
 const lookMs = 2_000;
 
-/** Every database that is not the server's own, and every login of a site. */
+/** Finds every database that is not the server's own, and every login of a site. */
 const contentSql = `select from pg_database where not datistemplate and datname <> 'postgres' union all select from pg_roles where rolname ~ '^site_' limit 1`;
 const othersSql = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
 /**
- * A cluster with databases of sites, by its superuser, whose URL only this process has. It works in the database `postgres` and enters no site's database:
- * what reads and fills those are the roles of `transfer`.
+ * A cluster with databases of sites, used as its superuser, whose URL only this process has. It works in the database
+ * `postgres` and enters no site's database: the roles of `transfer` read and fill those.
  */
 export class SitesCluster {
   readonly transfer: TransferAccess;
-  /** Resolves when the server runs. Everything but {@link isUnused} asks for that itself; whoever opens a session otherwise asks first. */
+  /**
+   * Resolves when the server runs. Every method except {@link isUnused} calls it; others call it before they open a
+   * session.
+   */
   readonly wake: () => Promise<void>;
   private readonly admin: pg.Pool;
   private readonly url: URL;
-  /** Folder of the socket by which everything reaches it; null where that goes by its port. */
+  /** The folder of the socket by which everything reaches it; null if its port is used. */
   readonly socketFolder: string | null;
   private readonly name: string;
   private places: { budget: ConnectionBudget; newcomers: Newcomers } | null = null;
 
   /**
-   * `name` is the host's own and the same at every start. With `socketFolder` everything goes by the socket there, whatever host the URL names: the port of a server that is
-   * down could be anybody's. Null: by the port.
+   * `name` is the host's own and the same at every start. With `socketFolder` every connection uses the socket there,
+   * whatever host the URL names, because anybody could take the port of a server that is down. Null: the port is used.
    */
-  constructor(adminUrl: string, socketFolder: string | null, name: string, wake = (): Promise<void> => Promise.resolve()) {
+  constructor(
+    adminUrl: string,
+    socketFolder: string | null,
+    name: string,
+    wake = (): Promise<void> => Promise.resolve(),
+  ) {
     this.name = name;
     this.socketFolder = socketFolder;
     this.wake = wake;
@@ -71,7 +82,10 @@ export class SitesCluster {
     this.transfer = new TransferAccess(() => this.connect(), url, name);
   }
 
-  /** To be called once, before any site uses it: ends what an earlier process of this host has left in it, and counts its places. */
+  /**
+   * Call it once, before any site uses it: ends the leftovers of an earlier process of this host, and counts its
+   * places.
+   */
   async open(): Promise<void> {
     await this.waitForServer();
     await this.endPredecessors();
@@ -106,7 +120,7 @@ export class SitesCluster {
     return this.admin.query(sql, values);
   }
 
-  /** Whether nobody but this host has a session, or is about to. */
+  /** Whether only this host has sessions, and nobody is about to open one. */
   async isUnused(): Promise<boolean> {
     if (this.transfer.isLoading) return false;
     return (await this.admin.query(othersSql, [this.name])).rowCount === 0;
@@ -117,18 +131,23 @@ export class SitesCluster {
     return (await this.query(contentSql)).rowCount === 0;
   }
 
-  /** Where the server can be found on this machine; null where it is elsewhere. */
+  /** The server's socket folder and port on this machine; null if it is elsewhere. */
   get place(): { socketFolder: string; port: number } | null {
     return this.socketFolder === null ? null : { socketFolder: this.socketFolder, port: Number(this.url.port || 5432) };
   }
 
-  /** Where the sessions of sites' roles go. */
+  /** The address for the sessions of sites' roles. */
   get address(): ServerAddress {
     const port = Number(this.url.port || 5432);
-    return this.socketFolder === null ? { host: this.url.hostname, port } : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
+    return this.socketFolder === null
+      ? { host: this.url.hostname, port }
+      : { path: path.join(this.socketFolder, `.s.PGSQL.${port}`) };
   }
 
-  /** Resolves once the server takes statements. Throws its last answer after a minute, and at once what does not pass by waiting. */
+  /**
+   * Resolves once the server takes statements. Throws its last answer after a minute, and at once an error that waiting
+   * cannot cure.
+   */
   async waitForServer(): Promise<void> {
     const endsAtMs = performance.now() + recoveryMs;
     for (;;) {
@@ -144,8 +163,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends what an earlier process of this host has left running: Postgres goes on with CREATE DATABASE though its client was killed, and the
-   * database would appear after the clearing up.
+   * Ends the leftovers of an earlier process of this host: Postgres goes on with a CREATE DATABASE whose client was
+   * killed, and the database would appear after the cleaning up.
    */
   private async endPredecessors(): Promise<void> {
     const sql =
@@ -154,14 +173,16 @@ export class SitesCluster {
     await this.transfer.sweep();
   }
 
-  /** A site's role may enter its own databases only, so nobody may enter the common ones by default. */
+  /** A site's role may enter its own databases only, so the common ones are closed to everybody by default. */
   private async closeCommonDatabases(): Promise<void> {
-    // Two hosts that start at once would meet in the catalogue's rows ("tuple concurrently updated").
-    const revokes = ['postgres', 'template1'].map((name) => `revoke connect, temporary on database ${quoteName(name)} from public`);
+    // Two hosts that start at once would conflict in the catalogue's rows ("tuple concurrently updated").
+    const revokes = ['postgres', 'template1'].map(
+      (name) => `revoke connect, temporary on database ${quoteName(name)} from public`,
+    );
     await this.query(`begin; select pg_advisory_xact_lock(7033905); ${revokes.join('; ')}; commit`);
   }
 
-  /** Makes the login role, or gives it this password again after an interrupted attempt. */
+  /** Makes the login role, or sets its password again after an interrupted attempt. */
   async ensureRole(role: string, password: string): Promise<void> {
     const options = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 25';
     const admin = await this.connect();
@@ -180,13 +201,13 @@ export class SitesCluster {
     await this.query(`drop role if exists ${quoteName(role)}`);
   }
 
-  /** An empty database owned by the role; nobody else may connect. */
+  /** Makes an empty database that the role owns; nobody else may connect. */
   async createDatabase(name: string, owner: string): Promise<void> {
     await this.query(`create database ${quoteName(name)} owner ${quoteName(owner)} template template0 encoding 'UTF8'`);
     await this.query(`revoke connect, temporary on database ${quoteName(name)} from public`);
   }
 
-  /** Ends whoever is in it. No error when it is gone already. */
+  /** Ends all sessions in it and drops it. No error if it is gone already. */
   async dropDatabase(name: string): Promise<void> {
     await this.query(`drop database if exists ${quoteName(name)} with (force)`);
     await this.transfer.forget(name);
@@ -194,18 +215,25 @@ export class SitesCluster {
 
   /** Ends every session in a database; a customer's client then reconnects through the site's endpoint. */
   async endSessions(database: string): Promise<void> {
-    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()', [database]);
+    await this.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
+      [database],
+    );
   }
 
   /** Ends these sessions, if they are the role's own in that database. */
   async endSessionsOf(role: string, database: string, pids: number[]): Promise<void> {
-    const sql = 'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
+    const sql =
+      'select pg_terminate_backend(pid) from pg_stat_activity where pid = any($1) and usename = $2 and datname = $3';
     await this.query(sql, [pids, role, database]);
   }
 
-  /** Ends all sessions of the role in its database. What dumps and fills it has roles of its own and goes on. */
+  /** Ends all sessions of the role in its database. Dumps and loads have roles of their own and go on. */
   async endAllSessionsOf(role: string, database: string): Promise<void> {
-    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [role, database]);
+    await this.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 and datname = $2', [
+      role,
+      database,
+    ]);
   }
 
   async listDatabases(owner: string): Promise<string[]> {
@@ -213,15 +241,22 @@ export class SitesCluster {
     return nameSchema.parse((await this.query(sql, [owner])).rows).map((row) => row.datname);
   }
 
-  /** What a database takes on disk, and whether {@link keepReadOnly} is in force for its role. Null when it has gone. */
+  /**
+   * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
+   * gone.
+   */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
-    const { rows } = await this.query(lookSql, [role, database, [`${readOnlyMark}=on`, 'default_transaction_read_only=on']]);
+    const { rows } = await this.query(lookSql, [
+      role,
+      database,
+      [`${readOnlyMark}=on`, 'default_transaction_read_only=on'],
+    ]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
   }
 
   /**
-   * Sessions of the role begin read-only from now on; one that says otherwise may still write, so that rows can be deleted. The mark tells
-   * our own setting from a customer's.
+   * Makes new sessions of the role read-only. A session may still ask to write, so that rows can be deleted. The mark
+   * tells our own setting from a customer's.
    */
   async keepReadOnly(role: string, database: string, isOn: boolean): Promise<void> {
     const alter = `alter role ${quoteName(role)} in database ${quoteName(database)}`;
@@ -230,17 +265,23 @@ export class SitesCluster {
     await this.query(`begin; ${changes.join('; ')}; commit`);
   }
 
-  /** Straight to a database as a site's role, past the site's endpoint: for this process, since no box shows the socket. */
+  /**
+   * The URL of a database for a site's role, not through the site's endpoint: for this process, because no box shows
+   * the socket.
+   */
   directUrl(role: string, password: string, database: string): string {
     return loginUrl(this.url.href, { role, password }, database);
   }
 
-  /** Whether the cluster has a port: applications reach that too, take its places, and take the port itself while the server is down. */
+  /**
+   * Whether the cluster has a port. Applications can reach that too, use up its places, and take the port itself while
+   * the server is down.
+   */
   async hasPort(): Promise<boolean> {
     if (this.socketFolder === null) return true;
     const { rowCount } = await this.query("select where current_setting('listen_addresses') = ''");
     if (rowCount === 1) return false;
-    // In a container it may listen to itself.
+    // A server in a container may listen only inside it, so a connection is tried.
     const socket = connect({ host: this.url.hostname, port: Number(this.url.port || 5432), timeout: lookMs });
     socket.on('timeout', () => socket.destroy(new Error('no answer')));
     const isReached = await once(socket, 'connect').then(
@@ -251,7 +292,10 @@ export class SitesCluster {
     return isReached;
   }
 
-  /** How many sessions all sites together may have: some are kept for this host, for what restores and backs up, and for its superuser. */
+  /**
+   * The number of sessions for all sites together: some are kept for this host, for backups and restores, and for its
+   * superuser.
+   */
   private async sessionsForSites(): Promise<number> {
     const { rows } = await this.query("select current_setting('max_connections')::int as max");
     const [{ max }] = z.tuple([z.object({ max: z.int() })]).parse(rows);

@@ -10,27 +10,28 @@ import type { SitesCluster } from './sites-cluster';
 
 export interface SitesClustersOptions {
   sitesDir: string;
-  /** The host's own, and the same at every start. */
+  /** The name is the host's own, and the same at every start. */
   name: string;
-  /** A server of somebody else's, open. Null: there is none. */
+  /** A server that the operator runs, opened. Null: there is none. */
   shared: SitesCluster | null;
-  /** Whether new databases go there too; otherwise it serves those that are in it. */
+  /** Whether new databases go there too; otherwise it serves only those that are in it. */
   isSharedForAll: boolean;
   accounts: Accounts;
   log: Log;
 }
 
-/** The record of a site, as far as it says in which cluster the site is. */
+/** The part of a site's record that names its cluster. */
 type Clustered = Pick<SiteRecord, 'cluster'>;
 
 /**
- * All clusters with databases of this host's sites: one for each organisation, and one for all where an operator has named it. A release says which of them has its
- * database; one that says nothing is in the shared one, as those of earlier versions are.
+ * All clusters with databases of this host's sites: one for each organisation, and a shared one if the operator has
+ * named it. A release names the cluster of its database; one without a name, as in earlier versions, is in the shared
+ * one.
  */
 export class SitesClusters {
   private readonly options: SitesClustersOptions;
   private readonly own = new Map<string, Promise<OwnCluster>>();
-  /** The clusters of `own` whose promise has resolved. */
+  /** The clusters of `own` that are open. */
   private readonly opened = new Set<OwnCluster>();
   private readonly removals = new Map<string, Promise<void>>();
 
@@ -38,7 +39,7 @@ export class SitesClusters {
     this.options = options;
   }
 
-  /** The name of an organisation's cluster; undefined where all sites share one. */
+  /** The name of an organisation's cluster; undefined if all sites share one. */
   nameFor(organisation: string): string | undefined {
     if (this.options.isSharedForAll) return undefined;
     return /^[\w-]{1,64}$/.test(organisation) ? organisation : createHash('sha256').update(organisation).digest('hex');
@@ -49,11 +50,12 @@ export class SitesClusters {
     return this.options.isSharedForAll ? undefined : cluster;
   }
 
-  /** The cluster of this name, made when it is not there; undefined: the shared one. */
+  /** The cluster of this name, which is made if it does not exist; undefined: the shared one. */
   async of(name: string | undefined): Promise<SitesCluster> {
     if (name !== undefined) return (await this.openOwn(name)).cluster;
     const { shared } = this.options;
-    if (shared === null) throw new SiteHostError('internal', 'the database is in a Postgres that SITES_DATABASE_URL does not name');
+    if (shared === null)
+      throw new SiteHostError('internal', 'the database is in a Postgres that SITES_DATABASE_URL does not name');
     return shared;
   }
 
@@ -71,7 +73,7 @@ export class SitesClusters {
     return shared === null ? own : [shared, ...own];
   }
 
-  /** To be called when a site has gone from it. */
+  /** Call it when a site has been removed from the cluster. */
   async removeIfEmpty({ cluster: name }: Clustered): Promise<void> {
     if (name === undefined) return;
     const opening = this.own.get(name);
@@ -84,7 +86,10 @@ export class SitesClusters {
     await removal;
   }
 
-  /** One organisation's cluster that does not answer is no reason to keep the others from this host. */
+  /**
+   * Checks the shared cluster only: an organisation's cluster that does not answer must not stop this host for the
+   * others.
+   */
   async check(): Promise<void> {
     await this.options.shared?.check();
   }
@@ -102,7 +107,12 @@ export class SitesClusters {
     const { name: hostName, accounts, log } = this.options;
     const open = async (): Promise<OwnCluster> => {
       await this.removals.get(name)?.catch(() => undefined);
-      return OwnCluster.open({ folder: this.folderOf(name), name: hostName, accounts, log: log.child({ cluster: name }) });
+      return OwnCluster.open({
+        folder: this.folderOf(name),
+        name: hostName,
+        accounts,
+        log: log.child({ cluster: name }),
+      });
     };
     const opening = open();
     this.own.set(name, opening);

@@ -1,19 +1,19 @@
 import { SerialQueue } from '@drydock/agent/host/serial-queue';
 import type { Log } from '@drydock/service/telemetry/log';
 
-/** A server that nobody has used for so long is stopped. */
+/** A server without use for so long is stopped. */
 export const idleMs = 15 * 60_000;
 const lookMs = 60_000;
 
 export interface WokenServerOptions {
   server: { start(): Promise<void>; stop(): Promise<void> };
-  /** Whether nobody has a session, or is about to. Asked only while it runs. */
+  /** Whether it has no session and nobody is about to open one. Called only while it runs. */
   isUnused: () => Promise<boolean>;
   folder: string;
   log: Log;
 }
 
-/** A server that the first use starts. It stops when nobody has used it for a while. */
+/** A server that starts at its first use, and stops after some time without use. */
 export class WokenServer {
   private readonly options: WokenServerOptions;
   private readonly turn = new SerialQueue();
@@ -47,12 +47,12 @@ export class WokenServer {
     });
   }
 
-  /** Stops it if nobody has used it for {@link idleMs}. */
+  /** Stops it after {@link idleMs} without use. */
   async stopIfUnused(nowMs = performance.now()): Promise<void> {
     const isRecent = (): boolean => nowMs - this.usedMs < idleMs;
     if (this.state !== 'started' || isRecent()) return;
     if (!(await this.options.isUnused())) this.usedMs = nowMs;
-    // Somebody may have come meanwhile; whoever comes from here on waits for the end, and for another start.
+    // Somebody may have come during the check. A client that comes later waits for the stop and the next start.
     if (isRecent() || this.state !== 'started') return;
     await this.stop('stopped');
   }

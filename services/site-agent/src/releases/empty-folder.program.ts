@@ -7,13 +7,14 @@ import { z } from 'zod';
 
 const setupSchema = z.strictObject({ dir: z.string(), batch_files: z.int().min(1), pause_ms: z.int().min(0) });
 
-/** The report names at most so many of the paths that could not be removed, each with its error. */
+/** Limit for the paths that the report names, each with its error. */
 const namedMost = 10;
 
 /**
- * Emptying removes all that it can from a folder, slowly, and names the rest. Names are bytes. A folder below another one is moved to the top first, so that paths
- * stay short however deep the tree is; where it cannot be moved it is emptied in its place. The program runs in the box of the site whose files they are: nothing in
- * the tree leads anywhere else.
+ * Removes everything that it can from a folder, slowly, and names the rest. Names are bytes. A folder inside another
+ * one is moved to the top first, so that paths stay short however deep the tree is; if it cannot be moved, it is
+ * emptied in its place. The program runs in the box of the site that owns the files, so nothing in the tree leads
+ * anywhere else.
  */
 class Emptying {
   private readonly top: Buffer;
@@ -64,7 +65,7 @@ class Emptying {
     return this.attempt(folder, (place) => readdirSync(place, { encoding: 'buffer', withFileTypes: true })) ?? [];
   }
 
-  /** An error is noted, unless the path has gone or its own contents are the reason. */
+  /** An error is recorded, unless the path has gone or its own contents are the reason. */
   private attempt<T>(place: Buffer, work: (place: Buffer) => T): T | undefined {
     try {
       return work(place);

@@ -59,7 +59,13 @@ afterAll(async () => {
 async function lookAtCanaries(): Promise<unknown[]> {
   const look = async (canary: string): Promise<unknown> => {
     const file = path.join(canary, 'secret.txt');
-    const facts = [await lstat(canary), await lstat(file)].map(({ uid, gid, mode, ino, mtimeMs }) => ({ uid, gid, mode, ino, mtimeMs }));
+    const facts = [await lstat(canary), await lstat(file)].map(({ uid, gid, mode, ino, mtimeMs }) => ({
+      uid,
+      gid,
+      mode,
+      ino,
+      mtimeMs,
+    }));
     return { facts, names: await readdir(canary), text: await readFile(file, 'utf8') };
   };
   return [...(await Promise.all(canaries.map(look))), bystander.exitCode, bystander.signalCode];
@@ -68,21 +74,35 @@ async function lookAtCanaries(): Promise<unknown[]> {
 const accountOf = ({ owner }: FilledSite) => (owner === null ? {} : { uid: owner.uid, gid: owner.gid });
 
 function build(site: FilledSite, { top, steps }: HostileTree, random: SeededRandom): void {
-  const built = spawnSync(process.execPath, ['-e', treeBuilder], { ...accountOf(site), cwd: site.files_dir, input: JSON.stringify(steps) });
+  const built = spawnSync(process.execPath, ['-e', treeBuilder], {
+    ...accountOf(site),
+    cwd: site.files_dir,
+    input: JSON.stringify(steps),
+  });
   if (built.status !== 0) throw new Error(built.stderr.toString());
   if (!isRoot) return;
-  // What the site's account cannot make: devices, and a second name of a file that it may not read.
+  // Files that the site's account cannot make: devices, and a second name of a file that it may not read.
   const inTop = (name: string): string => path.join(site.files_dir, top, name);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('zero'), 'c', '1', '5']);
   if (random.isChosen(0.3)) spawnSync('mknod', [inTop('disk'), 'b', '7', '0']);
   if (random.isChosen(0.3)) linkSync(path.join(canaries[0] ?? '', 'secret.txt'), inTop('second-name'));
 }
 
-/** As the host gives it to the processes of a customer: the work on the site's files has no less of the CPU than what runs against it. */
+/**
+ * As the host gives it to the processes of a customer: the work on the site's files has no less of the CPU than what
+ * runs against it.
+ */
 const niceOfSites = 5;
 
-/** Goes on in a folder, wherever that is moved, until it is ended. The folder is asked for again where it was moved before the process stood in it. */
-async function race(site: FilledSite, findDir: () => Promise<string>, trees: readonly HostileTree[]): Promise<() => Promise<void>> {
+/**
+ * Goes on in a folder, wherever that is moved, until it is ended. The folder is asked for again where it was moved
+ * before the process stood in it.
+ */
+async function race(
+  site: FilledSite,
+  findDir: () => Promise<string>,
+  trees: readonly HostileTree[],
+): Promise<() => Promise<void>> {
   const racers: ChildProcess[] = [];
   for (let first = 0; first < trees.length; first += perRacer) {
     const races = trees.slice(first, first + perRacer).flatMap((tree) => tree.races);
@@ -139,7 +159,9 @@ const bodyMax = 64 * 1024;
 /** An answer, of which the beginning is read; names are bytes, and nothing of the path is made tidy. */
 function ask(site: FilledSite, name: string): Promise<{ status: number; text: string }> {
   const { hostname, port } = new URL(site.url);
-  const encoded = [...Buffer.from(name, 'latin1')].map((byte) => (byte === 0x2f ? '/' : `%${byte.toString(16).padStart(2, '0')}`)).join('');
+  const encoded = [...Buffer.from(name, 'latin1')]
+    .map((byte) => (byte === 0x2f ? '/' : `%${byte.toString(16).padStart(2, '0')}`))
+    .join('');
   return new Promise((resolve, reject) => {
     const request = http.get({ hostname, port, path: `/${encoded}`, agent: false }, (response) => {
       let text = '';
@@ -168,7 +190,7 @@ async function makeSite(trees: readonly HostileTree[], random: SeededRandom): Pr
   const site = await host.client.ensureSite(newSiteId(), { domain: 'hostile.org' }, claim(1));
   await fillVersion(site, 1);
   for (const tree of trees) build(site, tree, random);
-  // What the host itself looks for in a site.
+  // Names that the host itself looks up in a site.
   await symlink(
     random.pick([...canaries, '/', 'nowhere', '.']),
     path.join(site.files_dir, random.pick(['tmp', 'public', '.well-known'])),
@@ -187,7 +209,11 @@ test.each(batches)(
     const siteId = site.site_id;
 
     const stopPacking = await race(site, async () => site.files_dir, trees);
-    const archive = await packSite(host, siteId, { releaseId: 'initial', folder: path.join(folder, `packed-${batch}`), fence: 2 });
+    const archive = await packSite(host, siteId, {
+      releaseId: 'initial',
+      folder: path.join(folder, `packed-${batch}`),
+      fence: 2,
+    });
     await stopPacking();
     expect(await hasSecret(archive)).toBe(false);
     expect(await lookAtCanaries()).toEqual(before);
@@ -218,7 +244,10 @@ test.each(batches)(
     await stopServing();
     expect(await lookAtCanaries()).toEqual(before);
 
-    const stopRemoving = await Promise.all([race(site, async () => served, trees), race(site, async () => site.files_dir, trees)]);
+    const stopRemoving = await Promise.all([
+      race(site, async () => served, trees),
+      race(site, async () => site.files_dir, trees),
+    ]);
     await host.client.destroySite(siteId, claim(6));
     await new Promise((resolve) => setImmediate(resolve));
     await Promise.all(stopRemoving.map((stop) => stop()));
@@ -230,6 +259,8 @@ test.each(batches)(
     expect(await lookAtCanaries()).toEqual(before);
     await rm(path.join(folder, `packed-${batch}`), { recursive: true, force: true });
     if (isChaos)
-      process.stderr.write(`site ${batch}: ${trees.length} trees, ${outcome === 'staged' ? 'staged' : 'staged again'}, no harm\n`);
+      process.stderr.write(
+        `site ${batch}: ${trees.length} trees, ${outcome === 'staged' ? 'staged' : 'staged again'}, no harm\n`,
+      );
   },
 );

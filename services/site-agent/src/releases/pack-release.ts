@@ -1,5 +1,10 @@
 import { Readable } from 'node:stream';
-import { archiveRoots, type PackResult, type PackSpec, type ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
+import {
+  archiveRoots,
+  type PackResult,
+  type PackSpec,
+  type ProgramDatabase,
+} from '@drydock/agent/site/site-jobs.protocol';
 import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
 import { describeFolder } from '@drydock/archive/files/top-folder';
 import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
@@ -21,7 +26,7 @@ export interface ReleaseToPack {
   progress(share: number): void;
 }
 
-/** Where the bar is half-way when nobody knows how much there is. */
+/** The size at which the progress shows half when the real size is not known. */
 const guessedBytes = 64 * 2 ** 20;
 
 async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGenerator<StreamEntry> {
@@ -29,7 +34,10 @@ async function* folderEntry(filesDir: string, skipped: SkippedPaths): AsyncGener
   yield { path: 'folder', content: Readable.from([described]) };
 }
 
-/** Files straight from the release's folder, then its database out of one snapshot, into one archive. Memory does not grow with either. */
+/**
+ * Packs files straight from the release's folder, then its database from one snapshot, into one archive. Memory does
+ * not grow with either.
+ */
 export async function packRelease({
   spec,
   filesDir,
@@ -49,10 +57,16 @@ export async function packRelease({
     ],
     sink,
     key,
-    identity: { archiveId: spec.archive_id, siteId: spec.origin.site_id, orgId: spec.origin.organisation_id, sequence: spec.sequence },
+    identity: {
+      archiveId: spec.archive_id,
+      siteId: spec.origin.site_id,
+      orgId: spec.origin.organisation_id,
+      sequence: spec.sequence,
+    },
     createdAt: new Date(spec.created_at),
     ...(parents.length > 0 && { parent: parents }),
-    onProgress: ({ rawBytes }) => progress(rawBytes / Math.max(spec.expected_raw_bytes ?? rawBytes + guessedBytes, rawBytes, 1)),
+    onProgress: ({ rawBytes }) =>
+      progress(rawBytes / Math.max(spec.expected_raw_bytes ?? rawBytes + guessedBytes, rawBytes, 1)),
     onSkip: skipped.add,
   });
   return {

@@ -7,16 +7,21 @@ import type { ReleaseDatabase, SiteDatabases } from '../database/release-databas
 import type { ReleaseRecord, SiteFolder, SiteRecord } from '../sites/site-folder';
 import type { SlowRemoval } from './slow-removal';
 
-/** A release that is being filled: no release yet, and nothing at all once it was discarded or the host has died. */
+/**
+ * A release that is being filled. It does not count as a release yet, and is removed if it is discarded or the host
+ * dies.
+ */
 export interface UnfinishedRelease {
   filesDir: string;
   database: ReleaseDatabase;
-  /** Makes it a release, by one rename. What is in it must be on disk. */
+  /** Makes it a release, by one rename. Its content must be on disk before. */
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
 
-/** A site's releases: each is a folder and the one database that its release.json names, which two may share. */
+/**
+ * A site's releases: each is a folder, and the one database that its release.json names, which two releases may share.
+ */
 export class ReleaseStore {
   private readonly folder: SiteFolder;
   private readonly databases: SiteDatabases;
@@ -37,8 +42,8 @@ export class ReleaseStore {
   }
 
   /**
-   * Makes folder and database of what is to be a release, or its folder alone for the database of the release `keptOf`. Its folder appears by one rename, last
-   * of all, so that what a crash leaves is no release.
+   * Makes folder and database of a future release, or only its folder if it uses the database of the release `keptOf`.
+   * The folder appears by one rename, last of all, so that the leftovers of a crash are no release.
    */
   async prepare(record: SiteRecord, releaseId: string, keptOf: string | null = null): Promise<UnfinishedRelease> {
     const kept = keptOf === null ? null : await this.folder.readRelease(keptOf);
@@ -47,8 +52,14 @@ export class ReleaseStore {
     const beside = `${this.folder.releaseDir(releaseId)}.next-${randomBytes(6).toString('hex')}`;
     this.unfinished.set(beside, place.database);
     try {
-      const database = await (kept === null ? this.databases.create(record, place) : this.databases.open(record, place));
-      return await this.prepareFolder(record, { release_id: releaseId, ...place }, { beside, database, isKept: kept !== null });
+      const database = await (kept === null
+        ? this.databases.create(record, place)
+        : this.databases.open(record, place));
+      return await this.prepareFolder(
+        record,
+        { release_id: releaseId, ...place },
+        { beside, database, isKept: kept !== null },
+      );
     } catch (error) {
       this.unfinished.delete(beside);
       throw error;
@@ -62,7 +73,7 @@ export class ReleaseStore {
   ): Promise<UnfinishedRelease> {
     const filesDir = path.join(beside, 'files');
     await mkdir(filesDir, { recursive: true });
-    // The release itself stays ours, so that no customer can plant a pointer in it.
+    // The release's folder stays ours, so that no customer can put a pointer in it.
     await chmod(filesDir, 0o750);
     if (record.uid !== null) await chown(filesDir, record.uid, record.uid);
     await closeToOthers(beside, record.uid);
@@ -81,27 +92,37 @@ export class ReleaseStore {
     return { filesDir, database, publish, discard };
   }
 
-  /** Moves the folder aside, and then drops the database, which no release names any more: a crash in between leaves no release without its own. */
+  /**
+   * Moves the folder aside, and then drops the database, which no release names any more: after a crash in between no
+   * release is without its database.
+   */
   async remove(record: SiteRecord, releaseId: string): Promise<void> {
     await this.removal.moveAside(this.folder.releaseDir(releaseId));
     await this.dropOrphans(record);
   }
 
-  /** Closes what earlier versions left open, and clears what crashes left: half-made folders, and databases that no release names. */
+  /**
+   * Closes folders that earlier versions left open, and removes the leftovers of crashes: unfinished folders, and
+   * databases that no release names.
+   */
   async sweep(record: SiteRecord): Promise<void> {
     await closeToOthers(this.folder.root, record.uid);
-    for (const releaseId of await this.folder.listReleases()) await closeToOthers(this.folder.releaseDir(releaseId), record.uid);
-    for (const folder of await this.folder.clearLeftovers()) if (!this.unfinished.has(folder)) await this.removal.moveAside(folder);
+    for (const releaseId of await this.folder.listReleases())
+      await closeToOthers(this.folder.releaseDir(releaseId), record.uid);
+    for (const folder of await this.folder.clearLeftovers())
+      if (!this.unfinished.has(folder)) await this.removal.moveAside(folder);
     await this.dropOrphans(record);
   }
 
-  /** Every database of the site, and its account. */
+  /** Drops every database of the site, and its account. */
   dropAll(record: SiteRecord): Promise<void> {
     return this.databases.dropAll(record);
   }
 
   private async dropOrphans(record: SiteRecord): Promise<void> {
-    const releases = await Promise.all((await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)));
+    const releases = await Promise.all(
+      (await this.folder.listReleases()).map((releaseId) => this.folder.readRelease(releaseId)),
+    );
     // A release that does not name its database may own any of them.
     const named = releases.flatMap((release) => (release === null ? [] : [release.database]));
     if (named.length < releases.length) return;
@@ -109,7 +130,7 @@ export class ReleaseStore {
   }
 }
 
-/** Only the site's account can get through, whatever modes the customer gives to what lies below. */
+/** Only the site's account can enter, whatever modes the customer gives to files below. */
 export async function closeToOthers(folder: string, uid: number | null): Promise<void> {
   if (uid !== null) await chown(folder, 0, uid);
   await chmod(folder, uid === null ? 0o700 : 0o710);

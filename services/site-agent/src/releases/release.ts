@@ -14,8 +14,9 @@ export interface ReleaseOptions {
 }
 
 /**
- * One release as it is served: its files, its pages and its application, bound together, so that whoever holds a release can mix nothing.
- * A request takes it once (`use`) and gives it back; a retired release ends its processes when the last request has.
+ * One release as it is served: its files, its pages and its application together, so that a request cannot mix
+ * releases. A request takes it once (`use`) and gives it back. A retired release ends its processes when the last
+ * request has ended.
  */
 export class Release {
   readonly releaseId: string;
@@ -48,7 +49,7 @@ export class Release {
     }
   }
 
-  /** True when no request is in flight any more, false after `timeoutMs`. */
+  /** True when no request is running any more, false after `timeoutMs`. */
   async drained(timeoutMs: number): Promise<boolean> {
     if (this.inFlight === 0) return true;
     let timer: NodeJS.Timeout | undefined;
@@ -61,7 +62,7 @@ export class Release {
     return outcome;
   }
 
-  /** Ends its processes once the requests in flight have ended, at most 10 s from now. */
+  /** Ends its processes once the running requests have ended, at most 10 s from now. */
   async retire(): Promise<void> {
     await this.drained(retireMs);
     await Promise.all([this.content.close(), this.app.close()]);

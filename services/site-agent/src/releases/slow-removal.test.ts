@@ -29,7 +29,11 @@ const expectEmptyTrash = (): Promise<unknown> =>
 /** Runs a shell's lines in the site's files, as the site's account. */
 async function inFiles(script: string): Promise<void> {
   const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
-  const child = spawn('/bin/sh', ['-c', script], { ...account, cwd: site.files_dir, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn('/bin/sh', ['-c', script], {
+    ...account,
+    cwd: site.files_dir,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   await once(child, 'exit');
 }
 
@@ -74,13 +78,17 @@ test("an old release goes with what is not the site's own: files and folders tha
   await expectEmptyTrash();
 });
 
-/** A folder in the trash whose file `closed/stays` cannot be removed by a plain child of the account, until {@link openFolder}. */
+/**
+ * A folder in the trash whose file `closed/stays` cannot be removed by a plain child of the account, until
+ * {@link openFolder}.
+ */
 async function folderThatStays(sitesDir: string, name: string): Promise<string> {
   const files = path.join(sitesDir, 'trash', name, 'files');
   await mkdir(path.join(files, 'closed'), { recursive: true });
   await mkdir(path.join(files, 'open', 'er'), { recursive: true });
   for (const file of ['closed/stays', 'open/er/goes', 'goes']) await writeFile(path.join(files, file), '');
-  if (isRoot) for (const place of ['', 'open', 'open/er', 'closed']) await chown(path.join(files, place), 200_777, 200_777);
+  if (isRoot)
+    for (const place of ['', 'open', 'open/er', 'closed']) await chown(path.join(files, place), 200_777, 200_777);
   await chmod(path.join(sitesDir, 'trash'), 0o711);
   await chmod(path.join(files, 'closed'), 0o500);
   return files;
@@ -123,11 +131,15 @@ test('the age of the oldest folder in the trash is a metric', async () => {
     removal.resume().then(() => process.stdout.write('ready'));
     setInterval(() => undefined, 1_000);`;
   const port = await findFreePort();
-  const child = spawn(process.execPath, ['--require', './packages/service/dist/telemetry/telemetry.js', '-e', program, folder], {
-    cwd: path.resolve(__dirname, '../../../..'),
-    env: { PATH: process.env['PATH'], OTEL_EXPORTER_PROMETHEUS_PORT: String(port) },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--require', './packages/service/dist/telemetry/telemetry.js', '-e', program, folder],
+    {
+      cwd: path.resolve(__dirname, '../../../..'),
+      env: { PATH: process.env['PATH'], OTEL_EXPORTER_PROMETHEUS_PORT: String(port) },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const gone = once(child, 'exit');
   try {
     await once(child.stdout, 'data');
@@ -141,7 +153,9 @@ test('the age of the oldest folder in the trash is a metric', async () => {
   }
 });
 
-/** Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's. */
+/**
+ * Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's.
+ */
 const exchange = `
 const fs = require('node:fs');
 const [canary, count] = [process.argv[1], Number(process.argv[2])];
@@ -156,8 +170,9 @@ const fileNames = Array.from({ length: 150 }, (_, number) => `f${number}`);
 const slowly = { batch_files: 50, pause_ms: 1_000 };
 
 /**
- * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the link leads, or null where that process got its turn
- * too late, after the last file. Where the folder `isOfRoot`, so are its files, which only a removal with root's rights can remove.
+ * Removes a site whose own process exchanges a folder for a link meanwhile; answers how many files are left where the
+ * link leads, or null where that process got its turn too late, after the last file. Where the folder `isOfRoot`, so
+ * are its files, which only a removal with root's rights can remove.
  */
 async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}): Promise<number | null> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'drydock-removal-'));
@@ -193,7 +208,10 @@ async function removeUnderAttack(isolation: Isolation, { isOfRoot = false } = {}
   return exitCode === 0 ? left : null;
 }
 
-/** Removes such sites until the exchange has come in time. Where it `isFollowed`, also until the link was there before the removal's next file. */
+/**
+ * Removes such sites until the exchange has come in time. Where it `isFollowed`, also until the link was there before
+ * the removal's next file.
+ */
 async function leftAfterExchange(
   isolation: Isolation,
   { isFollowed, isOfRoot = false }: { isFollowed: boolean; isOfRoot?: boolean },
@@ -214,5 +232,7 @@ test('a folder that becomes a link while it is removed leads the removal out of 
 
 const asRoot = isRoot ? test : test.skip;
 asRoot("nor does it lead the removal out that has root's rights (as root)", async () => {
-  expect(await leftAfterExchange(await detectIsolation(), { isFollowed: false, isOfRoot: true })).toBe(fileNames.length);
+  expect(await leftAfterExchange(await detectIsolation(), { isFollowed: false, isOfRoot: true })).toBe(
+    fileNames.length,
+  );
 });

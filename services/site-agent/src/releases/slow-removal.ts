@@ -11,9 +11,9 @@ import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
 import { filesPathIn, startSiteProgram } from '../sites/site-box';
 
-/** 50 files each 100 ms: creating files on ext4 soon after a mass delete was measured 2 to 4 times slower. */
+/** 50 files each 100 ms: after faster mass deletes, creating files on ext4 was measured to be 2 to 4 times slower. */
 const usualPace = { batch_files: 50, pause_ms: 100 };
-/** The first pause before what could not be removed is tried again; each further one is twice as long, up to five hours. */
+/** The first pause before leftovers are tried again; each further one is twice as long, up to five hours. */
 const usualAgainMs = 600_000;
 const doublingsMost = 5;
 const dayMs = 86_400_000;
@@ -31,10 +31,11 @@ const oldest = metrics.getMeter('@drydock/site-agent').createObservableGauge('si
 });
 
 /**
- * Moves folders out of the way at once and deletes them slowly, one after the other; what a restart interrupts is taken up again. A folder is a site's or a release's as
- * SiteFolder describes them: the files of customers in it are deleted by a child in a box, as the account that they belong to; the rest is ours. What that account may not
- * remove, such as a file that an operator made as root, is deleted by a second child, in a box that shows the same files and nothing else, with root's rights over them.
- * The log names what is left then, and it is tried again.
+ * Moves folders out of the way at once and deletes them slowly, one after the other; after a restart it continues.
+ * A folder is a site's or a release's, laid out as in SiteFolder. A child in a box deletes the customers' files in it,
+ * as the account that owns them; the rest is ours. A second child deletes files that the account may not remove, such
+ * as one that an operator made as root, in a box that shows the same files and nothing else, with root's rights over
+ * them. The log names files that are left then, and they are tried again.
  */
 export class SlowRemoval {
   private readonly folder: string;
@@ -44,7 +45,7 @@ export class SlowRemoval {
   private readonly againMs: number;
   private readonly queue = new SerialQueue();
   private readonly stopping = new AbortController();
-  /** Each folder in the trash, with the time when it came there. */
+  /** Each folder in the trash, with the time of its arrival. */
   private readonly since = new Map<string, number>();
   private readonly timers = new Set<NodeJS.Timeout>();
   private readonly observe = (result: ObservableResult): void => result.observe(this.oldestSeconds);
@@ -58,7 +59,7 @@ export class SlowRemoval {
     oldest.addCallback(this.observe);
   }
 
-  /** Takes up what an earlier process left. */
+  /** Continues with the folders that an earlier process left. */
   async resume(): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     for (const name of await readdir(this.folder)) {
@@ -68,7 +69,7 @@ export class SlowRemoval {
     }
   }
 
-  /** After this the folder is gone from its place; its files go in their own time. No error when there is none. */
+  /** Moves the folder away; its files are deleted later. No error if there is none. */
   async moveAside(folder: string): Promise<void> {
     const now = Date.now();
     const aside = path.join(this.folder, `${path.basename(folder)}.${now}-${randomBytes(6).toString('hex')}`);
@@ -88,7 +89,7 @@ export class SlowRemoval {
     return [...this.since.values()].reduce((age, at) => Math.max(age, (now - at) / 1_000), 0);
   }
 
-  /** Resolves when each folder was tried; what could not be removed waits for its next turn. */
+  /** Resolves when each folder was tried; leftovers wait for their next turn. */
   async settle(): Promise<void> {
     await this.queue.run(() => Promise.resolve());
   }
@@ -112,12 +113,20 @@ export class SlowRemoval {
     });
   }
 
-  /** An alarm once the folder has lain there for a day. Before that, files that stay are no error, and a child that failed is one. */
+  /**
+   * Alarms once the folder has been there for a day. Until then files that stay are no error, but a child that failed
+   * is one.
+   */
   private tryAgain(folder: string, attempt: number, why: { left: number; named: string[] } | { err: unknown }): void {
     if (this.stopping.signal.aborted) return;
     const pauseMs = this.againMs * 2 ** Math.min(attempt, doublingsMost);
     const isOld = Date.now() - (this.since.get(folder) ?? 0) > dayMs;
-    const told = { folder: path.basename(folder), ...why, again_in_seconds: pauseMs / 1_000, ...(isOld && { alarm: 'trash_not_removed' }) };
+    const told = {
+      folder: path.basename(folder),
+      ...why,
+      again_in_seconds: pauseMs / 1_000,
+      ...(isOld && { alarm: 'trash_not_removed' }),
+    };
     this.log[isOld || 'err' in why ? 'error' : 'warn'](told, 'old files could not be removed; they are tried again');
     const timer = setTimeout(() => {
       this.timers.delete(timer);
@@ -132,7 +141,7 @@ export class SlowRemoval {
       const { left, named } = await this.removeFiles(files);
       rest = { left: rest.left + left, named: [...rest.named, ...named] };
     }
-    // Without customers' files, only our own files and folders of ours that are empty now are left.
+    // Without customers' files, only our own files, and folders of ours that are empty now, are left.
     if (rest.left === 0) await rm(folder, { recursive: true, force: true });
     return rest;
   }
@@ -142,11 +151,11 @@ export class SlowRemoval {
     const isRoot = process.getuid?.() === 0;
     const isOurs = isRoot && uid === 0;
     const hasBoxes = this.isolation.kind !== 'none';
-    // Where no box can be made, files that are root's own were never a site's.
+    // Without boxes, root's own files were never a site's.
     if (isOurs && !hasBoxes) return nothingLeft;
     let emptied = isOurs ? nothingDone : await this.empty(dir, isRoot ? uid : null);
     if (emptied.left > 0 && isRoot && hasBoxes) emptied = await this.empty(dir, nobody, ['dac_override', 'fowner']);
-    // Fails where a child left something without saying so: from here on paths are followed with all our rights.
+    // This fails if a child left something without reporting it: from here on paths are followed with all our rights.
     if (emptied.left === 0) await rmdir(dir);
     return emptied;
   }
@@ -156,7 +165,13 @@ export class SlowRemoval {
     return runChildJob({
       start: (stdio) =>
         startSiteProgram(
-          { isolation, uid: account, rights, program: 'releases/empty-folder.program.js', files: { dir, writable: true } },
+          {
+            isolation,
+            uid: account,
+            rights,
+            program: 'releases/empty-folder.program.js',
+            files: { dir, writable: true },
+          },
           stdio,
         ),
       setup: { dir: filesPathIn(isolation, dir), ...this.pace },
@@ -168,16 +183,18 @@ export class SlowRemoval {
   }
 }
 
-/** The time is in the folder's name; one of an earlier version tells it by its inode. */
+/** The time is in the folder's name; for a folder of an earlier version it is in its inode. */
 async function movedAsideAt(folder: string): Promise<number> {
   const inName = /\.(\d{13})-[0-9a-f]{12}$/.exec(folder)?.[1];
   return inName === undefined ? (await lstat(folder)).ctimeMs : Number(inName);
 }
 
-/** The folders of customers' files in a folder of a site or of a release. All on the way to them are ours. */
+/** The folders of customers' files in a folder of a site or of a release. All folders above them are ours. */
 async function filesFoldersIn(folder: string): Promise<string[]> {
   const releases = await namesIn(path.join(folder, 'releases'));
-  const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) => path.join(release, 'files'));
+  const candidates = [folder, ...releases.map((name) => path.join(folder, 'releases', name))].map((release) =>
+    path.join(release, 'files'),
+  );
   const found = await Promise.all(candidates.map(async (files) => ((await isFolder(files)) ? [files] : [])));
   return found.flat();
 }

@@ -15,12 +15,15 @@ export interface ReleaseToStage {
   key: readonly DerivedKeys[];
   /** Empty. */
   filesDir: string;
-  /** Fresh and empty. Null: the files alone are staged. */
+  /** Fresh and empty. Null: only the files are staged. */
   database: ProgramDatabase | null;
   progress(share: number): void;
 }
 
-/** Files and database at once: the one waits for the disk, the other for its server. The first failure stops the other. */
+/**
+ * Stages files and database at the same time: one waits for the disk, the other for its server. The first failure stops
+ * the other.
+ */
 export async function stageRelease({ chain, key, filesDir, database, progress }: ReleaseToStage): Promise<StageResult> {
   const lost = new SkippedPaths();
   const stop = new AbortController();
@@ -31,7 +34,14 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
       flush(rawBytes);
       progress(rawBytes / Math.max(rawBytesTotal, 1));
     };
-    const extracted = await extract({ chain, key, roots: { [archiveRoots.files]: filesDir }, signal, onProgress, onLost: lost.add });
+    const extracted = await extract({
+      chain,
+      key,
+      roots: { [archiveRoots.files]: filesDir },
+      signal,
+      onProgress,
+      onLost: lost.add,
+    });
     await giveFolder();
     await syncFileSystem(filesDir, signal);
     return extracted;
@@ -55,9 +65,14 @@ export async function stageRelease({ chain, key, filesDir, database, progress }:
 }
 
 /** Null for an archive from before folders were described. */
-async function describedFolder(chain: readonly ArchiveLink[], key: readonly DerivedKeys[], signal: AbortSignal): Promise<Buffer | null> {
+async function describedFolder(
+  chain: readonly ArchiveLink[],
+  key: readonly DerivedKeys[],
+  signal: AbortSignal,
+): Promise<Buffer | null> {
   try {
-    for await (const entry of openEntries({ chain, key, root: archiveRoots.folder, signal })) return await buffer(entry.content());
+    for await (const entry of openEntries({ chain, key, root: archiveRoots.folder, signal }))
+      return await buffer(entry.content());
   } catch (error) {
     if (!(error instanceof ArchiveError && error.reason === 'unknown_root')) throw error;
   }

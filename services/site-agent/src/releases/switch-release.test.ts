@@ -18,7 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => clearHost(host, [siteId]));
 
-const switchBetween = (from: string, to: string) => host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(5));
+const switchBetween = (from: string, to: string) =>
+  host.client.switchRelease(siteId, { releaseId: to, expectedRelease: from }, claim(5));
 
 test('over ten switches a page is the old or the new one, never a mixture, never a failure', async () => {
   const site = await host.client.ensureSite(siteId, { domain: 'example.org' }, claim(1));
@@ -57,7 +58,9 @@ test('a switch is idempotent, asks for the release that it expects, and knows it
   await switchBetween(String(current), other);
   expect((await switchBetween(String(current), other)).current_release).toBe(other);
   await host.client.thawSite(siteId, claim(5));
-  await expect(host.client.removeRelease(siteId, other, claim(5))).rejects.toMatchObject({ code: 'release_is_current' });
+  await expect(host.client.removeRelease(siteId, other, claim(5))).rejects.toMatchObject({
+    code: 'release_is_current',
+  });
   await expect(host.client.stageRelease(siteId, other, claim(5))).rejects.toMatchObject({ code: 'release_is_current' });
 });
 
@@ -146,7 +149,9 @@ test('an older fence changes nothing', async () => {
   await expect(host.client.freezeSite(siteId, 1_000, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
   await expect(host.client.stageRelease(siteId, 'third', claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
   await expect(host.client.destroySite(siteId, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
-  await expect(host.client.ensureSite(siteId, { domain: 'x.org' }, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await expect(host.client.ensureSite(siteId, { domain: 'x.org' }, claim(4))).rejects.toMatchObject({
+    code: 'stale_fence',
+  });
   expect(await host.client.readSite(siteId)).toMatchObject({ frozen: false, releases: before.releases });
 });
 

@@ -9,15 +9,16 @@ import {
 } from '@drydock/postgres/load/transfer-roles';
 import type pg from 'pg';
 
-/** Where a load logs in, and the role that it acts as. */
+/** The login of a load, and the role that it acts as. */
 export interface LoaderAccess {
   url: string;
   role: string;
 }
 
 /**
- * TransferAccess makes the roles by which a release's database is dumped and loaded: never the superuser, and never the site's own login, whose password its customer
- * knows. Their passwords are in this process only; a host that starts again makes new ones.
+ * TransferAccess makes the roles by which a release's database is dumped and loaded: never the superuser, and never the
+ * site's own login, whose password its customer knows. Only this process has their passwords; a host that starts again
+ * makes new ones.
  */
 export class TransferAccess {
   private readonly connect: () => Promise<pg.PoolClient>;
@@ -25,36 +26,40 @@ export class TransferAccess {
   private readonly tag: string;
   private readonly readers = new Map<string, Promise<TransferLogin>>();
   private readonly loaders = new Map<string, Promise<TransferLogin>>();
-  /** By database: those that may still be there. */
+  /** By database: the roles that may still exist. */
   private readonly roles = new Map<string, Set<string>>();
 
-  /** `connect` gives a superuser's session. `tag` is the host's own and the same at every start. */
+  /** `connect` opens a superuser's session. `tag` is the host's own and the same at every start. */
   constructor(connect: () => Promise<pg.PoolClient>, serverUrl: string, tag: string) {
     this.connect = connect;
     this.serverUrl = serverUrl;
     this.tag = tag;
   }
 
-  /** Drops what an earlier process of this host has left. */
+  /** Drops the roles of an earlier process of this host. */
   sweep(): Promise<void> {
     return this.withAdmin((admin) => sweepTransferRoles(admin, this.tag));
   }
 
-  /** Reads everything in the database, and changes nothing. */
+  /** A role that reads everything in the database, and changes nothing. */
   async readerUrl(database: string): Promise<string> {
-    const login = await this.remember(this.readers, database, (admin) => makeReader({ admin, database, tag: this.tag }));
-    // The owner can have taken it back since.
+    const login = await this.remember(this.readers, database, (admin) =>
+      makeReader({ admin, database, tag: this.tag }),
+    );
+    // The owner may have revoked it since.
     await this.withAdmin((admin) => grantConnect(admin, login.role, database));
     return loginUrl(this.serverUrl, login, database);
   }
 
-  /** Acts as the owner, for one load: {@link dropLoader} ends it. */
+  /** A role that acts as the owner, for one load: {@link dropLoader} ends it. */
   async openLoader(database: string, owner: string): Promise<LoaderAccess> {
-    const login = await this.remember(this.loaders, database, (admin) => makeLoader({ admin, database, owner, tag: this.tag }));
+    const login = await this.remember(this.loaders, database, (admin) =>
+      makeLoader({ admin, database, owner, tag: this.tag }),
+    );
     return { url: loginUrl(this.serverUrl, login, database), role: owner };
   }
 
-  /** Whether a load is under way, which may not have a session all the time. */
+  /** Whether a load is running, which may not have a session all the time. */
   get isLoading(): boolean {
     return this.loaders.size > 0;
   }
@@ -66,7 +71,9 @@ export class TransferAccess {
     if (login) await this.drop(database, login.role);
   }
 
-  /** To be called when the database has gone: a role that a hostile load made something own goes only then. */
+  /**
+   * Call it when the database has gone: a role that owns something because of a hostile load can be dropped only then.
+   */
   async forget(database: string): Promise<void> {
     this.readers.delete(database);
     this.loaders.delete(database);

@@ -1,6 +1,9 @@
 export type ByteRange = { start: number; end: number } | 'whole' | 'unsatisfiable';
 
-/** One range of a file by RFC 9110; several at once, and what is no byte range, are answered with the whole file. `end` is included. */
+/**
+ * One range of a file by RFC 9110. Several ranges, or text that is no byte range, are answered with the whole file.
+ * `end` is inclusive.
+ */
 export function readRange(header: string | undefined, size: number): ByteRange {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
   const [first, last] = [match?.[1] ?? '', match?.[2] ?? ''];

@@ -32,5 +32,5 @@ const types: Record<string, string> = {
   '.wasm': 'application/wasm',
 };
 
-/** By a lower-case extension with its dot; a download when nothing is known. */
+/** By a lower-case extension with its dot; an unknown one is a download. */
 export const contentTypeOf = (extension: string): string => types[extension] ?? 'application/octet-stream';

@@ -52,7 +52,7 @@ const url = (page: string, of = site): URL => new URL(page, of.url);
 const seen = async (): Promise<{ connections: number; left: number }> =>
   (await (await fetch(url('seen'))).json()) as { connections: number; left: number };
 
-/** What comes back for these very bytes, until the other side closes. */
+/** Sends exactly these bytes, and resolves with all that comes back until the other side closes. */
 async function sayRaw(text: string): Promise<string> {
   const socket = connect(Number(url('').port), '127.0.0.1', () => socket.write(text));
   let said = '';
@@ -99,14 +99,18 @@ test('bodies of any size pass whole, both ways', async () => {
 test('a body in chunks is no request of its own, whatever its method', async () => {
   const inner = 'GET /large HTTP/1.1\r\nHost: a\r\n\r\n';
   const chunk = `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
-  const said = await sayRaw(`GET /method HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`);
+  const said = await sayRaw(
+    `GET /method HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`,
+  );
   expect(said).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*GET\/method/);
   expect(await (await fetch(url('method'))).text()).toBe('GET/method');
 });
 
 test('a client that waits for 100 Continue gets it, and one that is refused before its body has come gets the answer', async () => {
   const head = 'Host: a\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n';
-  expect(await sayRaw(`POST /echo HTTP/1.1\r\n${head}mast`)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[\s\S]*mast/);
+  expect(await sayRaw(`POST /echo HTTP/1.1\r\n${head}mast`)).toMatch(
+    /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[\s\S]*mast/,
+  );
   const early = await sayRaw('POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nthe beginning');
   expect(early).toMatch(/^HTTP\/1\.1 413 [\s\S]*too much/);
 });
@@ -162,7 +166,9 @@ test('the end of the process between costs its own visitors; the application run
 
 /** The processes that this one has started for the site's files, as far as the wrapper that begins a box. */
 function contentChildren({ files_dir: folder }: FilledSite): number[] {
-  const all = readdirSync('/proc/self/task').flatMap((task) => readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '));
+  const all = readdirSync('/proc/self/task').flatMap((task) =>
+    readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '),
+  );
   const pids = all.filter((text) => text !== '').map(Number);
   return pids.filter((pid) => {
     const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');

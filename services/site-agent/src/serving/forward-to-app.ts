@@ -6,7 +6,7 @@ import { ContentError, type Talk, type Told } from '../content/content-child';
 import { type ChildSays, childSaysSchema, type Forwarded, isSaid } from '../content/protocol';
 import { generationHeader } from './probe-site';
 
-/** Between two hops only (RFC 9110, 7.6.1), and the header that lets a probe in, which is nobody else's business. */
+/** Headers between two hops only (RFC 9110, 7.6.1), and the header that lets a probe in, which nobody else may see. */
 const notForwarded = new Set([
   'connection',
   'keep-alive',
@@ -30,14 +30,14 @@ function withoutHops(raw: readonly string[]): string[] {
   return kept;
 }
 
-/** Tells a probe which process is due, and starts it. Throws {@link AppDown}. */
+/** Tells a probe which process answers now, and starts it if needed. Throws {@link AppDown}. */
 export async function announceGeneration(response: ServerResponse, app: AppRunner, wish: RestartWish): Promise<void> {
   response.setHeader(generationHeader, String((await app.take(wish)).generation));
 }
 
 /**
- * A visitor whom the application may answer. What it answers comes from the child that has the site's files, in pieces: each is written to the
- * visitor before the child may send the next.
+ * A visitor whom the application may answer. The answer comes in pieces from the child that has the site's files: each
+ * is written to the visitor before the child may send the next.
  */
 export class AppVisit implements AppVisitor {
   readonly forwarded: Forwarded;
@@ -66,7 +66,7 @@ export class AppVisit implements AppVisitor {
       process: process.generation,
       method,
       url,
-      // Without a length the body has to be chunked here too, whatever the method.
+      // Without a length the body must be chunked here too, whatever the method.
       headers: [
         ...withoutHops(rawHeaders),
         'X-Forwarded-For',
@@ -137,7 +137,10 @@ export class AppVisit implements AppVisitor {
     this.talk?.say({ say: 'more' });
   }
 
-  /** Node can read an answer and not write it, as one with the status 000. Nothing of it is sent then. */
+  /**
+   * Node can read some answers that it cannot write, such as one with the status 000. Nothing of such an answer is
+   * sent.
+   */
   private passHead({ status, message, headers }: { status: number; message: string; headers: string[] }): boolean {
     const { response } = this;
     const pairs = pairsOf(withoutHops(headers));
@@ -170,7 +173,7 @@ export class AppVisit implements AppVisitor {
     void this.sendBody();
   }
 
-  /** One piece for each that the child wants: what comes meanwhile is read together. */
+  /** Sends one piece for each that the child asks for; bytes that arrive meanwhile are joined. */
   private async sendBody(): Promise<void> {
     const { incoming, response } = this;
     response.once('close', () => {
@@ -184,7 +187,7 @@ export class AppVisit implements AppVisitor {
       }
       this.talk?.say({ say: 'body_end' });
     } catch {
-      this.leave(); // a body that breaks off ends the request
+      this.leave(); // a request's body that breaks off ends the request
     }
   }
 
@@ -202,7 +205,7 @@ export class AppVisit implements AppVisitor {
     const { talk } = this;
     if (talk === null) return;
     this.talk = null;
-    // The child knows of the end of its own answer, and waits for the end of the request.
+    // The child knows when its own answer has ended, and waits for the end of the request.
     if (!this.isAnswered || !this.incoming.complete) talk.say({ say: 'leave' });
     talk.leave();
     this.refuse.resolve(null);
@@ -212,7 +215,7 @@ export class AppVisit implements AppVisitor {
 const pairsOf = (raw: readonly string[]): [string, string][] =>
   raw.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : []));
 
-/** Nobody may be waiting for it when it rejects. */
+/** The promise may reject while nobody waits for it. */
 function deferred<T>(): [Promise<T>, { resolve(value: T): void; reject(error: Error): void }] {
   let handle: { resolve(value: T): void; reject(error: Error): void } | undefined;
   const promise = new Promise<T>((resolve, reject) => {

@@ -4,12 +4,12 @@ const heldMax = 2_000;
 /** Longer than any restore freezes a site, shorter than most clients wait. */
 const heldMsMax = 20_000;
 
-/** Why a held request was let go unserved. */
+/** The reason why a waiting request was not served. */
 export class GateError extends Error {
   override readonly name = 'GateError';
 }
 
-/** Open, everybody passes; frozen, they wait here, not refused, until it thaws. */
+/** While it is open, everybody passes. While it is frozen, they wait here, and are not refused, until it thaws. */
 export class Gate {
   private timer: NodeJS.Timeout | undefined;
   private readonly held = new Set<() => void>();
@@ -19,7 +19,9 @@ export class Gate {
     return this.timer !== undefined;
   }
 
-  /** Thaws by itself after `ttlMs`: a worker that died leaves no site frozen. Again: the time begins anew. */
+  /**
+   * Freezes for `ttlMs` at most, so that a worker that dies leaves no site frozen. A second call starts the time again.
+   */
   freeze(ttlMs: number): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.thaw(), ttlMs);
@@ -33,25 +35,29 @@ export class Gate {
     for (const go of held) go();
   }
 
-  /** Nobody will thaw it again: whoever waits is let go with an error. */
+  /** Ends all waiting with an error: it will not be thawed any more. */
   close(): void {
     this.isClosed = true;
     this.thaw();
   }
 
-  /** Resolves when the gate is open. Throws {@link GateError} when too many wait already, after 20 s, or when `signal` says that the client left. */
+  /**
+   * Resolves when the gate is open. Throws {@link GateError} if too many wait already, after 20 s, or if `signal`
+   * reports that the client has left.
+   */
   async pass(signal: AbortSignal): Promise<void> {
     while (this.isFrozen) await this.hold(signal);
     if (this.isClosed) throw new GateError('closed');
   }
 
-  /** The same for a database client. Resolves with why it is not let in, in words for it; null when it is. */
+  /** The same for a database client. Resolves with the refusal in words for it; null if it may enter. */
   async admit(client: Socket): Promise<string | null> {
     const left = new AbortController();
     client.once('close', () => left.abort());
     return this.pass(left.signal).then(
       () => null,
-      (error: unknown) => (error instanceof GateError ? `the site is being restored (${error.message})` : 'not available'),
+      (error: unknown) =>
+        error instanceof GateError ? `the site is being restored (${error.message})` : 'not available',
     );
   }
 

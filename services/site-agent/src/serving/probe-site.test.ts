@@ -18,7 +18,7 @@ async function listening(say: string | Buffer | null): Promise<string> {
   return `127.0.0.1:${address.port}`;
 }
 
-/** What Postgres answers to a startup packet that it does not let in. */
+/** Postgres' answer to a startup packet that it refuses. */
 function fatal(code: string): Buffer {
   const fields = Buffer.from(`SFATAL\0C${code}\0Mno\0\0`);
   const length = Buffer.alloc(4);

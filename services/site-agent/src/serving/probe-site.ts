@@ -3,15 +3,21 @@ import { request } from 'undici';
 import type { ReleaseDatabase } from '../database/release-database';
 
 const usualDeadlineMs = 8_000;
-/** Tells a probe, and nobody else, which process of the site's application has answered. */
+/** Tells only a probe which process of the site's application has answered. */
 export const generationHeader = 'x-drydock-app-generation';
 
-/** Asks a site as its visitors and its application do: by HTTP at its own port, and by SQL as its own role. Never throws. */
+/**
+ * Probes a site as its visitors and its application use it: by HTTP at its own port, and by SQL as its own role. Never
+ * throws.
+ */
 export async function probeSite(
   target: { url: string; headers: Record<string, string>; database: Pick<ReleaseDatabase, 'probe'> },
   deadlineMs = usualDeadlineMs,
 ): Promise<ProbeAnswer> {
-  const [http, sql] = await Promise.all([probeHttp(target.url, target.headers, deadlineMs), target.database.probe(deadlineMs)]);
+  const [http, sql] = await Promise.all([
+    probeHttp(target.url, target.headers, deadlineMs),
+    target.database.probe(deadlineMs),
+  ]);
   const { status: http_status, generation: app_generation } = http;
   const detail = [http.detail, sql.detail].filter((text) => text !== null).join('; ');
   return { http_status, app_generation, sql_ok: sql.detail === null, sql_answered: sql.isAnswered, detail };
@@ -25,11 +31,22 @@ interface HttpProbe {
 
 async function probeHttp(url: string, headers: Record<string, string>, deadlineMs: number): Promise<HttpProbe> {
   try {
-    const response = await request(url, { headers: { ...headers, connection: 'close' }, signal: AbortSignal.timeout(deadlineMs) });
+    const response = await request(url, {
+      headers: { ...headers, connection: 'close' },
+      signal: AbortSignal.timeout(deadlineMs),
+    });
     await response.body.dump();
     const generation = response.headers[generationHeader];
-    return { status: response.statusCode, generation: generation === undefined ? null : Number(generation), detail: null };
+    return {
+      status: response.statusCode,
+      generation: generation === undefined ? null : Number(generation),
+      detail: null,
+    };
   } catch (error) {
-    return { status: null, generation: null, detail: `http: ${error instanceof Error ? error.message : String(error)}` };
+    return {
+      status: null,
+      generation: null,
+      detail: `http: ${error instanceof Error ? error.message : String(error)}`,
+    };
   }
 }

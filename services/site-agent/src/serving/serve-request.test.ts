@@ -30,7 +30,8 @@ beforeAll(async () => {
     'slow.html': '<?sql select pg_sleep(10) ?>',
     'write.html': "<?sql with x as (insert into items values ('evil', 9) returning 1) select * from x ?>",
     'escape.html': "<?sql select 1; commit; insert into items values ('evil', 9) ?>",
-    'moment.html': '<?sql select count(*) from items ?>-<?sql select pg_sleep(0.2) ?>-<?sql select count(*) from items ?>',
+    'moment.html':
+      '<?sql select count(*) from items ?>-<?sql select pg_sleep(0.2) ?>-<?sql select count(*) from items ?>',
   };
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(site.files_dir, name), text);
   await symlink('style.css', path.join(site.files_dir, 'inside.css'));
@@ -38,7 +39,10 @@ beforeAll(async () => {
   await symlink('../../../site.json', path.join(site.files_dir, 'record.json'));
   await symlink(host.config.SITES_DIR, path.join(site.files_dir, 'up'));
   await symlink('loop', path.join(site.files_dir, 'loop'));
-  await runSql(site.database_url, 'create table items (name text, n int); insert into items values (\'<b>&"x"\', 1), (null, 2)');
+  await runSql(
+    site.database_url,
+    'create table items (name text, n int); insert into items values (\'<b>&"x"\', 1), (null, 2)',
+  );
 });
 afterAll(() => clearHost(host, [siteId]));
 
@@ -50,13 +54,16 @@ function get(
 ): Promise<{ status: number; headers: http.IncomingHttpHeaders; text: string }> {
   const { port } = new URL(site.url);
   return new Promise((resolve, reject) => {
-    const request = http.request({ host: '127.0.0.1', port, path: rawPath, headers, method, agent: false }, (response) => {
-      let text = '';
-      response.on('data', (part) => {
-        text += String(part);
-      });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
-    });
+    const request = http.request(
+      { host: '127.0.0.1', port, path: rawPath, headers, method, agent: false },
+      (response) => {
+        let text = '';
+        response.on('data', (part) => {
+          text += String(part);
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+      },
+    );
     request.on('error', reject);
     request.end();
   });
@@ -70,7 +77,11 @@ test.each([
   ['/inside.css', 'text/css; charset=utf-8', 'a{}'],
   ['/empty.txt', 'text/plain; charset=utf-8', ''],
 ])('%s is served as %s', async (rawPath, type, text) => {
-  expect(await get(rawPath)).toMatchObject({ status: 200, text, headers: { 'content-type': type, 'x-content-type-options': 'nosniff' } });
+  expect(await get(rawPath)).toMatchObject({
+    status: 200,
+    text,
+    headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
+  });
 });
 
 test.each([
@@ -111,7 +122,11 @@ test('ETag, HEAD, ranges and methods', async () => {
   const whole = await get('/data.bin');
   const { etag = '' } = whole.headers;
   expect(await get('/data.bin', { 'if-none-match': etag })).toMatchObject({ status: 304, text: '' });
-  expect(await get('/data.bin', {}, 'HEAD')).toMatchObject({ status: 200, text: '', headers: { 'content-length': '10' } });
+  expect(await get('/data.bin', {}, 'HEAD')).toMatchObject({
+    status: 200,
+    text: '',
+    headers: { 'content-length': '10' },
+  });
   expect(await get('/data.bin', { range: 'bytes=2-4' })).toMatchObject({
     status: 206,
     text: '234',
@@ -120,7 +135,10 @@ test('ETag, HEAD, ranges and methods', async () => {
   expect(await get('/data.bin', { range: 'bytes=-3' })).toMatchObject({ status: 206, text: '789' });
   expect(await get('/data.bin', { range: 'bytes=8-99', 'if-range': etag })).toMatchObject({ status: 206, text: '89' });
   expect(await get('/data.bin', { range: 'bytes=8-', 'if-range': '"other"' })).toMatchObject({ status: 200 });
-  expect(await get('/data.bin', { range: 'bytes=10-' })).toMatchObject({ status: 416, headers: { 'content-range': 'bytes */10' } });
+  expect(await get('/data.bin', { range: 'bytes=10-' })).toMatchObject({
+    status: 416,
+    headers: { 'content-range': 'bytes */10' },
+  });
   expect(await get('/data.bin', { range: 'bytes=1-2,4-5' })).toMatchObject({ status: 200 });
   expect(await get('/data.bin', {}, 'POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   await writeFile(path.join(site.files_dir, 'data.bin'), 'other-size');
@@ -129,7 +147,10 @@ test('ETag, HEAD, ranges and methods', async () => {
 
 test('a page shows rows, escaped, and something else without them', async () => {
   expect((await get('/list.html')).text).toBe('<li title="&lt;b&gt;&amp;&quot;x&quot;">1</li><li title="">2</li>!2');
-  await writeFile(path.join(site.files_dir, 'none.html'), '<?each select 1 as x where false ?>{{x}}<?none?>nothing<?end?>');
+  await writeFile(
+    path.join(site.files_dir, 'none.html'),
+    '<?each select 1 as x where false ?>{{x}}<?none?>nothing<?end?>',
+  );
   expect((await get('/none.html')).text).toBe('nothing');
 });
 

@@ -7,22 +7,31 @@ import { readRange } from './byte-range';
 import { contentTypeOf } from './content-types';
 import { AppVisit, announceGeneration } from './forward-to-app';
 
-/** A page whose queries failed; the message is for the site's owner, in the log. */
+/** The queries of a page failed; the message is for the site's owner, in the log. */
 export class PageFailed extends Error {
   override readonly name = 'PageFailed';
 }
 
-/** A page whose Postgres is away for a moment. */
+/** The Postgres of a page is away for a moment. */
 export class PageUnavailable extends Error {
   override readonly name = 'PageUnavailable';
 }
 
-export function sendText(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': Buffer.byteLength(text), ...headers });
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, {
+    'content-type': 'text/plain; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  });
   response.end(text);
 }
 
-/** A page is in our memory until its visitor has taken it: one who does not is not waited for any longer. */
+/** A page is in our memory until its visitor has received it. A visitor who does not is dropped after this time. */
 const untakenMs = 30_000;
 
 function leaveWhenSent(response: ServerResponse, leave: () => void): void {
@@ -36,22 +45,31 @@ function leaveWhenSent(response: ServerResponse, leave: () => void): void {
 }
 
 function sendHtml(response: ServerResponse, html: Buffer, isHead: boolean): void {
-  const headers = { 'content-type': 'text/html; charset=utf-8', 'content-length': html.length, 'cache-control': 'no-store' };
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': html.length,
+    'cache-control': 'no-store',
+  };
   response.writeHead(200, headers);
   response.end(isHead ? undefined : html);
 }
 
 interface File {
   found: FoundFile;
-  /** Its first bytes, where the whole was asked for. */
+  /** The first bytes, if the whole file was requested. */
   body: Buffer;
   rest: RestOfFile | null;
 }
 
-async function sendFile(request: IncomingMessage, response: ServerResponse, release: Release, { found, body, rest }: File): Promise<void> {
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  release: Release,
+  { found, body, rest }: File,
+): Promise<void> {
   const { size } = found;
   const etag = `"${release.releaseId}-${found.mtime}-${size.toString(36)}"`;
-  // A release may be replaced at any moment, so every use is checked.
+  // A release may be replaced at any moment, so clients have to revalidate each use.
   response.setHeader('etag', etag).setHeader('cache-control', 'no-cache').setHeader('accept-ranges', 'bytes');
   if (request.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
     response.writeHead(304).end();
@@ -81,23 +99,36 @@ async function* bytesOf(body: Buffer, rest: RestOfFile, start: number, end: numb
 const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 const pathOf = ({ url = '/' }: IncomingMessage): string => url.split('?')[0] ?? '/';
 
-/** Answers one request out of one release, whatever the site's pointer does meanwhile. */
-export async function serveRequest(request: IncomingMessage, response: ServerResponse, release: Release, isProbe: boolean): Promise<void> {
-  const isWhole = request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
-  const question = { path: pathOf(request), is_read: isRead(request), is_whole: isWhole, app_runs: release.app.running !== null };
+/** Answers one request from one release, whatever happens to the site's pointer meanwhile. */
+export async function serveRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  release: Release,
+  isProbe: boolean,
+): Promise<void> {
+  const isWhole =
+    request.method === 'GET' && request.headers.range === undefined && request.headers['if-none-match'] === undefined;
+  const question = {
+    path: pathOf(request),
+    is_read: isRead(request),
+    is_whole: isWhole,
+    app_runs: release.app.running !== null,
+  };
   const { content } = release;
-  // A probe is told of the process before it is asked anything.
+  // A probe is told the process before anything else is asked.
   const due = isProbe ? null : release.app.due;
   const visited =
     due === null
       ? await content.visit(question)
-      : await due.process.use(() => content.visitApp(question, new AppVisit(request, response, due.process), due.restart_seconds));
+      : await due.process.use(() =>
+          content.visitApp(question, new AppVisit(request, response, due.process), due.restart_seconds),
+        );
   if (visited === null) return;
   const { visit, body, rest, leave } = visited;
   const { app, found } = visit;
   try {
     if (app !== null) {
-      // Asked whether the application runs, it has to run, whoever the page is from.
+      // A probe asks whether the application runs, so it has to run, even if a file answers.
       if (isProbe) await announceGeneration(response, release.app, app);
       if (found.kind === 'none' || found.kind === 'folder') {
         const process = await release.app.take(app);

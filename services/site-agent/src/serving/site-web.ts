@@ -10,11 +10,13 @@ import { type Gate, GateError } from './gate';
 import { PageUnavailable, sendText, serveRequest } from './serve-request';
 
 const closeMs = 3_000;
-/** A site's pages can fail as often as anybody asks for them. */
+/** A site's pages can fail at every request, so failures are logged at most this often. */
 const logEveryMs = 10_000;
 const probeHeader = 'x-drydock-probe';
 
-/** A site's web server. Each request waits at the gate, then takes the current release once and is answered out of it alone. */
+/**
+ * A site's web server. Each request waits at the gate, then takes the live release once and is answered from it alone.
+ */
 export class SiteWeb {
   readonly server: Server;
   private readonly probeToken = randomBytes(24).toString('hex');
@@ -29,12 +31,12 @@ export class SiteWeb {
     });
   }
 
-  /** Sent with a request, this header lets it past a freeze; known to this process only. */
+  /** Headers that let a request pass a freeze; only this process knows them. */
   get probeHeaders(): Record<string, string> {
     return { [probeHeader]: this.probeToken };
   }
 
-  /** Lets the requests in flight end, for at most 3 s. */
+  /** Lets running requests end, for at most 3 s. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.server.closeIdleConnections();
@@ -66,16 +68,24 @@ export class SiteWeb {
     const isDown = error instanceof AppDown;
     if (!isHeld && !isDown) this.logFailure(error);
     if (response.destroyed) return;
-    // Once the head is out nothing true can be said any more: the client must see that the body is cut off.
+    // Once the head is sent, the status cannot be changed any more: the client must see that the body is cut off.
     if (response.headersSent) response.destroy();
     else if (error instanceof SandboxUnavailable) {
-      sendText(response, 503, 'This application is not started: nothing would keep it apart on this machine (sandbox_unavailable)\n');
-    } else if (error instanceof DiskFull) sendText(response, 503, 'This application is not started: its site has used up its disk space\n');
+      sendText(
+        response,
+        503,
+        'This application is not started: nothing would keep it apart on this machine (sandbox_unavailable)\n',
+      );
+    } else if (error instanceof DiskFull)
+      sendText(response, 503, 'This application is not started: its site has used up its disk space\n');
     else if (isDown) sendText(response, 502, 'This application could not be reached\n', { 'retry-after': '1' });
     else if (isHeld) sendText(response, 503, 'This site is being restored\n', { 'retry-after': '2' });
-    else if (error instanceof PageUnavailable) sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
-    else if (error instanceof PagesBusy) sendText(response, 503, 'Too many pages are being shown at once\n', { 'retry-after': '2' });
-    else if (error instanceof ContentError) sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
+    else if (error instanceof PageUnavailable)
+      sendText(response, 503, 'This page is away for a moment\n', { 'retry-after': '2' });
+    else if (error instanceof PagesBusy)
+      sendText(response, 503, 'Too many pages are being shown at once\n', { 'retry-after': '2' });
+    else if (error instanceof ContentError)
+      sendText(response, 503, 'This page could not be read\n', { 'retry-after': '2' });
     else sendText(response, 500, 'This page could not be shown\n');
   }
 

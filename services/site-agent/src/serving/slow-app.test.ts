@@ -80,7 +80,11 @@ async function visitVictim(times: number): Promise<Measured> {
     statuses.add(response.status);
   }
   tookMs.sort((left, right) => left - right);
-  return { statuses, medianMs: tookMs[Math.floor(tookMs.length / 2)] ?? 0, highMs: tookMs[Math.floor(tookMs.length * 0.9)] ?? 0 };
+  return {
+    statuses,
+    medianMs: tookMs[Math.floor(tookMs.length / 2)] ?? 0,
+    highMs: tookMs[Math.floor(tookMs.length * 0.9)] ?? 0,
+  };
 }
 
 /** A program of the attacker's, with least priority: what it takes of the processor is not what this is about. */
@@ -110,7 +114,10 @@ async function expectAsEver(quiet: Measured): Promise<void> {
   expect(attacked.highMs).toBeLessThan(times * quiet.highMs);
 }
 
-/** Says one byte at a time by 64 connections outside and 20 to its database, as fast as it can, and tells its visitor when all are open. */
+/**
+ * Says one byte at a time by 64 connections outside and 20 to its database, as fast as it can, and tells its visitor
+ * when all are open.
+ */
 const talkative = (port: number): string => `const net = require('node:net');
   const { hostname, port: databasePort } = new URL(process.env.DATABASE_URL);
   const startup = Buffer.from([0, 0, 39, 16, 0, 3, 0, 0]); // of 10,000 bytes, which come one by one
@@ -139,14 +146,17 @@ test('while an application says one byte at a time by 64 connections outside and
   }
 });
 
-test.each([64, 300])('while an application answers %i visitors in chunks of one byte, other sites’ pages come as ever', async (count) => {
-  await writeFile(`${attacker.files_dir}/app.js`, endless);
-  await visitVictim(50);
-  const quiet = await visitVictim(200);
-  const visitors = await attack(visitorsSource, [new URL(attacker.url).port, String(count)]);
-  try {
-    await expectAsEver(quiet);
-  } finally {
-    await visitors.end();
-  }
-});
+test.each([64, 300])(
+  'while an application answers %i visitors in chunks of one byte, other sites’ pages come as ever',
+  async (count) => {
+    await writeFile(`${attacker.files_dir}/app.js`, endless);
+    await visitVictim(50);
+    const quiet = await visitVictim(200);
+    const visitors = await attack(visitorsSource, [new URL(attacker.url).port, String(count)]);
+    try {
+      await expectAsEver(quiet);
+    } finally {
+      await visitors.end();
+    }
+  },
+);

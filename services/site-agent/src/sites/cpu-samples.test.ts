@@ -1,7 +1,10 @@
 import { CpuShares, niceOf, type WorkKind } from '@drydock/agent/host/cpu-shares';
 import type { ProcessUse } from '@drydock/process/priority';
 
-/* What is decided by what processes have used. Time and samples are ours; none of these processes exists. */
+/*
+ * Decisions about processes by the CPU time they have used. Clock and samples are the test's; none of these processes
+ * exists.
+ */
 
 const sampleMs = 500;
 const cores = 2;

@@ -1,5 +1,6 @@
 /**
- * Real sites that take the CPU of this machine. What is decided by it is tested with samples of our own in cpu-samples.test.ts.
+ * Real sites that take the CPU of this machine. What is decided by it is tested with samples of our own in
+ * cpu-samples.test.ts.
  *
  * @tier long
  * @processes
@@ -22,7 +23,11 @@ beforeAll(async () => {
   host = await startHost({ ...(await hostConfig()), SITES_DATABASE_URL: undefined });
   const make = (name: keyof typeof ids, organisation_id: string) =>
     host.client.ensureSite(ids[name], { domain: `${name}.example.org`, organisation_id }, claim(1));
-  sites = { greedy: await make('greedy', 'org-1'), sister: await make('sister', 'org-1'), other: await make('other', 'org-2') };
+  sites = {
+    greedy: await make('greedy', 'org-1'),
+    sister: await make('sister', 'org-1'),
+    other: await make('other', 'org-2'),
+  };
 });
 afterAll(async () => {
   await clearHost(host, Object.values(ids));
@@ -41,7 +46,8 @@ const niceOfPid = (pid: number | null): number | null => {
   const { thread, session } = readNice(pid);
   return session ?? thread;
 };
-const niceOfApp = async (name: keyof typeof ids): Promise<number | null> => niceOfPid((await host.client.readApp(ids[name])).pid);
+const niceOfApp = async (name: keyof typeof ids): Promise<number | null> =>
+  niceOfPid((await host.client.readApp(ids[name])).pid);
 
 /** An ordinary user on a kernel that does not group sessions cannot take a priority back, so there nothing sinks. */
 const canSink = process.getuid?.() === 0 || readNice(process.pid).session !== null;
@@ -65,13 +71,19 @@ itWith(
     for (const site of Object.values(sites)) expect((await fetch(site.url)).status).toBe(200);
     const client = new pg.Client({ connectionString: sites.greedy.database_url });
     await client.connect();
-    const session = await findProcess((line) => line.startsWith(`postgres: ${new URL(sites.greedy.database_url).username} `));
+    const session = await findProcess((line) =>
+      line.startsWith(`postgres: ${new URL(sites.greedy.database_url).username} `),
+    );
     await fetch(new URL('burn', sites.greedy.url));
     const burning = await findProcess((line) => line.endsWith('-e\0for (;;);\0'));
     await until(
       async () => {
         await (await fetch(sites.other.url)).text();
-        const [greedy, sister, other] = [await niceOfApp('greedy'), await niceOfApp('sister'), await niceOfApp('other')];
+        const [greedy, sister, other] = [
+          await niceOfApp('greedy'),
+          await niceOfApp('sister'),
+          await niceOfApp('other'),
+        ];
         if (greedy === null || other === null || greedy < other + 3) return false;
         return [sister, niceOfPid(session), niceOfPid(burning)].every((nice) => nice !== null && nice >= other + 3);
       },

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { refuseStale, rememberFence } from '@drydock/agent/jobs/fence';
 
-/** A destroyed site has no folder; its fence outlives it, so that a late worker cannot bring it back. */
+/** A destroyed site has no folder. Its fence is kept, so that a late worker cannot bring it back. */
 export class DestroyedFences {
   private readonly folder: string;
 

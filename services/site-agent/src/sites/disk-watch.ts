@@ -1,20 +1,23 @@
 import { FairPlaces } from '@drydock/agent/jobs/fair-places';
 
-/** Files are counted this often, so more than the limit can be written in between. */
+/** Files are counted this often, so a site may exceed its limit in between. */
 const everyMs = 5_000;
-/** A site that takes long to count is counted so much less often: a tree of a million folders costs its own site. */
+/**
+ * A site that takes long to count is counted less often, in proportion: a tree of a million folders costs only its own
+ * site.
+ */
 const restFactor = 10;
 const lookMs = 1_000;
-/** Sites that are counted at once, shared between organisations. */
+/** Sites that are counted at a time, shared between organisations. */
 const countedAtOnce = 4;
 
 export interface WatchedSite {
   readonly organisation: string;
-  /** Counts what it has on disk, and does what follows from that. */
+  /** Counts its disk space, and acts on the result. */
   checkDisk(): Promise<void>;
 }
 
-/** Has each site look at what it has on disk, again and again. */
+/** Makes each site count its disk space, repeatedly. */
 export class DiskWatch {
   private readonly sites: () => Iterable<WatchedSite>;
   private readonly onError: (error: unknown) => void;

@@ -28,10 +28,18 @@ const ledger = async (): Promise<Record<string, string>[]> =>
 
 test('making a site twice is making it once', async () => {
   const siteId = newSiteId();
-  const [first, second] = await Promise.all([1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))));
+  const [first, second] = await Promise.all(
+    [1, 2].map(() => host.client.ensureSite(siteId, { domain: 'a.org' }, claim(1))),
+  );
   // Others write to the same disk between the two answers.
   expect(second).toEqual({ ...first, free_bytes: second?.free_bytes });
-  expect(first).toMatchObject({ site_id: siteId, mode: 'live', current_release: 'initial', frozen: false, releases: ['initial'] });
+  expect(first).toMatchObject({
+    site_id: siteId,
+    mode: 'live',
+    current_release: 'initial',
+    frozen: false,
+    releases: ['initial'],
+  });
   expect(first?.free_bytes).toBeGreaterThan(0);
   const folder = path.join(host.config.SITES_DIR, 'live', siteId);
   expect((await stat(path.join(folder, 'site.json'))).mode & 0o777).toBe(0o600);
@@ -114,9 +122,13 @@ test('destroying removes all, and an older claim cannot bring it back', async ()
     `select 1 from pg_roles where rolname = '${role}' union all select 1 from pg_database where datname like '${role}%'`,
   );
   expect(left).toEqual([]);
-  await until(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0, { timeoutMs: 30_000 });
+  await until(async () => (await readdir(path.join(host.config.SITES_DIR, 'trash'))).length === 0, {
+    timeoutMs: 30_000,
+  });
   expect(await readdir(path.join(host.config.SITES_DIR, 'live'))).not.toContain(siteId);
-  await expect(host.client.ensureSite(siteId, { domain: 'a.org' }, claim(4))).rejects.toMatchObject({ code: 'stale_fence' });
+  await expect(host.client.ensureSite(siteId, { domain: 'a.org' }, claim(4))).rejects.toMatchObject({
+    code: 'stale_fence',
+  });
 });
 
 test('a site whose destruction broke off serves its visitors when it is made again', async () => {
@@ -134,7 +146,11 @@ test('a site whose destruction broke off serves its visitors when it is made aga
   await runSql(adminUrl, `drop schema "${role}"`);
   const again = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(7));
   await fillVersion(await host.client.stageRelease(siteId, 'next', claim(7)), 2);
-  await host.client.switchRelease(siteId, { releaseId: 'next', expectedRelease: again.current_release ?? '' }, claim(7));
+  await host.client.switchRelease(
+    siteId,
+    { releaseId: 'next', expectedRelease: again.current_release ?? '' },
+    claim(7),
+  );
   await host.client.thawSite(siteId, claim(7));
   expect(await readPage(again.url)).toBe('file=2 row=2');
   await host.client.destroySite(siteId, claim(8));
@@ -161,8 +177,12 @@ test('no call without the right token, none that is bound to another, none that 
   expect((await fetch(`${address}/control/sites/${newSiteId()}`)).status).toBe(401);
   expect((await fetch(`${address}/readyz`)).status).toBe(200);
   await expect(host.client.readSite('../../etc')).rejects.toMatchObject({ code: 'invalid_request' });
-  await expect(host.client.stageRelease(newSiteId(), '../x', claim(1))).rejects.toMatchObject({ code: 'invalid_request' });
-  await expect(host.client.freezeSite(newSiteId(), 1_000, { fence: 'x' })).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(host.client.stageRelease(newSiteId(), '../x', claim(1))).rejects.toMatchObject({
+    code: 'invalid_request',
+  });
+  await expect(host.client.freezeSite(newSiteId(), 1_000, { fence: 'x' })).rejects.toMatchObject({
+    code: 'invalid_request',
+  });
   await expect(host.client.freezeSite(newSiteId(), 1_000, claim(1))).rejects.toMatchObject({ code: 'unknown_site' });
 });
 
@@ -177,13 +197,22 @@ test('who only asks sees neither a password nor a path of the site, and can do n
   const { free_bytes: freeBytes, ...rest } = summary;
   expect(known).toMatchObject(rest);
   expect(freeBytes).toBeGreaterThan(0);
-  const everything = createControlClient(siteHostProtocol, { url: host.controlUrl, secret, role: 'readers', deadlineMs: 5_000 });
+  const everything = createControlClient(siteHostProtocol, {
+    url: host.controlUrl,
+    secret,
+    role: 'readers',
+    deadlineMs: 5_000,
+  });
   const sent = await everything.ask('GET', { id: siteId, answer: z.record(z.string(), z.unknown()) });
   expect(Object.keys(sent).sort()).toEqual(Object.keys(summary).sort());
   expect(JSON.stringify(sent)).not.toMatch(/postgresql:|password|\/files/);
   const refused = { code: 'readers_only_ask' };
-  await expect(everything.change('DELETE', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(refused);
-  await expect(everything.change('POST /app/restart', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(refused);
+  await expect(everything.change('DELETE', { id: siteId, claim: claim(9), answer: nothing })).rejects.toMatchObject(
+    refused,
+  );
+  await expect(
+    everything.change('POST /app/restart', { id: siteId, claim: claim(9), answer: nothing }),
+  ).rejects.toMatchObject(refused);
   const release = `GET /releases/${known.current_release}` as const;
   await expect(everything.ask(release, { id: siteId, answer: nothing })).rejects.toMatchObject(refused);
   await host.client.destroySite(siteId, claim(9));

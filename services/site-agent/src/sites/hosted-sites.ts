@@ -14,17 +14,21 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { DestroyedFences } from './destroyed-fences';
-import { Site, type SiteSurroundings } from './site';
+import { Site } from './site';
 import { newSiteRole, SiteFolder, type SiteRecord } from './site-folder';
 import { siteJobKinds } from './site-jobs';
+import type { SiteSurroundings } from './site-surroundings';
 
-/** While something else holds its port, or its database cannot be reached. */
+/** The pause before a site is opened again, for example because its port is taken or its database cannot be reached. */
 const reopenMs = 5_000;
-/** How long a start waits for the sites that are there. */
+/** How long a start waits for the existing sites. */
 const openMs = 15_000;
 const modes: readonly Mode[] = ['live', 'sandbox'];
 
-/** All sites of this host. Every change of one site goes through here: one after the other, its fence admitted, a line in the ledger. */
+/**
+ * All sites of this host. Every change goes through here: one at a time for each site, with its fence checked and a
+ * line in the ledger.
+ */
 export class HostedSites {
   private readonly sitesDir: string;
   private readonly around: SiteSurroundings;
@@ -34,7 +38,7 @@ export class HostedSites {
   private readonly accounts: Accounts;
   private readonly destroyed: DestroyedFences;
   private readonly sites = new Map<string, Site>();
-  /** Folders whose record could not be read: sites, as far as anybody knows. */
+  /** Folders whose record could not be read; they may be sites. */
   private readonly unreadable = new Set<string>();
   private isClosing = false;
 
@@ -48,17 +52,21 @@ export class HostedSites {
     this.destroyed = new DestroyedFences(sitesDir);
   }
 
-  /** Serves every site that is on disk. One that cannot be opened, or whose database takes long to start, does not keep the others from it. */
+  /**
+   * Serves every site on disk. One that cannot be opened, or whose database starts slowly, does not delay the others.
+   */
   async open(): Promise<void> {
     const folders: SiteFolder[] = [];
     for (const mode of modes) {
       await mkdir(path.join(this.sitesDir, mode), { recursive: true, mode: 0o711 });
-      for (const siteId of await readdir(path.join(this.sitesDir, mode))) folders.push(new SiteFolder(this.sitesDir, mode, siteId));
+      for (const siteId of await readdir(path.join(this.sitesDir, mode)))
+        folders.push(new SiteFolder(this.sitesDir, mode, siteId));
     }
     const found = await Promise.all(folders.map(async (folder) => ({ folder, record: await this.readKnown(folder) })));
     // A folder without a record was never given out as a site.
     const known = found.flatMap(({ folder, record }) => (record === null ? [] : [{ folder, record }]));
-    for (const { record } of known) for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
+    for (const { record } of known)
+      for (const port of [record.http_port, record.database_port]) this.ports.reserve(port);
     const opening = known.map(({ folder, record }) => {
       const site = new Site(folder, record, this.around);
       this.sites.set(record.site_id, site);
@@ -75,7 +83,7 @@ export class HostedSites {
     return site;
   }
 
-  /** What new sites can have. */
+  /** The engines that a new site can choose. */
   offeredDatabases(): Promise<SiteDatabase[]> {
     return this.around.databases.offered();
   }
@@ -84,18 +92,21 @@ export class HostedSites {
     return this.sites.values();
   }
 
-  /** The organisation that a site counts for. */
+  /** The organisation whose share a site uses. */
   organisationOfSite(siteId: string): string {
     return this.sites.get(siteId)?.organisation ?? siteId;
   }
 
-  /** The organisation of the site with this role; null for a role of nobody's. */
+  /** The organisation of the site with this role; null for an unknown role. */
   organisationOf(role: string): string | null {
     for (const site of this.sites.values()) if (site.record.role === role) return site.organisation;
     return null;
   }
 
-  /** Runs one change of a site that exists, after it has ended what an older claim has running. Throws `unknown_site`, `stale_fence`, and whatever `work` throws. */
+  /**
+   * Runs one change of an existing site, after it has ended the work of older claims. Throws `unknown_site`,
+   * `stale_fence`, and the errors of `work`.
+   */
   async change<T>(siteId: string, name: ChangeName, change: Change, work: (site: Site) => Promise<T>): Promise<T> {
     await this.jobs.endOlder(siteId, change.fence);
     return this.changes.run(siteId, name, change, async () => {
@@ -133,19 +144,28 @@ export class HostedSites {
     await Promise.all([...this.sites.values()].map((site) => site.close()));
   }
 
-  /** It is there, so nobody may take it for lost, nor for destroyed. */
+  /** The site exists, so it must not be reported as lost or destroyed. */
   private assertReadable(siteId: string): void {
     if (this.unreadable.has(siteId))
-      throw new SiteHostError('internal', `the record of site ${siteId} cannot be read: mend it, and start the host again`);
+      throw new SiteHostError(
+        'internal',
+        `the record of site ${siteId} cannot be read: mend it, and start the host again`,
+      );
   }
 
-  /** Null for what is no site, and for one whose record cannot be read: that takes a hand, and its ports stay its own only as long as nobody is given them. */
+  /**
+   * Null for a folder that is no site, and for one whose record cannot be read: that needs an operator, and its ports
+   * stay its own only as long as no other site gets them.
+   */
   private async readKnown(folder: SiteFolder): Promise<SiteRecord | null> {
     try {
       return await folder.readRecord();
     } catch (error) {
       this.unreadable.add(path.basename(folder.root));
-      this.around.log.error({ err: error, folder: folder.root }, 'the record of a site could not be read; it is not served');
+      this.around.log.error(
+        { err: error, folder: folder.root },
+        'the record of a site could not be read; it is not served',
+      );
       return null;
     }
   }
@@ -153,7 +173,7 @@ export class HostedSites {
   private openInTurn(site: Site): Promise<void> {
     const { site_id: siteId } = site.record;
     return this.changes.inTurn(siteId, async () => {
-      // Its turn may come after it was destroyed, or when all is being closed.
+      // When its turn comes, it may have been destroyed, or the host may be closing.
       if (this.isClosing || this.sites.get(siteId) !== site) return;
       try {
         await site.open();
@@ -178,7 +198,10 @@ export class HostedSites {
     return site.describe();
   }
 
-  private async newRecord(siteId: string, { domain, mode, organisation_id, database }: EnsureSite): Promise<SiteRecord> {
+  private async newRecord(
+    siteId: string,
+    { domain, mode, organisation_id, database }: EnsureSite,
+  ): Promise<SiteRecord> {
     return {
       site_id: siteId,
       mode,
@@ -196,7 +219,7 @@ export class HostedSites {
   private async destroyKnown(siteId: string, site: Site | undefined, change: Change): Promise<void> {
     if (site !== undefined) {
       await site.destroy().catch((error: unknown) => {
-        // It is closed for good: whoever makes it again, or goes on with its destruction, begins with one that can be opened.
+        // A closed site cannot be used again: the next attempt to make or destroy it begins with a new object.
         this.sites.set(siteId, new Site(site.folder, site.record, this.around));
         throw error;
       });

@@ -8,28 +8,29 @@ import type { Isolation } from '@drydock/process/isolation';
 import { programInBox, programMounts } from '@drydock/process/programs';
 import type { JobAccess } from '../database/release-database';
 
-/** Where a box shows the files that it is given. */
+/** The folder in the box where its files are. */
 const filesInBox = '/site';
 const socketInBox = '/database';
 
 export interface SiteProgram {
   isolation: Isolation;
-  /** The site's account; null where we are not root. */
+  /** The site's account; null if we are not root. */
   uid: number | null;
-  /** Rights over what the box shows that the account has not; none without a box. */
+  /** Rights over the box's files that the account does not have; none without a box. */
   rights?: readonly BoxRight[];
-  /** Our compiled program, by its file's name in this package. */
+  /** The file name of our compiled program in this package. */
   program: string;
-  /** All that it sees of the machine, besides programs; null: nothing. */
+  /** The only files of the machine that it sees, besides programs; null: none. */
   files: { dir: string; writable: boolean } | null;
-  /** Folder of a database's socket, for those of our programs that dump and load; applications never see it. */
+  /** The folder of a database's socket, for our programs that dump and load; applications never see it. */
   socketFolder?: string | null;
 }
 
-/** The path of the files as the program sees it. */
-export const filesPathIn = (isolation: Isolation, dir: string): string => (isolation.kind === 'none' ? dir : filesInBox);
+/** The path of the files for the program. */
+export const filesPathIn = (isolation: Isolation, dir: string): string =>
+  isolation.kind === 'none' ? dir : filesInBox;
 
-/** The database as the program reaches it, by the socket where there is one. */
+/** The database for the program, by its socket if it has one. */
 export function databaseIn(isolation: Isolation, { database, socketFolder }: JobAccess): ProgramDatabase {
   if (isolation.kind === 'none' || socketFolder === null) return database;
   if (database.engine === 'postgres') return { ...database, url: bySocket(database.url, socketInBox) };
@@ -37,13 +38,16 @@ export function databaseIn(isolation: Isolation, { database, socketFolder }: Job
   return { ...database, login: { ...database.login, socketPath } };
 }
 
-/** Buffers of the archive's threads are kept and used again, where the allocator would ask the kernel for each. */
+/**
+ * Makes the allocator keep buffers of the archive's threads and use them again, instead of asking the kernel for each.
+ */
 const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '16777216', MALLOC_TRIM_THRESHOLD_: '33554432' };
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin', NODE_ENV: 'production', ...allocator };
 
 /**
- * A namespace in which the site's account is all there is: its owner's rights over its files, whatever their modes say, and no right over anything else. So a
- * file that its owner has closed to himself is packed and removed like any other. Where it cannot be had the program runs without.
+ * A user namespace that contains only the site's account: it has an owner's rights over its files, whatever their modes
+ * are, and no rights over anything else. So a file that its owner has closed to himself is packed and removed like any
+ * other. Without namespaces the program runs without it.
  */
 export const asOwner = [
   '/bin/sh',
@@ -53,8 +57,9 @@ export const asOwner = [
 ];
 
 /**
- * Starts one of our programs on a site's content, in a box as the site's account: what the content can make it do reaches that content. Where no box can be made no
- * code of customers runs either, so that nothing changes the files under the program's hands; it then runs as the account alone.
+ * Starts one of our programs on a site's content, in a box as the site's account: hostile content can reach nothing but
+ * itself. Without boxes no code of customers runs either, so nothing changes the files while the program works; it then
+ * runs as the account alone.
  */
 export function startSiteProgram(
   { isolation, uid, rights = [], program, files, socketFolder = null }: SiteProgram,
@@ -67,7 +72,7 @@ export function startSiteProgram(
   }
   return spawnInBox({
     isolation,
-    // A namespace of the account's own would take the rights over other accounts' files away.
+    // A namespace of the account's own would remove the rights over other accounts' files.
     command: [...(rights.length > 0 ? [] : asOwner), process.execPath, programInBox(file)],
     env,
     account: uid,

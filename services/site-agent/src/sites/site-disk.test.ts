@@ -89,13 +89,18 @@ describe('a database', () => {
   const fill = (megabytes: number): string =>
     `insert into heap select repeat(md5(n::text), 31) from generate_series(1, ${megabytes} * 1000) n`;
   const writesAre = (code: string): Promise<unknown> =>
-    until(async () => (await refusalOf('insert into heap values (1)')) === code, { ...waits, what: `writes with ${code}` });
+    until(async () => (await refusalOf('insert into heap values (1)')) === code, {
+      ...waits,
+      what: `writes with ${code}`,
+    });
 
   it('that is too large begins its sessions read-only, and writes again once rows are deleted', async () => {
     await runSql(site.database_url, 'create table heap (text text)');
     await runSql(site.database_url, fill(38));
     await writesAre('25006');
-    expect(await runSql(site.database_url, 'select count(*)::int as n from heap where text = md5(text)')).toEqual([{ n: 0 }]);
+    expect(await runSql(site.database_url, 'select count(*)::int as n from heap where text = md5(text)')).toEqual([
+      { n: 0 },
+    ]);
     await runSql(site.database_url, 'begin read write; truncate heap; commit');
     await writesAre('none');
   });

@@ -11,22 +11,22 @@ import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release';
 import { asOwner } from './site-box';
 
-/** A tree whose size is not known by then keeps the size that it had. */
+/** A tree whose count takes longer keeps its last known size. */
 const countMs = 60_000;
 /**
- * The least that a file, folder or link counts for: an empty file has no byte on disk, and a file system has an end of them too. Most file systems give a file a block of
- * this size, so that nothing else changes.
+ * The least size of a file, folder or link: an empty file takes no bytes, but file systems have a limited number of
+ * files too. Most file systems use blocks of this size, so that nothing else changes.
  */
 const entryBytes = 4_096;
 /** Bytes on disk, then the number of files, folders and links. */
 const countScript = 'du -s -x -B1 "$1"; du -s -x --inodes "$1"';
-/** From here on nobody writes to a database; before, its sessions can still delete. */
+/** Above this nobody can use the database; below it, sessions can still delete. */
 const farOver = 1.2;
 
 type DiskState = 'within' | 'full' | 'far_over';
 
 export interface SiteDiskSettings {
-  /** What the live files may take, and the live database as much again. */
+  /** The limit for the live files, and for the live database as well. */
   diskBytes: number;
   isolation: Isolation;
   /** The site's account; null: our own. */
@@ -39,15 +39,16 @@ export interface SiteDiskSettings {
 }
 
 /**
- * What a site's live release has on disk. An application whose files are too many is ended, and not started while they are. Sessions of a
- * database that is too large begin read-only, unless they say otherwise; a fifth more, and there are none. A restore has both begin anew.
+ * Watches the size of a site's live release on disk. An application with too many files is ended, and not started until
+ * they are fewer. Sessions of a database that is too large begin read-only unless they ask otherwise; a fifth above the
+ * limit there are no sessions. A restore starts both afresh.
  */
 export class SiteDisk {
   private readonly settings: SiteDiskSettings;
   private release: Release | null = null;
   private files: DiskState = 'within';
   private database: DiskState = 'within';
-  /** How often an application had been started at the last look; -1 when one ran. */
+  /** The application's starts at the last look; -1 if one was running. */
   private starts = -1;
   /** The endpoint's count of sessions at the last look; -1 when there is to be another look in any case. */
   private sessions = -1;
@@ -72,7 +73,7 @@ export class SiteDisk {
     await this.checkDatabase(release);
   }
 
-  /** Only an application changes files of a live release: while none has run since the last look they are what they were. */
+  /** Only an application changes files of a live release: if none has run since the last look, the size is the same. */
   private async checkFiles(release: Release): Promise<void> {
     const { app } = release;
     if (!app.isActive && this.starts === app.starts && !this.areFilesFull) return;
@@ -111,14 +112,14 @@ export class SiteDisk {
     return state;
   }
 
-  /** With what the application has written to files that it has removed since and holds open. Null when they could not be counted. */
+  /** Includes files that the application has removed but still holds open. Null if they could not be counted. */
   private async countFiles({ filesDir, app }: Release): Promise<number | null> {
     const bytes = await this.countTree(filesDir);
     const pid = app.running?.boxPid ?? null;
     return bytes === null || pid === null ? bytes : bytes + (await countRemoved(this.settings.cpu.processesOf(pid)));
   }
 
-  /** Walked in the site's box: this process follows no path inside of a site. */
+  /** The tree is walked in the site's box: this process follows no path inside a site. */
   private async countTree(dir: string): Promise<number | null> {
     const { isolation, uid, watch } = this.settings;
     const countIn = (folder: string): [string, ...string[]] => ['/bin/sh', '-c', countScript, 'count', folder];
@@ -145,7 +146,7 @@ export class SiteDisk {
     try {
       const { stdout } = child.process;
       const [told] = await Promise.all([stdout === null ? '' : text(stdout), child.exited]);
-      // What went away meanwhile is left out, and du says so by its code; the rest is counted.
+      // Files that were removed meanwhile are left out, which du reports by its exit code; the rest is counted.
       const [, bytes, entries] = /^(\d+)\t.*\n(\d+)\t/.exec(told) ?? [];
       return bytes === undefined ? null : Math.max(Number(bytes), Number(entries) * entryBytes);
     } finally {
@@ -154,7 +155,7 @@ export class SiteDisk {
   }
 }
 
-/** Files that no folder names any more, once each. */
+/** Files without any name, each counted once. */
 async function countRemoved(pids: readonly number[]): Promise<number> {
   const sizes = new Map<string, number>();
   for (const pid of pids) {
@@ -169,7 +170,7 @@ async function countRemoved(pids: readonly number[]): Promise<number> {
 
 function addFile(sizes: Map<string, number>, file: string): void {
   try {
-    // The kernel's own link, which leads to the open file itself and along no path.
+    // The kernel's own link leads to the open file itself, and not along a path.
     const { dev, ino, nlink, blocks } = statSync(file);
     if (nlink === 0) sizes.set(`${dev}:${ino}`, blocks * 512);
   } catch {

@@ -6,10 +6,10 @@ import { isLeftover, readIfThere, writeDurably } from '@drydock/process/durable-
 import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
 
-/** Every role of a cluster can read the names of all others, so the name tells nothing. */
+/** Every role of a cluster can read the names of all others, so a name is random. */
 export const newSiteRole = (): string => `site_${randomBytes(16).toString('hex')}`;
 
-/** site.json: everything about a site that must survive. 0600, since it has the password of the site's role. */
+/** site.json: everything about a site that must survive. 0600, because it contains the password of the site's role. */
 const siteRecordSchema = z.strictObject({
   site_id: z.string(),
   mode: z.enum(['live', 'sandbox']),
@@ -19,24 +19,40 @@ const siteRecordSchema = z.strictObject({
   http_port: z.int(),
   database_port: z.int(),
   uid: z.int().nullable(),
-  /** Whose share of the machine it uses. Sites of earlier versions have none until the next backup tells. */
+  /**
+   * The organisation whose share of the machine it uses. Sites of earlier versions have none until their next backup
+   * names it.
+   */
   organisation_id: z.string().optional(),
-  /** The server of its databases, of which each release has one; left out: they are in a cluster of Postgres. */
+  /** The kind of server for its databases, one for each release; absent: they are in a cluster of Postgres. */
   mariadb: z.strictObject({ version: z.string(), account: z.int() }).optional(),
-  /** The cluster for its new databases. Settled with the first of them, and kept when the organisation is another: the site's role is in it. */
+  /**
+   * The cluster for its new databases. It is fixed with the first of them, and stays if the site changes its
+   * organisation, because the site's role is in it.
+   */
   cluster: z.string().optional(),
 });
 export type SiteRecord = z.infer<typeof siteRecordSchema>;
 
-/** release.json: the database that belongs to the files beside it, and its cluster; left out: the one that all sites share, or none where the site's databases are servers. */
-const releaseRecordSchema = z.strictObject({ release_id: z.string(), database: z.string(), cluster: z.string().optional() });
+/**
+ * release.json: the database that belongs to the files beside it, and its cluster. Absent: the shared cluster, or none
+ * if the site's databases are servers.
+ */
+const releaseRecordSchema = z.strictObject({
+  release_id: z.string(),
+  database: z.string(),
+  cluster: z.string().optional(),
+});
 export type ReleaseRecord = z.infer<typeof releaseRecordSchema>;
 
-/** app.json: what must go on counting when the host starts again. */
+/** app.json: counters that go on after a restart of the host. */
 const appRecordSchema = z.strictObject({ generation: z.int().min(0), last_restart_at: z.string().nullable() });
 export type AppRecord = z.infer<typeof appRecordSchema>;
 
-/** Where things lie: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/}, site.json, app.json, app.log, fence}`. */
+/**
+ * The layout on disk: `<sites>/<mode>/<siteId>/{current -> releases/<id>, releases/<id>/{release.json, files/},
+ * site.json, app.json, app.log, fence}`.
+ */
 export class SiteFolder {
   readonly root: string;
 
@@ -96,7 +112,7 @@ export class SiteFolder {
     await writeDurably(path.join(this.root, 'app.json'), `${JSON.stringify(record)}\n`);
   }
 
-  /** Where the one pointer points, or null before the first release. */
+  /** The target of the one pointer; null before the first release. */
   async readCurrent(): Promise<string | null> {
     try {
       return path.basename(await readlink(this.currentLink));
@@ -110,14 +126,17 @@ export class SiteFolder {
     return (await this.readReleasesDir()).filter((name) => !isLeftover(name)).sort();
   }
 
-  /** Removes what a crash left in the middle of a replacement. Returns half-made release folders, which may be large. */
+  /** Removes the leftovers of a crash during a replacement. Returns unfinished release folders, which may be large. */
   async clearLeftovers(): Promise<string[]> {
     const names = (await readdir(this.root)).filter(isLeftover);
     await Promise.all(names.map((name) => rm(path.join(this.root, name), { force: true })));
     return (await this.readReleasesDir()).filter(isLeftover).map((name) => path.join(this.releasesDir, name));
   }
 
-  /** Empty before the first release, and at no other time: whoever cannot see the releases must not take their databases for nobody's. */
+  /**
+   * Empty only before the first release: an error must not look like "no releases", or their databases would be
+   * dropped.
+   */
   private async readReleasesDir(): Promise<string[]> {
     try {
       return await readdir(this.releasesDir);

@@ -11,8 +11,9 @@ import { packRelease } from '../releases/pack-release';
 import { stageRelease } from '../releases/stage-release';
 
 /**
- * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files of one release and nothing else
- * of this machine, holds the keys of the archives at hand and no others, and logs in to one database.
+ * The program that carries out one job on a site's content: in the site's box, as the site's account. It sees the files
+ * of one release and nothing else of this machine, holds only the keys of the archives at hand, and logs in to one
+ * database.
  */
 const nameProblem: NameProblem = (error) => {
   const detail = error instanceof Error ? error.message : String(error);

@@ -43,17 +43,25 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What the site's account can do to its files, as its own code does it. */
+/** Changes the site's files as its own account, like the code of a site. */
 function asSite(script: string, args: string[]): ChildProcess {
   const account = site.owner === null ? {} : { uid: site.owner.uid, gid: site.owner.gid };
-  return spawn(process.execPath, ['-e', script, ...args], { ...account, cwd: '/', stdio: ['ignore', 'pipe', 'inherit'] });
+  return spawn(process.execPath, ['-e', script, ...args], {
+    ...account,
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 }
 
 /**
- * Swaps a folder for a link to the canary and back until it is ended. `swaps` counts how often the link stood where the folder was. Resolves after the first time, or when
- * it `isTooLate` for that.
+ * Swaps a folder for a link to the canary and back until it is ended. `swaps` counts how often the link stood where the
+ * folder was. Resolves after the first time, or when it `isTooLate` for that.
  */
-async function startSwapping(target: string, canary: string, isTooLate = () => false): Promise<{ swaps(): number; stop(): Promise<void> }> {
+async function startSwapping(
+  target: string,
+  canary: string,
+  isTooLate = () => false,
+): Promise<{ swaps(): number; stop(): Promise<void> }> {
   const child = asSite(swap, [target, canary]);
   const exited = once(child, 'exit');
   let count = 0;
@@ -68,7 +76,10 @@ async function startSwapping(target: string, canary: string, isTooLate = () => f
   return { swaps: () => count, stop };
 }
 
-/** Attempts in which the swaps went on: at least so many as the scope wants, and only those count in which the folder was swapped meanwhile. */
+/**
+ * Attempts in which the swaps went on: at least so many as the scope wants, and only those count in which the folder
+ * was swapped meanwhile.
+ */
 async function raceOften(work: (attempt: number) => Promise<{ swaps: number }>): Promise<void> {
   let raced = 0;
   for (let attempt = 0; raced < attempts; attempt += 1) {
@@ -85,7 +96,10 @@ async function makeCanary(name: string): Promise<string> {
   return canary;
 }
 
-/** Takes turns between a folder and a link to the canary under one name, as fast as it can; says one byte for each time that the link stood there. */
+/**
+ * Takes turns between a folder and a link to the canary under one name, as fast as it can; says one byte for each time
+ * that the link stood there.
+ */
 const swap = `
 const fs = require('node:fs');
 const [folder, canary] = process.argv.slice(1);
@@ -164,7 +178,7 @@ test("a site's app that swaps a folder for a link during a restore is given noth
         isStaging = false;
       });
     const app = await startSwapping(path.join(await stagingDir(releaseId), 'deep'), canary, () => !isStaging);
-    // What was swapped while the staging goes on was swapped within it.
+    // Swaps counted while the staging still runs happened during it.
     const swaps = isStaging ? app.swaps() : 0;
     await staging;
     await app.stop();
@@ -211,7 +225,10 @@ test('an interrupted staging leaves no release, no folder and no database', asyn
   const { source } = archive.link;
   const late = {
     ...archive,
-    link: { ...archive.link, source: { read: (name: string) => (name.startsWith('segment') ? stop() : source.read(name)) } },
+    link: {
+      ...archive.link,
+      source: { read: (name: string) => (name.startsWith('segment') ? stop() : source.read(name)) },
+    },
   };
   const stop = (): Promise<Buffer> => {
     caller.abort(new Error('the lease is lost'));
@@ -221,7 +238,9 @@ test('an interrupted staging leaves no release, no folder and no database', asyn
   await expect(staging).rejects.toThrow('the lease is lost');
   const { releases } = await host.client.readSite(siteId);
   expect(releases).not.toContain('half');
-  expect((await readdir(path.dirname(path.dirname(await stagingParent())))).filter((name) => name.startsWith('half'))).toEqual([]);
+  expect(
+    (await readdir(path.dirname(path.dirname(await stagingParent())))).filter((name) => name.startsWith('half')),
+  ).toEqual([]);
   const databases = await runSql(
     site.database_url,
     'select datname from pg_database where datdba = (select oid from pg_roles where rolname = current_user)',
@@ -239,7 +258,10 @@ test("an organisation with eight loads that do not end keeps nobody else's job w
   };
   const endless = {
     ...archive,
-    link: { ...archive.link, source: { read: (name: string) => (name.startsWith('segment') ? stall() : source.read(name)) } },
+    link: {
+      ...archive.link,
+      source: { read: (name: string) => (name.startsWith('segment') ? stall() : source.read(name)) },
+    },
   };
   const caller = new AbortController();
   const claimed = nextFence();
@@ -254,7 +276,12 @@ test("an organisation with eight loads that do not end keeps nobody else's job w
   await until(async () => stalled >= 4, { what: 'the loads to hold what they get', timeoutMs: 60_000 });
   const otherId = newSiteId();
   await host.client.ensureSite(otherId, { domain: 'b.org' }, claim(1));
-  await packSite(host, otherId, { releaseId: 'initial', folder: path.join(folder, 'other'), fence: 2, organisation: 'other' });
+  await packSite(host, otherId, {
+    releaseId: 'initial',
+    folder: path.join(folder, 'other'),
+    fence: 2,
+    organisation: 'other',
+  });
   expect(ended).toBe(0);
   caller.abort(new Error('enough'));
   await Promise.all(loads);
@@ -268,7 +295,10 @@ const realFilesDir = async (name: string): Promise<string> => path.join(releases
 /** The folder that a release is being extracted into, as soon as it is there. */
 async function stagingDir(releaseId: string): Promise<string> {
   const isIt = (name: string): boolean => name.startsWith(`${releaseId}.next-`) || name === releaseId;
-  const found = await until(async () => (await readdir(releasesDir())).find(isIt), { everyMs: 2, what: 'a folder that is staged into' });
+  const found = await until(async () => (await readdir(releasesDir())).find(isIt), {
+    everyMs: 2,
+    what: 'a folder that is staged into',
+  });
   return path.join(releasesDir(), found, 'files');
 }
 

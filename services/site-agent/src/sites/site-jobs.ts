@@ -19,10 +19,10 @@ import { databaseIn, filesPathIn, startSiteProgram } from './site-box';
 
 const program = 'sites/site-job.program.js';
 
-/** The work on a site's content, each kind in a child in the site's box. `siteOf` throws for a site that is not there. */
+/** The jobs on a site's content, each in a child in the site's box. `siteOf` throws for a site that does not exist. */
 export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, AnyJobKind> {
   return {
-    /** Files and database of one release into one archive; the site goes on serving. */
+    /** Packs files and database of one release into one archive; the site goes on serving. */
     pack: jobKind({
       spec: packSpecSchema,
       hasChannel: true,
@@ -30,7 +30,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       organisation: ({ origin }) => origin.organisation_id,
       run: (context) => pack(siteOf(context.thingId), context),
     }),
-    /** A whole new release beside the live one. It is a release once all of it is on disk. */
+    /** Makes a whole new release beside the live one. It becomes a release once all of it is on disk. */
     stage: jobKind({
       spec: stageSpecSchema,
       hasChannel: true,
@@ -38,7 +38,7 @@ export function siteJobKinds(siteOf: (siteId: string) => Site): Record<string, A
       organisation: ({ origin }) => origin.organisation_id,
       run: (context) => stage(siteOf(context.thingId), context),
     }),
-    /** Rows of a table of the current release. */
+    /** Counts the rows of a table of the live release. */
     count_rows: jobKind({
       spec: countRowsSpecSchema,
       hasChannel: false,
@@ -61,8 +61,18 @@ async function pack(site: Site, context: JobContext<PackSpec>): Promise<z.infer<
   const database = databaseIn(isolation, reader);
   const { socketFolder } = reader;
   const releasesDir = await realpath(path.join(filesDir, '../..'));
-  const setup: ProgramSetup = { work: 'pack', spec, files_dir: filesPathIn(isolation, filesDir), releases_dir: releasesDir, database };
-  return runIn(site, { setup, files: { dir: filesDir, writable: false }, socketFolder, result: packResultSchema }, context);
+  const setup: ProgramSetup = {
+    work: 'pack',
+    spec,
+    files_dir: filesPathIn(isolation, filesDir),
+    releases_dir: releasesDir,
+    database,
+  };
+  return runIn(
+    site,
+    { setup, files: { dir: filesDir, writable: false }, socketFolder, result: packResultSchema },
+    context,
+  );
 }
 
 async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infer<typeof stageResultSchema>> {
@@ -93,7 +103,7 @@ async function stage(site: Site, context: JobContext<StageSpec>): Promise<z.infe
 interface SiteWork<Result> {
   setup: ProgramSetup;
   files: { dir: string; writable: boolean } | null;
-  /** Folder of the database's socket that it is shown. */
+  /** The folder of the database's socket, which its box shows. */
   socketFolder: string | null;
   result: z.ZodType<Result>;
 }

@@ -4,7 +4,7 @@ import { endpointDatabase } from '../database/database-endpoint';
 import { siteAccount } from '../database/mariadb-database';
 import { SiteFolder } from './site-folder';
 
-/** Where the current release of a site lies, and how its owner reaches its database. */
+/** The folder of a site's live release, and the URL of its database for its owner. */
 export interface SitePlace {
   filesDir: string;
   databaseUrl: string;
@@ -13,8 +13,8 @@ export interface SitePlace {
 }
 
 /**
- * What the sites' folder says of a site: for whoever runs the machine and may read that folder, such as the demo's seeding. The control protocol tells it to nobody.
- * `host` is the address that the site host listens on.
+ * The facts about a site in the sites' folder, for those who run the machine and may read that folder, such as the
+ * demo's seeding. The control protocol tells them to nobody. `host` is the address that the site host listens on.
  */
 export async function readSiteOnDisk(sitesDir: string, siteId: string, host: string): Promise<SitePlace> {
   for (const mode of modeSchema.options) {

@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { CpuShares, WorkKind } from '@drydock/agent/host/cpu-shares';
+import type { WorkKind } from '@drydock/agent/host/cpu-shares';
 import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
 import {
   type AppDescription,
@@ -15,62 +15,43 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { pointDurably } from '@drydock/process/durable-file';
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { GuardedChild } from '@drydock/process/guarded-child';
-import type { BoxNetwork, Isolation } from '@drydock/process/isolation';
+import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import { AppNetwork } from '../apps/app-network';
-import type { OutgoingPolicy } from '../apps/outgoing';
 import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
-import type { PagePlaces } from '../content/page-places';
-import type { DatabasesByEngine } from '../database/databases-by-engine';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
 import { Release } from '../releases/release';
 import { closeToOthers, ReleaseStore } from '../releases/release-store';
-import type { SlowRemoval } from '../releases/slow-removal';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
 import { SiteDisk } from './site-disk';
 import type { SiteFolder, SiteRecord } from './site-folder';
+import type { SiteSurroundings } from './site-surroundings';
 
-/** Longer than a page's statement may take, shorter than visitors bear. */
+/** Longer than a page's statement may take, shorter than visitors put up with. */
 const drainMs = 3_000;
-/** From the switch on nobody sees the new release before it was probed: what is left of the caller's freeze may not last over the wait for the last visitors. */
+/**
+ * From the switch on nobody may see the new release before it was probed, and the rest of the caller's freeze may be
+ * shorter than the wait for the last visitors.
+ */
 const switchFreezeMs = 15_000;
 const portLimitMs = 10_000;
 
-export interface SiteSurroundings {
-  host: string;
-  databases: DatabasesByEngine;
-  removal: SlowRemoval;
-  cpu: CpuShares;
-  /** What pages take of this host, by organisation. */
-  places: PagePlaces;
-  /** What the live files of a site may take, and its live database as much again. */
-  diskBytes: number;
-  /** How what touches a site's content is kept to it. */
-  isolation: Isolation;
-  /** Whether an application has a network of its own. */
-  network: BoxNetwork;
-  /** Where applications may connect to from a network of their own. */
-  outgoing: OutgoingPolicy;
-  /** Whether applications run where nothing keeps them apart. */
-  isRiskTaken: boolean;
-  /** One change of a site after the other: what jobs do to its releases comes between its other changes. */
-  inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
-  log: Log;
-}
-
-/** A release to be filled by a job, and how its database is reached for that. */
+/** A release that a job fills, and the access to its database for that. */
 export interface PreparedRelease {
   filesDir: string;
-  /** Until the release is published or discarded. Null for a release with the database that is served. */
+  /** Valid until the release is published or discarded. Null for a release that uses the live database. */
   loader: JobAccess | null;
   publish(): Promise<void>;
   discard(): Promise<void>;
 }
 
-/** One hosted site: its folder, its two addresses, and the one pointer that both resolve. Changes are made one at a time by the caller. */
+/**
+ * One hosted site: its folder, its two addresses, and the one pointer that both follow. Callers change it one at a
+ * time.
+ */
 export class Site {
   readonly folder: SiteFolder;
   private settings: SiteRecord;
@@ -82,7 +63,7 @@ export class Site {
   private readonly endpoint: SiteEndpoint;
   private readonly app: SiteApp;
   private current: Release | null = null;
-  /** The current release and those whose last requests are still answered. After a switch and one back, two have the same database. */
+  /** The live release, and those whose last requests are still running. Two may have the same database. */
   private readonly served = new Set<Release>();
   private readonly disk: SiteDisk;
 
@@ -107,13 +88,17 @@ export class Site {
       inTurn,
     });
     const network =
-      around.network.kind === 'machine' ? null : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
+      around.network.kind === 'machine'
+        ? null
+        : new AppNetwork({ databasePort: record.database_port, policy: around.outgoing, inTurn });
     this.app = new SiteApp({ ...this.around, folder, uid: record.uid, network, isDiskFull, onStart });
     const watch = (child: GuardedChild): void => this.watch(child, 'job');
     this.disk = new SiteDisk({ ...this.around, uid: record.uid, endpoint: this.endpoint, watch });
   }
 
-  /** Serves what the pointer names; a site without one yet answers 503 until it is completed. Again: goes on where a failure stopped it. */
+  /**
+   * Serves the release that the pointer names; a site without one answers 503. A second call continues after a failure.
+   */
   async open(): Promise<void> {
     if (this.endpoint.server.listening) return;
     await this.releases.sweep(this.record);
@@ -129,7 +114,7 @@ export class Site {
     return this.settings;
   }
 
-  /** The domain is only carried for people: the site is reached by its port. The organisation is whose share of the machine it uses. */
+  /** The domain is kept only for people: the site is reached by its port. The organisation is whose share it uses. */
   async learn(told: { domain?: string; organisation_id?: string | undefined }): Promise<void> {
     const { domain = this.settings.domain, organisation_id = this.settings.organisation_id } = told;
     if (domain === this.settings.domain && organisation_id === this.settings.organisation_id) return;
@@ -137,7 +122,7 @@ export class Site {
     await this.folder.writeRecord(this.settings);
   }
 
-  /** From a job, which comes between the site's other changes. */
+  /** Called by a job; it takes turns with the site's other changes. */
   async learnOrganisation(organisationId: string): Promise<void> {
     if (organisationId === this.settings.organisation_id) return;
     await this.around.inTurn(this.settings.site_id, () => this.learn({ organisation_id: organisationId }));
@@ -147,17 +132,17 @@ export class Site {
     return this.settings.organisation_id ?? this.settings.site_id;
   }
 
-  /** Each process that works for this site is told of when it starts. */
+  /** Call it when a process that works for this site starts. */
   watch(child: GuardedChild, kind: WorkKind): void {
     this.around.cpu.watch(child, this.organisation, kind);
   }
 
-  /** Counts what the live release has on disk, and holds the site to its share. */
+  /** Counts the disk space of the live release, and keeps the site within its share. */
   async checkDisk(): Promise<void> {
     if (this.current !== null) await this.disk.check(this.current);
   }
 
-  /** Makes what a crash may have kept from being made: role, first release, pointer. */
+  /** Makes the parts that a crash may have left out: role, first release, pointer. */
   async complete(): Promise<void> {
     await closeToOthers(this.folder.root, this.record.uid);
     if (this.current !== null) return this.current.database.settleAccount();
@@ -209,13 +194,13 @@ export class Site {
     return { filesDir: this.folder.filesDir(releaseId), reader: await database.openReader() };
   }
 
-  /** The current release's database, as the site's own role, by the site's address: what asks is in a box. */
+  /** The URL of the live database for the site's role, by the site's address, because the caller is in a box. */
   currentUrl(): string {
     if (this.current === null) throw new SiteHostError('site_unfinished', 'the site has no release yet');
     return this.databases.urlOf(this.record, this.endpointPlace, this.current.database);
   }
 
-  /** An empty release that is none yet; one of this name that is there goes first. Of `files` its database is that of the release that is served. */
+  /** Makes an empty, unpublished release, in place of one of the same name. With `files` it uses the live database. */
   async prepareRelease(releaseId: string, contents: 'all' | 'files' = 'all'): Promise<PreparedRelease> {
     const inTurn = <T>(work: () => Promise<T>): Promise<T> => this.around.inTurn(this.record.site_id, work);
     const kept = contents === 'files' ? (this.current?.releaseId ?? firstReleaseId) : null;
@@ -250,8 +235,9 @@ export class Site {
   }
 
   /**
-   * Files and database change together, by one rename. Requests that wait get the new release, sessions of the old database are ended.
-   * Killed before the rename the site is as before, after it the site is the new one: a restart reads the same pointer.
+   * Switches files and database together, by one rename. Waiting requests get the new release, and sessions of the old
+   * database are ended. A restart reads the same pointer, so after a kill the site is the old one or the new one, and
+   * never a mixture.
    */
   async switchTo(releaseId: string, expectedRelease: string): Promise<void> {
     const old = this.current;
@@ -263,7 +249,7 @@ export class Site {
     if (isThere) return old.database.serve();
     await this.requireRelease(releaseId);
     const next = await this.openRelease(releaseId);
-    // While visitors still get the old release, not while they wait.
+    // This is done while visitors still get the old release, so that they do not wait for it.
     await next.content.warm();
     this.gate.freeze(switchFreezeMs);
     await old.drained(drainMs);
@@ -271,11 +257,11 @@ export class Site {
       () => null,
       (error: unknown) => ({ error }),
     );
-    // The pointer on disk decides, also after an error, which may have come after the rename.
+    // The pointer on disk decides, even after an error, which may have come after the rename.
     const hasMoved = failure === null || (await this.folder.readCurrent()) === releaseId;
     const [kept, left] = hasMoved ? [next, old] : [old, next];
     this.current = kept;
-    // Files alone were restored where both have one database: its sessions go on.
+    // After a restore of the files alone both releases have the same database, whose sessions go on.
     if (left.database.name !== kept.database.name) {
       if (hasMoved) this.endpoint.endSessions();
       await left.database.leave();
@@ -298,7 +284,13 @@ export class Site {
 
   async probe(requestPath: string): Promise<ProbeAnswer> {
     if (this.current === null)
-      return { http_status: null, app_generation: null, sql_ok: false, sql_answered: true, detail: 'the site has no release yet' };
+      return {
+        http_status: null,
+        app_generation: null,
+        sql_ok: false,
+        sql_answered: true,
+        detail: 'the site has no release yet',
+      };
     const url = `http://${this.around.host}:${this.record.http_port}${requestPath}`;
     return probeSite({ url, headers: this.web.probeHeaders, database: this.current.database });
   }
@@ -311,7 +303,7 @@ export class Site {
     return this.app.restart(this.current);
   }
 
-  /** Databases and role first, the folder last: interrupted anywhere, the site is still known and can be destroyed again. */
+  /** Removes the folder last: after an interruption the site is still known and can be destroyed again. */
   async destroy(): Promise<void> {
     await this.close();
     await this.releases.dropAll(this.record);
@@ -326,11 +318,15 @@ export class Site {
   }
 
   private async point(releaseId: string): Promise<void> {
-    await pointDurably(this.folder.currentLink, path.join('releases', releaseId), () => void faultpoint('site_host.switch.before_rename'));
+    await pointDurably(
+      this.folder.currentLink,
+      path.join('releases', releaseId),
+      () => void faultpoint('site_host.switch.before_rename'),
+    );
     faultpoint('site_host.switch.after_rename');
   }
 
-  /** What has to be settled before the site's first database is made. */
+  /** Chooses, before the site's first database is made, the place of its databases, and records it. */
   private async settleDatabases(): Promise<SiteRecord> {
     const settled = this.databases.settle(this.settings, this.organisation);
     if (settled !== this.settings) await this.folder.writeRecord(settled);
@@ -343,10 +339,14 @@ export class Site {
     return { host: this.around.host, port: this.record.database_port };
   }
 
-  /** In its own network the application finds the same address at its loopback, whatever address this host has. */
+  /** In its own network the application finds the same port at its loopback, whatever address this host has. */
   private appUrl(database: ReleaseDatabase): string {
     const place = this.endpointPlace;
-    return this.databases.urlOf(this.record, this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place, database);
+    return this.databases.urlOf(
+      this.record,
+      this.around.network.kind === 'own' ? { ...place, host: '127.0.0.1' } : place,
+      database,
+    );
   }
 
   private async openRelease(releaseId: string): Promise<Release> {
@@ -357,7 +357,10 @@ export class Site {
       database,
       filesDir: this.folder.filesDir(releaseId),
       openApp: (filesDir) =>
-        this.app.openRunner(filesDir, { url: this.appUrl(database), accept: (client) => this.endpoint.accept(client, database) }),
+        this.app.openRunner(filesDir, {
+          url: this.appUrl(database),
+          accept: (client) => this.endpoint.accept(client, database),
+        }),
       openContent: (filesDir) => this.openContent(filesDir, database, door),
     });
     this.served.add(release);
@@ -371,7 +374,17 @@ export class Site {
     const organisation = (): string => this.organisation;
     const endSessions = (numbers: number[]): Promise<void> => database.endSessions(numbers);
     const onStart = (child: GuardedChild): void => this.watch(child, 'serving');
-    return new Content({ isolation, filesDir, uid: this.record.uid, pages, log, places, organisation, endSessions, onStart });
+    return new Content({
+      isolation,
+      filesDir,
+      uid: this.record.uid,
+      pages,
+      log,
+      places,
+      organisation,
+      endSessions,
+      onStart,
+    });
   }
 
   private async requireRelease(releaseId: string): Promise<ReleaseDatabase> {
@@ -381,6 +394,7 @@ export class Site {
   }
 
   private requireNotCurrent(releaseId: string): void {
-    if (releaseId === this.current?.releaseId) throw new SiteHostError('release_is_current', `${releaseId} is the live release`);
+    if (releaseId === this.current?.releaseId)
+      throw new SiteHostError('release_is_current', `${releaseId} is the live release`);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What the rows say of the customer's functions as they are now, before an upgrade begins.
+ * Rows that contradict the customer's functions as they are now are found before an upgrade begins.
  *
  * @processes
  */
@@ -22,7 +22,8 @@ const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFil
 const ask = ({ oldUrl: url, databaseName }: Customer, limits: Partial<RowLimits> = {}): Promise<Finding[]> =>
   askRows({ url, databaseName, toMajor: 18, limits: { ...unhurried, ...limits } });
 const oursSql = "select rolname as name from pg_roles where rolname ~ '^(rd|ld)_'";
-const detailsOf = (findings: Finding[]): string[] => findings.map(({ level, code, detail }) => `${level} ${code} ${detail}`);
+const detailsOf = (findings: Finding[]): string[] =>
+  findings.map(({ level, code, detail }) => `${level} ${code} ${detail}`);
 
 test.each(changedFunctions)(
   '$name: rows that no longer fit a function are told, and nothing before it changes',
@@ -95,7 +96,8 @@ test('code that means ill gets nothing of a preflight but a finding', async () =
     );
   });
   const findings = await ask(move, { tempFileKb: 64 });
-  const saidOf = (name: string): string => findings.find(({ detail }) => detail.includes(`index public.by_${name}`))?.detail ?? '';
+  const saidOf = (name: string): string =>
+    findings.find(({ detail }) => detail.includes(`index public.by_${name}`))?.detail ?? '';
   expect(saidOf('raises')).toContain('cannot go over: its functions as they are now fail for rows that are there: no.');
   expect(saidOf('writes')).toContain('cannot execute INSERT in a read-only transaction');
   expect(saidOf('unlocks')).toContain('transaction read-write mode must be set before any query');
@@ -105,9 +107,13 @@ test('code that means ill gets nothing of a preflight but a finding', async () =
   expect(saidOf('spills')).toContain('temp_file_limit');
   expect(saidOf('shouts')).toMatch(/: x{300}…\./);
   expect(saidOf('leaves')).toContain('not known');
-  expect(findings.filter(({ level, code }) => !['ERROR rows_refused', 'WARNING not_checked'].includes(`${level} ${code}`))).toEqual([]);
+  expect(
+    findings.filter(({ level, code }) => !['ERROR rows_refused', 'WARNING not_checked'].includes(`${level} ${code}`)),
+  ).toEqual([]);
   expect(await runSql(move.ownUrl, 'select who from seen')).toEqual([]);
-  expect(await runSql(servers.old.adminUrl, 'select rolname as name from pg_roles where rolsuper')).toEqual([{ name: 'postgres' }]);
+  expect(await runSql(servers.old.adminUrl, 'select rolname as name from pg_roles where rolsuper')).toEqual([
+    { name: 'postgres' },
+  ]);
   expect(await runSql(servers.old.adminUrl, oursSql)).toEqual([]);
 });
 
@@ -129,7 +135,12 @@ test('code that takes its time, and does not end when its time is over, is ended
     ),
   ]);
   for (const name of ['sleeps', 'insists']) expect(findings[0]?.detail).toContain(`index public.by_${name}`);
-  expect(await runSql(servers.old.adminUrl, "select from pg_stat_activity where usename ~ '^ld_' or query ~ 'pg_sleep\\(86'")).toEqual([]);
+  expect(
+    await runSql(
+      servers.old.adminUrl,
+      "select from pg_stat_activity where usename ~ '^ld_' or query ~ 'pg_sleep\\(86'",
+    ),
+  ).toEqual([]);
   expect(await runSql(servers.old.adminUrl, oursSql)).toEqual([]);
 });
 
@@ -150,7 +161,9 @@ test('what could not be asked is told by its name: behind a lock, a policy, a ri
     expect.stringMatching(
       /^WARNING not_checked .* known of index public\.by_policed: query would be affected by row-level security policy/,
     ),
-    expect.stringMatching(/^WARNING not_checked .* known of index public\.by_taken: permission denied for table taken\. /),
+    expect.stringMatching(
+      /^WARNING not_checked .* known of index public\.by_taken: permission denied for table taken\. /,
+    ),
   ]);
   await withClient(move.ownUrl, async (client) => {
     await client.query('begin; lock table locked');
@@ -193,7 +206,9 @@ test('an exclusion that compares pair by pair is asked where the rows are few, a
     expect.stringMatching(
       /^ERROR rows_refused constraint few_apart of table public\.few cannot go over: .* REINDEX INDEX public\.few_apart;$/,
     ),
-    expect.stringMatching(/^WARNING not_checked .* known of constraint many_apart of table public\.many: it took longer than 2 s\. /),
+    expect.stringMatching(
+      /^WARNING not_checked .* known of constraint many_apart of table public\.many: it took longer than 2 s\. /,
+    ),
   ]);
 });
 
@@ -207,18 +222,24 @@ test('each object is asked as its owner: a table of pg_database_owner as the own
     ...byCode('platform', whoSql),
   );
   await withClient(withDatabase(servers.old.adminUrl, 'owned_rows'), async (admin) => {
-    await admin.query('create role owned_app; alter table app_t owner to owned_app; grant usage on schema public to owned_app');
+    await admin.query(
+      'create role owned_app; alter table app_t owner to owned_app; grant usage on schema public to owned_app',
+    );
     await admin.query('alter table everybody_t owner to pg_database_owner; alter table platform_t owner to postgres');
   });
   expect(detailsOf(await ask(move)).sort()).toEqual([
     expect.stringMatching(/^ERROR rows_refused index public\.by_app .*: as owned_app\./),
     expect.stringMatching(/^ERROR rows_refused index public\.by_everybody .*: as owned_rows\./),
-    expect.stringMatching(/^WARNING not_checked .* known of index public\.by_platform: its owner is no role of the database\. /),
+    expect.stringMatching(
+      /^WARNING not_checked .* known of index public\.by_platform: its owner is no role of the database\. /,
+    ),
   ]);
 });
 
 test('a large schema without such code is asked by one query of the catalogue, as an empty one is, and nobody logs in for it', async () => {
-  const table = (number: number): string => `create table t${number} (a int primary key, b text, c int generated always as (a + 1) stored);
+  const table = (
+    number: number,
+  ): string => `create table t${number} (a int primary key, b text, c int generated always as (a + 1) stored);
     create unique index on t${number} (lower(b)) where a > 0`;
   const tables = Array.from({ length: 300 }, (_, number) => table(number));
   const empty = await createCustomer(servers, 'empty_rows');

@@ -11,16 +11,19 @@ import { type RowQuestion, readQuestions } from './row-questions';
 export interface RowLimits {
   /** How long one question may take. */
   statementMs: number;
-  /** How long all of them may take together. What is left then is not asked. */
+  /** How long all of them together may take. What is left then is not asked. */
   totalMs: number;
-  /** What sorting the keys may take of the disk of the instance that serves. */
+  /** Disk that sorting the keys may use on the instance that serves, in kB. */
   tempFileKb: number;
 }
 
 const defaultLimits: RowLimits = { statementMs: 10_000, totalMs: 30_000, tempFileKb: 1_048_576 };
-/** Code that goes on after its statement's time is over is ended this much later. */
+/** Code that continues after its statement's time is over is ended this much later. */
 const graceMs = 2_000;
-/** A customer who changes the table meanwhile waits for the question, and it does not wait for them. */
+/**
+ * A customer who changes the table at that time waits for the question, but the question does not wait for the
+ * customer.
+ */
 const lockMs = 1_000;
 const findingsMax = 20;
 const namedMax = 50;
@@ -30,12 +33,18 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
 }
 
 /**
- * Asks the rows of the old database what the upgrade will ask: whether unique and exclusion indexes, partition keys and
- * generated columns that call functions of the customer's own still hold with the functions as they are now. All of them
- * are asked in one snapshot. The code runs as the owner of the object, in a transaction that cannot write, and its session
- * is ended when its time is over. What it says is a finding, and nothing else.
+ * Asks of the old database's rows what the upgrade will ask: whether unique and exclusion indexes, partition keys and
+ * generated columns that call the customer's own functions are still valid with the functions as they are now. All
+ * questions are asked in one snapshot. The code runs as the owner of the object, in a transaction that cannot write,
+ * and its session is ended when its time is over. Its answer only becomes a finding.
  */
-export function askRows({ url, databaseName, toMajor, signal, limits = defaultLimits }: RowsRequest): Promise<Finding[]> {
+export function askRows({
+  url,
+  databaseName,
+  toMajor,
+  signal,
+  limits = defaultLimits,
+}: RowsRequest): Promise<Finding[]> {
   const endMs = performance.now() + limits.totalMs;
   return withReader({ url, databaseName, signal, tag: tagOf(databaseName, toMajor) }, async ({ admin, reader }) => {
     await reader.query('begin isolation level repeatable read read only');
@@ -57,7 +66,9 @@ export function askRows({ url, databaseName, toMajor, signal, limits = defaultLi
       for (const question of questions) {
         const leftMs = Math.floor(endMs - performance.now());
         answers.push(
-          leftMs > 0 ? await asker.ask(question, Math.min(leftMs, limits.statementMs)) : unknown(question, 'there was no time left'),
+          leftMs > 0
+            ? await asker.ask(question, Math.min(leftMs, limits.statementMs))
+            : unknown(question, 'there was no time left'),
         );
       }
     } finally {
@@ -67,7 +78,7 @@ export function askRows({ url, databaseName, toMajor, signal, limits = defaultLi
   });
 }
 
-/** Null where a definition cannot be read, which needs a lock of its table that the customer does not let go. */
+/** Null when a definition cannot be read, because reading it needs a lock of its table that the customer holds. */
 async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promise<RowQuestion[] | null> {
   await reader.query(`set local lock_timeout = ${lockMs}`);
   await reader.query(`set local statement_timeout = ${statementMs}`);
@@ -80,8 +91,8 @@ async function questionsOf(reader: pg.Client, { statementMs }: RowLimits): Promi
 }
 
 /**
- * The instance that serves gives each process its memory, and ends a statement that wants more. A question has one process, whatever the customer has set, and sorts and
- * joins on disk, within `tempFileKb`.
+ * The instance in use limits the memory of each process, and ends a statement that wants more. A question has one
+ * process, whatever the customer has set, and sorts and joins on disk, within `tempFileKb`.
  */
 const oneProcess = { max_parallel_workers_per_gather: '0', work_mem: '16MB', hash_mem_multiplier: '1' };
 
@@ -90,19 +101,22 @@ const tagOf = (databaseName: string, toMajor: number): string => `rows ${databas
 
 interface Answer {
   object: string;
-  /** `refused` is why the upgrade would be, `unknown` why there is no answer; neither: the rows fit. */
+  /**
+   * `refused` is why the upgrade would be refused, and `unknown` is why there is no answer. With neither, the rows fit.
+   */
   refused?: string;
   unknown?: string;
 }
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
 
 /**
- * Whether the upgrade fails with the same error. It may not where a right is lacking or the code writes. A domain's CHECK
- * does not stop it. What the question itself names may have been dropped since it was listed.
+ * Whether the upgrade fails with the same error. It may not when a right is missing or when the code writes. A domain's
+ * CHECK does not stop it. And the things that the question itself names may have been dropped since they were listed.
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));
-  if (!(error instanceof pg.DatabaseError) || ['42501', '23514'].includes(state) || state.startsWith('25')) return false;
+  if (!(error instanceof pg.DatabaseError) || ['42501', '23514'].includes(state) || state.startsWith('25'))
+    return false;
   return error.where === undefined ? isPermanentForReader(state) : isPermanentSqlState(state);
 }
 const timeoutCode = '57014';
@@ -148,8 +162,15 @@ class Asker {
     for (const role of [...this.logins.keys()]) await this.endLogin(role);
   }
 
-  /** A question comes behind what pins the snapshot: from then on no code can make the transaction one that writes. */
-  private async run(question: RowQuestion, role: string, { ms, late }: { ms: number; late: AbortSignal }): Promise<Answer> {
+  /**
+   * A question comes after the statement that fixes the snapshot. From then on no code can make the transaction one
+   * that writes.
+   */
+  private async run(
+    question: RowQuestion,
+    role: string,
+    { ms, late }: { ms: number; late: AbortSignal },
+  ): Promise<Answer> {
     const { url, databaseName, snapshot, signal } = this.around;
     const { client, close } = await openSession(loginUrl(url, await this.login(role), databaseName), {
       purpose: 'load',
@@ -161,9 +182,9 @@ class Asker {
     try {
       await client.query('begin isolation level repeatable read read only');
       await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`);
-      // A policy that holds for the owner too would hide rows. It is an error now.
+      // A policy that also applies to the owner would hide rows. With this it is an error instead.
       await client.query('set local row_security = off');
-      // No index helps, so that a loop within a loop would take for ever.
+      // No index helps, so a nested loop would take for ever.
       await client.query('set local enable_nestloop = off');
       return await answerOf(question, client);
     } finally {
@@ -181,7 +202,7 @@ class Asker {
     return login;
   }
 
-  /** Ends the login's sessions with it, whatever they do. */
+  /** Ends the login's sessions together with it, whatever they do. */
   private async endLogin(role: string): Promise<void> {
     const login = this.logins.get(role);
     this.logins.delete(role);
@@ -196,21 +217,26 @@ async function answerOf({ object, sql, complain }: RowQuestion, client: pg.Clien
   } catch (error) {
     if (!isSure(error)) throw error;
     const said = reasonOf(error);
-    return { object, refused: `its functions as they are now fail for rows that are there: ${said}. ${remedyFor(said)}` };
+    return {
+      object,
+      refused: `its functions as they are now fail for rows that are there: ${said}. ${remedyFor(said)}`,
+    };
   }
 }
 
 const reasonMax = 300;
 
-/** The customer's code may say as much as it likes. */
+/** The customer's code may write as much text as it likes. */
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.length > reasonMax ? `${text.slice(0, reasonMax)}…` : text;
 }
 
-/** Refusals one by one, and what was not checked by its name, together where the reason is the same. */
+/** Refusals one by one. What was not checked is listed by name, together where the reason is the same. */
 function findingsOf(answers: readonly Answer[]): Finding[] {
-  const refused = answers.flatMap(({ object, refused: why }) => (why === undefined ? [] : [`${object} cannot go over: ${why}`]));
+  const refused = answers.flatMap(({ object, refused: why }) =>
+    why === undefined ? [] : [`${object} cannot go over: ${why}`],
+  );
   const unchecked = new Map<string, string[]>();
   for (const { object, unknown: why } of answers) {
     if (why === undefined) continue;

@@ -5,15 +5,19 @@ import { UpgradeError } from '../upgrade-error';
 
 const foundSchema = z.object({ what: z.string(), name: z.string() });
 
-/** No customer's role may be a superuser or replicate, none may set what only a superuser sets, and nobody else's role may bypass row security. */
+/**
+ * No role of a customer may be a superuser or replicate, none may set what only a superuser sets, and only the
+ * platform's roles may bypass row security.
+ */
 const rolesSql = `select 'role' as what, r.rolname as name from pg_catalog.pg_roles r
     where r.rolname <> '${platformRole}' and r.rolname !~ '^pg_' and (r.rolsuper or (r.rolreplication and not ${isOwnRoleSql}))
   union all select 'parameter', p.parname from pg_catalog.pg_parameter_acl p cross join lateral pg_catalog.aclexplode(p.paracl) a
     left join pg_catalog.pg_roles r on r.oid = a.grantee where a.grantee = 0 or not (${isOwnRoleSql}) and not r.rolsuper`;
 
 /**
- * What only a superuser can have made: code that runs with the superuser's rights, or with none but the machine's. Members of extensions are the extension's. An
- * aggregate has no code of its own, and Postgres makes the constructors of a range type with the type; both are in the language `internal`.
+ * Objects that only a superuser can have made: code that runs with the superuser's rights, or without any limits of the
+ * database. Members of extensions belong to the extension. An aggregate has no code of its own, and Postgres makes the
+ * constructors of a range type with the type; both are in the language `internal`.
  */
 const objectsSql = `select 'event trigger' as what, evtname as name from pg_catalog.pg_event_trigger
   union all select 'function', p.oid::regprocedure::text from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.oid = p.proowner
@@ -29,14 +33,20 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
     where d.deptype = 'e' and d.objid >= 16384 and p.prosecdef and r.rolsuper and p.prolang <> (select oid from pg_catalog.pg_language where lanname = 'c')`;
 
 /**
- * Looks at the target for a right that nobody should have. Roles, memberships and settings were compared with the old server's before. Throws `rights_differ`.
+ * Checks the target for a right that nobody should have. Roles, memberships and settings were compared with the old
+ * server's before. Throws `rights_differ`.
  */
 export async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');
   const reader = await stage.reader('target');
-  const [roles, objects] = await Promise.all([readRows(server, foundSchema, rolesSql), readRows(reader, foundSchema, objectsSql)]);
+  const [roles, objects] = await Promise.all([
+    readRows(server, foundSchema, rolesSql),
+    readRows(reader, foundSchema, objectsSql),
+  ]);
   const found = [...roles, ...objects];
   if (found.length === 0) return;
   const names = found.slice(0, 10).map(({ what, name }) => `${what} ${name}`);
-  throw new UpgradeError('rights_differ', `the new instance has what no customer can have made: ${names.join(', ')}`, { object: names[0] });
+  throw new UpgradeError('rights_differ', `the new instance has what no customer can have made: ${names.join(', ')}`, {
+    object: names[0],
+  });
 }

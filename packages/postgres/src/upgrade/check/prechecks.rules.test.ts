@@ -46,7 +46,10 @@ test.each<[string, Partial<Facts>]>([
 test('a table without a key goes online unless its changes could not be found again, or not in time', () => {
   expect(judgeUpgrade({ ...quiet, keyless: [keyless] }).path).toBe('logical');
   expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 100, changes: 5 }] }).path).toBe('logical');
-  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({ path: 'offline', pauseSeconds: 25 });
+  expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, changes: 5 }] })).toMatchObject({
+    path: 'offline',
+    pauseSeconds: 25,
+  });
   expect(judgeUpgrade({ ...quiet, keyless: [{ ...keyless, rows: 0, cannotCompare: true }] }).path).toBe('offline');
 });
 

@@ -1,4 +1,4 @@
-/** What was looked up about a database that is to move, and about the server that it would move to. */
+/** Facts about a database that is to move, and about the server that it would move to. */
 export interface Facts {
   fromMajor: number;
   toMajor: number;
@@ -8,23 +8,26 @@ export interface Facts {
   /** Logical slots that are not the move's own. */
   foreignSlots: number;
   subscriptions: number;
-  /** Seconds since the oldest transaction began that is still open; 0 when there is none. */
+  /** Seconds since the oldest open transaction began, or 0 when there is none. */
   oldestTransactionSeconds: number;
   sessions: number;
   extensions: readonly string[];
   extensionsOfTarget: readonly string[];
   /** Tables of extensions that hold rows. */
   extensionTables: readonly string[];
-  /** Tables without a usable key. `cannotCompare`: a column of a type without equality. */
+  /** Tables without a usable key. `cannotCompare` is a column of a type without equality. */
   keyless: readonly { table: string; rows: number; changes: number; cannotCompare: boolean }[];
-  /** Tables partitioned by a hash that the new database may compute otherwise. */
+  /** Tables partitioned by a hash that the new database may compute differently. */
   movingHashes: readonly string[];
   unlogged: { count: number; bytes: number };
   largeObjects: { count: number; bytes: number };
   sequences: number;
   materializedViews: number;
   regColumns: number;
-  /** Stored generated columns and expression indexes whose functions the new version may have changed, each with its kind. */
+  /**
+   * Stored generated columns and expression indexes whose functions the new version may have changed, each with its
+   * kind.
+   */
   computed: readonly string[];
   /** Columns of text search values that are not generated. */
   textSearchColumns: readonly string[];
@@ -47,11 +50,11 @@ export interface Judgement {
   pauseSeconds: number;
 }
 
-/** The copy beside, and as much again for the log while it is made. */
+/** The copy beside the old data, and as much again for the log while the copy is made. */
 const spaceFactor = 2.2;
-/** 390 MB took 8.3 s with everything blocked, of which a small database takes a second or two whatever it holds. */
+/** 390 MB took 8.3 s with everything blocked. Of this, a small database takes a second or two, whatever it holds. */
 const offlineBytesPerSecond = 45_000_000;
-/** A change of a row that has no key makes the subscriber read the whole table. */
+/** For a change of a row without a key, the subscriber reads the whole table. */
 const keylessRowsMax = 20_000;
 const inPauseBytesMax = 64 * 1024 * 1024;
 const longTransactionSeconds = 60;
@@ -66,24 +69,36 @@ function errorsOf(facts: Facts, neededBytes: number): Finding[] {
   const findings: Finding[] = [];
   if (facts.preparedTransactions > 0)
     findings.push(
-      error('prepared_transactions', `${facts.preparedTransactions} prepared transactions are open: commit them or roll them back.`),
+      error(
+        'prepared_transactions',
+        `${facts.preparedTransactions} prepared transactions are open: commit them or roll them back.`,
+      ),
     );
   if (missing.length > 0)
     findings.push(
-      error('extension_missing', `Version ${facts.toMajor} does not have the extensions ${namesOf(missing)}: drop them first.`),
+      error(
+        'extension_missing',
+        `Version ${facts.toMajor} does not have the extensions ${namesOf(missing)}: drop them first.`,
+      ),
     );
   if (facts.extensionTables.length > 0)
     findings.push(
-      error('extension_tables', `Tables of extensions hold rows that cannot be carried over: ${namesOf(facts.extensionTables)}.`),
+      error(
+        'extension_tables',
+        `Tables of extensions hold rows that cannot be carried over: ${namesOf(facts.extensionTables)}.`,
+      ),
     );
   if (facts.freeBytes < neededBytes)
     findings.push(
-      error('not_enough_space', `${megabytes(neededBytes)} are needed beside the database, ${megabytes(facts.freeBytes)} are free.`),
+      error(
+        'not_enough_space',
+        `${megabytes(neededBytes)} are needed beside the database, ${megabytes(facts.freeBytes)} are free.`,
+      ),
     );
   return findings;
 }
 
-/** What replication could not carry, or not in time. */
+/** Findings that make the upgrade take the offline path: replication could not carry something, or not in time. */
 function offlineReasons(facts: Facts): Finding[] {
   const blind = facts.keyless.filter(({ cannotCompare }) => cannotCompare).map(({ table }) => table);
   const slow = facts.keyless
@@ -116,8 +131,11 @@ function warningsOf(facts: Facts): Finding[] {
   const warning = (code: string, detail: string): Finding => ({ level: 'WARNING', code, detail });
   const findings: Finding[] = [];
   if (facts.foreignSlots > 0)
-    findings.push(warning('replication_slots', `${facts.foreignSlots} logical replication slots are not carried over.`));
-  if (facts.subscriptions > 0) findings.push(warning('subscriptions', `${facts.subscriptions} subscriptions are not carried over.`));
+    findings.push(
+      warning('replication_slots', `${facts.foreignSlots} logical replication slots are not carried over.`),
+    );
+  if (facts.subscriptions > 0)
+    findings.push(warning('subscriptions', `${facts.subscriptions} subscriptions are not carried over.`));
   if (facts.oldestTransactionSeconds > longTransactionSeconds)
     findings.push(
       warning(
@@ -155,30 +173,46 @@ function warningsOf(facts: Facts): Finding[] {
     );
   if (facts.md5Passwords > 0)
     findings.push(
-      warning('md5_passwords', `${facts.md5Passwords} roles have an md5 password, which newer versions give up: set them again.`),
+      warning(
+        'md5_passwords',
+        `${facts.md5Passwords} roles have an md5 password, which newer versions give up: set them again.`,
+      ),
     );
   return findings;
 }
 
 function notesOf(facts: Facts): Finding[] {
-  const info = (count: number, code: string, detail: string): Finding[] => (count > 0 ? [{ level: 'INFO', code, detail }] : []);
+  const info = (count: number, code: string, detail: string): Finding[] =>
+    count > 0 ? [{ level: 'INFO', code, detail }] : [];
   const keyless = facts.keyless.map(({ table }) => table);
   return [
-    ...info(1, 'ddl_refused', 'While the upgrade runs, changes of the schema are refused; reading and writing rows goes on.'),
+    ...info(
+      1,
+      'ddl_refused',
+      'While the upgrade runs, changes of the schema are refused; reading and writing rows goes on.',
+    ),
     ...info(
       facts.sessions,
       'sessions_end',
       `${facts.sessions} sessions are open; those of the moment are ended at the cutover and reconnect at the same address.`,
     ),
     ...info(facts.roles, 'roles', `${facts.roles} roles go over with their passwords, memberships and settings.`),
-    ...info(facts.sequences, 'sequences', `${facts.sequences} sequences are set at the cutover and go on where they were.`),
+    ...info(
+      facts.sequences,
+      'sequences',
+      `${facts.sequences} sequences are set at the cutover and go on where they were.`,
+    ),
     ...info(
       facts.extensions.length,
       'extensions',
       `Extensions go over in the version that ${facts.toMajor} brings: ${namesOf(facts.extensions)}.`,
     ),
     ...info(facts.largeObjects.count, 'large_objects_copied', `${facts.largeObjects.count} large objects are copied.`),
-    ...info(facts.unlogged.count, 'unlogged_copied', `${facts.unlogged.count} unlogged tables are copied at the cutover.`),
+    ...info(
+      facts.unlogged.count,
+      'unlogged_copied',
+      `${facts.unlogged.count} unlogged tables are copied at the cutover.`,
+    ),
     ...info(
       facts.materializedViews,
       'materialized_views',
@@ -197,7 +231,7 @@ function notesOf(facts: Facts): Finding[] {
   ];
 }
 
-/** Errors first. Any ERROR means that an upgrade must not begin. */
+/** Errors first. Any ERROR means that an upgrade must not start. */
 export function judgeUpgrade(facts: Facts): Judgement {
   const neededBytes = Math.ceil(facts.sizeBytes * spaceFactor);
   const reasons = offlineReasons(facts);
@@ -211,7 +245,9 @@ export function judgeUpgrade(facts: Facts): Judgement {
   };
 }
 
-/** Indexes and generated columns call functions with an empty search path, from version 17 on also while they are made. */
+/**
+ * Indexes and generated columns call functions with an empty search path, from version 17 on also while they are made.
+ */
 export const remedyFor = (reason: string): string =>
   /^(function|text search (dictionary|configuration)|type|relation|operator) .* does not exist/.test(reason)
     ? 'If a function of yours names it without its schema, give that function its own path: ALTER FUNCTION … SET search_path = …. Else change or drop the object first.'

@@ -21,7 +21,7 @@ const serverSql = `select pg_catalog.current_setting('server_version_num')::int 
     where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as sessions,
   (select count(*) from pg_catalog.pg_authid where rolpassword ~ '^md5') as md5_passwords,
   (select count(*) from pg_catalog.pg_roles r where rolname !~ '^pg_' and not ${isOwnRoleSql}) as roles`;
-/** Counts what the customer's database holds, as a reader. */
+/** Counts what the customer's database holds, with a reader. */
 const countsSql = `select
   (select count(*) from pg_catalog.pg_largeobject_metadata) as objects, pg_catalog.pg_relation_size('pg_catalog.pg_largeobject') as object_bytes,
   (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and ${own}) as sequences,
@@ -48,7 +48,10 @@ const countsSchema = z.object({
   reg_columns: number,
 });
 
-/** Replication compares whole old rows by each type's equality; json and the geometric types have none that it takes. */
+/**
+ * Replication compares whole old rows with each type's equality. json and the geometric types have none that it
+ * accepts.
+ */
 const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows, coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
     exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
       and not exists (select from pg_catalog.pg_opclass o join pg_catalog.pg_am m on m.oid = o.opcmethod join pg_catalog.pg_type t on t.oid = a.atttypid
@@ -59,8 +62,10 @@ const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows, coalesce(
 const keylessSchema = z.object({ table: z.string(), rows: number, changes: number, cannot_compare: z.boolean() });
 
 /**
- * Tables partitioned by a hash that the new database may compute otherwise, so that a row belongs to another partition there: of the number of an enum or of an
- * object, which each database gives anew, alone or within an array, a range or a row; and of a function of the customer's own. `k.place` counts key columns from 0.
+ * Tables partitioned by a hash that the new database may compute differently, so that a row belongs to another
+ * partition there. That is a hash of the number of an enum or of an object, which each database assigns anew, alone or
+ * inside an array, a range or a row. It is also a hash from a function of the customer's own. `k.place` counts key
+ * columns from 0.
  */
 const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p join pg_catalog.pg_class c on c.oid = p.partrelid
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -79,10 +84,16 @@ const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relati
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u' and ${own}`;
 const namedSchema = z.object({ name: z.string() });
 
-/** Text search and Unicode normalization follow tables of words and characters that a major brings along; a function of the customer's may call them. */
+/**
+ * Text search and Unicode normalization use tables of words and characters that are part of a major. A function of the
+ * customer's may call them.
+ */
 const changingSql = (expression: string): string =>
   `(${expression} ~ '\\m(to_tsvector|(plain|phrase|websearch_)?to_tsquery|ts_lexize|ts_headline|jsonb?_to_tsvector|unaccent|"?normalize"?)\\('`;
-/** A function of the customer's own stands in pg_depend; one of Postgres is pinned there and stands in the expression alone. */
+/**
+ * A function of the customer's own is listed in pg_depend. A function of Postgres is pinned there, and is only found in
+ * the expression.
+ */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass and p.objid = ${id} and p.refclassid = 'pg_catalog.pg_proc'::regclass))`;
 const computedSql = `select 'column ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) || '.' || pg_catalog.quote_ident(a.attname) as name
@@ -107,28 +118,31 @@ async function tablesWithRows(client: pg.ClientBase): Promise<string[]> {
 }
 
 export interface PrecheckRequest {
-  /** The URL of the instance that serves, with the platform's role, for the database `postgres`. */
+  /** The URL of the instance in use, with the platform's role, for the database `postgres`. */
   url: string;
   databaseName: string;
   toMajor: number;
-  /** What the new major brings along. */
+  /** The extensions that the new major has. */
   extensionsOfTarget: readonly string[];
   freeBytes: number;
   signal?: AbortSignal | undefined;
 }
 
-/** Looks at a database and says what a move of it to a newer major would meet, and by which path it would go. Changes nothing. */
+/**
+ * Looks at a database and says what a move of it to a newer major would meet, and which path the move would take.
+ * Changes nothing.
+ */
 export const checkUpgrade = (request: PrecheckRequest): Promise<Judgement> =>
   withReader({ ...request, tag: `precheck ${request.databaseName} ${request.toMajor}` }, async ({ admin, reader }) =>
     judgeUpgrade(await gatherFacts(admin, reader, request)),
   );
 
 export interface LookedAt extends Pick<PrecheckRequest, 'url' | 'databaseName' | 'signal'> {
-  /** Whose roles these are; those that an earlier look has left are dropped. */
+  /** A name for the roles of this look; those that an earlier look has left are dropped. */
   tag: string;
 }
 
-/** Work with a superuser's session in `postgres` and a session of a reader that lives for this alone. */
+/** Work with a superuser's session in `postgres` and a session of a reader that exists only for this. */
 export async function withReader<T>(
   { url, databaseName, tag, signal }: LookedAt,
   work: (sessions: { admin: pg.Client; reader: pg.Client }) => Promise<T>,
@@ -157,7 +171,8 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
   const [whole] = await readRows(server, serverSchema, serverSql, [request.databaseName]);
   const [counts] = await readRows(client, countsSchema, countsSql);
   const [unlogged] = await readRows(client, z.object({ count: number, bytes: number }), unloggedSql);
-  if (whole === undefined || counts === undefined || unlogged === undefined) throw new Error('the database does not answer its counts');
+  if (whole === undefined || counts === undefined || unlogged === undefined)
+    throw new Error('the database does not answer its counts');
   return {
     fromMajor: whole.from_major,
     toMajor: request.toMajor,
@@ -171,10 +186,12 @@ async function gatherFacts(server: pg.ClientBase, client: pg.ClientBase, request
     extensions: (await readRows(client, namedSchema, extensionsSql)).map(({ name }) => name),
     extensionsOfTarget: request.extensionsOfTarget,
     extensionTables: await tablesWithRows(client),
-    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(({ cannot_compare: cannotCompare, ...table }) => ({
-      ...table,
-      cannotCompare,
-    })),
+    keyless: (await readRows(client, keylessSchema, keylessSql, [[]])).map(
+      ({ cannot_compare: cannotCompare, ...table }) => ({
+        ...table,
+        cannotCompare,
+      }),
+    ),
     movingHashes: (await readRows(client, namedSchema, movingHashesSql)).map(({ name }) => name),
     unlogged,
     largeObjects: { count: counts.objects, bytes: counts.object_bytes },

@@ -1,5 +1,5 @@
 /**
- * What the preflight says of the rows is what the upgrade says.
+ * The preflight's findings about rows are those of the upgrade.
  *
  * @tier long
  * @processes
@@ -20,24 +20,32 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-test.each(changedFunctions)('$name: the rows that a preflight tells of stop an upgrade for good', async ({ name, made, later, detail }) => {
-  const move = await createCustomer(servers, name, define('$1'), ...made, define(later));
-  const findings = await askRows({ url: move.oldUrl, databaseName: name, toMajor: 18, limits: unhurried });
-  expect(findings).toEqual([{ level: 'ERROR', code: 'rows_refused', detail: expect.stringMatching(detail) }]);
-  await copySchema(move);
-  await expect(copyData(move)).rejects.toMatchObject({ isPermanent: true });
-  await endMove(move);
-});
+test.each(changedFunctions)(
+  '$name: the rows that a preflight tells of stop an upgrade for good',
+  async ({ name, made, later, detail }) => {
+    const move = await createCustomer(servers, name, define('$1'), ...made, define(later));
+    const findings = await askRows({ url: move.oldUrl, databaseName: name, toMajor: 18, limits: unhurried });
+    expect(findings).toEqual([{ level: 'ERROR', code: 'rows_refused', detail: expect.stringMatching(detail) }]);
+    await copySchema(move);
+    await expect(copyData(move)).rejects.toMatchObject({ isPermanent: true });
+    await endMove(move);
+  },
+);
 
 test('rows that fit the changed functions are upgraded, whatever they were stored as', async () => {
   const made = changedFunctions.filter(({ name }) => ['unique_index', 'exclusion_of_ranges'].includes(name));
   for (const { name, made: statements } of made) {
     const move = await createCustomer(servers, `fits_${name}`, define('$1'), ...statements, define('$1 + 10'));
-    expect(await askRows({ url: move.oldUrl, databaseName: move.databaseName, toMajor: 18, limits: unhurried })).toEqual([]);
+    expect(
+      await askRows({ url: move.oldUrl, databaseName: move.databaseName, toMajor: 18, limits: unhurried }),
+    ).toEqual([]);
     await copySchema(move);
     await copyData(move);
     expect(
-      await runSql(withDatabase(servers.target.adminUrl, move.databaseName), 'select count(*)::int > 1 as is_there from public.t'),
+      await runSql(
+        withDatabase(servers.target.adminUrl, move.databaseName),
+        'select count(*)::int > 1 as is_there from public.t',
+      ),
     ).toEqual([{ is_there: true }]);
     await endMove(move);
   }

@@ -2,9 +2,17 @@ import pg from 'pg';
 import { z } from 'zod';
 import { readRows, type Stage } from '../session';
 
-const changedSchema = z.object({ oid: z.number(), table: z.string(), identity: z.string(), index_name: z.string().nullable() });
+const changedSchema = z.object({
+  oid: z.number(),
+  table: z.string(),
+  identity: z.string(),
+  index_name: z.string().nullable(),
+});
 
-/** Ordinary tables whose changed rows could not be named to a subscriber: no usable key, or none chosen. `$1` are schemas that do not count. */
+/**
+ * Ordinary tables whose changed rows could not be named to a subscriber: there is no usable key, or none was chosen.
+ * `$1` are schemas that do not count.
+ */
 export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
     (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid where i.indrelid = c.oid and i.indisreplident) as index_name
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -15,7 +23,10 @@ export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table,
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
-/** For the time of the move every change of a row carries the whole old row where there is no key. What it was before is noted first. */
+/**
+ * During the move, every change of a row without a key carries the whole old row. The identity before that is noted
+ * first.
+ */
 export async function widenIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
@@ -31,7 +42,7 @@ export async function widenIdentities(stage: Stage): Promise<void> {
   }
 }
 
-/** Gives back what {@link widenIdentities} took. The notes must be there. */
+/** Puts back what {@link widenIdentities} changed. The notes must exist. */
 export async function restoreIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();

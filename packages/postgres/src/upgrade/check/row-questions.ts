@@ -3,28 +3,33 @@ import { z } from 'zod';
 import { callsOwnCodeSql } from '../../load/deferred-checks';
 import { readRows } from '../session';
 
-/** A question to the rows behind one object whose expressions call the customer's own functions. */
+/** A question about the rows behind one object whose expressions call the customer's own functions. */
 export interface RowQuestion {
-  /** What the customer can look for: `index public.orders_code`. */
+  /** The object in words that the customer can search for: `index public.orders_code`. */
   object: string;
-  /** Whose code is called, and who may read the rows; null: neither is a role of the customer's. */
+  /** The role whose code is called, and who may read the rows; null: neither is a role of the customer's. */
   role: string | null;
-  /** How much is read, as Postgres remembers it: it would wait for a lock to say how much it is. */
+  /** How much is read, as Postgres has it recorded. To compute the exact size it would wait for a lock. */
   pages: number;
-  /** Returns a row where the upgrade would be refused. It calls the customer's functions. */
+  /** Returns a row when the upgrade would be refused. It calls the customer's functions. */
   sql: string;
-  /** Says what is wrong and what to do. `found`: the rows that `sql` returned. */
+  /** Says what is wrong and what to do. `found` are the rows that `sql` returned. */
   complain: (found: readonly unknown[]) => string;
 }
 
 const keySchema = z.object({
   expression: z.string(),
-  /** Two rows collide when it is true of each of their keys. */
+  /** Two rows collide when it is true for each of their keys. */
   operator: z.string(),
   is_equality: z.boolean(),
   is_overlap: z.boolean(),
 });
-const sourceSchema = z.object({ role: z.string().nullable(), pages: z.number(), relation: z.string(), source: z.string() });
+const sourceSchema = z.object({
+  role: z.string().nullable(),
+  pages: z.number(),
+  relation: z.string(),
+  source: z.string(),
+});
 const columnSchema = sourceSchema.extend({
   kind: z.literal('column'),
   name: z.string(),
@@ -34,7 +39,7 @@ const columnSchema = sourceSchema.extend({
 const indexSchema = sourceSchema.extend({
   kind: z.literal('index'),
   index: z.string(),
-  /** Name of the constraint that the index serves; null where it serves none. */
+  /** The name of the constraint that the index serves, or null when it serves none. */
   constraint_name: z.string().nullable(),
   is_unique: z.boolean(),
   are_nulls_equal: z.boolean(),
@@ -53,13 +58,20 @@ type Index = z.infer<typeof indexSchema>;
 const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relpersistence <> 't' and c.relnamespace in (
     select n.oid from pg_catalog.pg_namespace n where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')`;
 
-/** The role that `o` of pg_roles stands for. Nobody can be made a member of pg_database_owner, whose rights are those of the database's owner. */
+/**
+ * The role that `o` of pg_roles stands for. Nobody can be made a member of pg_database_owner. Its rights are those of
+ * the database's owner.
+ */
 const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end from pg_catalog.pg_roles s
     where s.oid = case when o.rolname = 'pg_database_owner' then (select datdba from pg_catalog.pg_database where datname = pg_catalog.current_database())
       else o.oid end)`;
-const collate = (oid: string): string => `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
+const collate = (oid: string): string =>
+  `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
 
-/** A table as the upgrade fills it: generated columns are computed anew. Its alias is the table's name, by which an expression may name its row. */
+/**
+ * A table as the upgrade fills it: generated columns are computed anew. Its alias is the table's name, which an
+ * expression may use to name its row.
+ */
 const computedSourceSql = `(select pg_catalog.format('(select %s from only %s) as %I', pg_catalog.string_agg(
       coalesce(g.expression || ' as ', '') || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum), c.oid::regclass, c.relname)
     from pg_catalog.pg_attribute a left join computed g on g.attrelid = a.attrelid and g.attnum = a.attnum
@@ -78,7 +90,7 @@ const keysSql = `(select pg_catalog.json_agg(pg_catalog.json_build_object(
     left join pg_catalog.pg_operator e on e.oid = coalesce(x.conexclop[k.number], q.amopopr)
     left join pg_catalog.pg_namespace n on n.oid = e.oprnamespace)`;
 
-/** The one query of the catalogue. It reads definitions, and runs nothing of them. */
+/** The one query of the catalogue. It reads definitions, but runs nothing of them. */
 const factsSql = `with recursive computed as materialized (
     select a.attrelid, a.attnum, a.attname, a.attnotnull, '(' || pg_catalog.pg_get_expr(d.adbin, d.adrelid) || ')' || ${collate('a.attcollation')} as expression
     from pg_catalog.pg_attribute a join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
@@ -112,7 +124,10 @@ const factsSql = `with recursive computed as materialized (
       from below join pg_catalog.pg_class c on c.oid = below.oid and c.relkind = 'r' join pg_catalog.pg_roles o on o.oid = c.relowner) w
     where w.bounds is not null group by w.role, w.root`;
 
-/** What has to be asked of the rows, smallest first; nothing where no stored expression calls a function of the customer's own. */
+/**
+ * The questions to ask of the rows, smallest first; none if no stored expression calls a function of the customer's
+ * own.
+ */
 export async function readQuestions(reader: pg.ClientBase): Promise<RowQuestion[]> {
   const facts = (await readRows(reader, factSchema, factsSql)).map(({ fact }) => fact);
   const questions = facts.map((fact): RowQuestion => {
@@ -149,8 +164,11 @@ function askIndex(index: Index): RowQuestion {
     object: constraint === null ? `index ${index.index}` : `constraint ${constraint} of table ${relation}`,
     role,
     pages,
-    sql: index.is_unique ? collisionSql(index) : `${keysOf(index)} select from k where pg_catalog.num_nulls(${namesOf(index)}) < 0 limit 1`,
-    complain: () => `rows that are there collide by its functions as they are now. ${remedy}: REINDEX INDEX ${index.index};`,
+    sql: index.is_unique
+      ? collisionSql(index)
+      : `${keysOf(index)} select from k where pg_catalog.num_nulls(${namesOf(index)}) < 0 limit 1`,
+    complain: () =>
+      `rows that are there collide by its functions as they are now. ${remedy}: REINDEX INDEX ${index.index};`,
   };
 }
 
@@ -174,12 +192,13 @@ function collisionSql(index: Index): string {
   if (others.length === 1 && only.is_overlap) {
     const equal = keys.flatMap(({ is_equality: isEquality }, number) => (isEquality ? [`k${number}`] : []));
     const within = `${equal.length === 0 ? '' : `partition by ${equal.join(', ')} `}order by ${only.name}`;
-    // Where ranges overlap at all, two that begin one after the other do.
+    // If any ranges overlap, then two that are neighbours in the order of their starts also do.
     return `${computed} select from (select ${only.name} as r, pg_catalog.lag(${only.name}) over (${within}) as before from k
       where ${isWhole} and not pg_catalog.isempty(${only.name})) w where r ${only.operator} before limit 1`;
   }
-  // Pair by pair, which no time suffices for where the rows are many: then it is not checked. An index over a copy of the rows would tell, and needs a transaction that
-  // writes, in which the customer's functions could write too.
+  // Compares the rows pair by pair. When there are many rows, no time is enough for that, and then it is not checked.
+  // An index over a copy of the rows would show it. But that needs a transaction that writes, in which the customer's
+  // functions could write, too.
   const collide = keys.map(({ operator }, number) => `a.k${number} ${operator} b.k${number}`).join(' and ');
   return `${computed}, r as materialized (select pg_catalog.row_number() over () as n, k.* from k where ${isWhole})
     select from r as a join r as b on a.n < b.n and ${collide} limit 1`;
@@ -193,7 +212,9 @@ function askPartitions({ role, pages, relation, column, partitions }: z.infer<ty
     object: `table ${relation}`,
     role,
     pages,
-    sql: partitions.map(({ name, bounds }, n) => `(select ${n} as n from only ${name} where not (${bounds}) limit 1)`).join(' union all '),
+    sql: partitions
+      .map(({ name, bounds }, n) => `(select ${n} as n from only ${name} where not (${bounds}) limit 1)`)
+      .join(' union all '),
     complain: (found) => {
       const names = foundSchema.parse(found).flatMap(({ n }) => partitions[n]?.name ?? []);
       const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';

@@ -11,12 +11,12 @@ const parts: readonly (readonly Part[])[] = [
   ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],
 ];
-/** A table that cannot be made fails everything that is about it. */
+/** When a table cannot be created, everything about it fails, too. */
 const findingsMax = 20;
 
 /**
- * Makes the whole schema of the old database, without a row, on a server of the new major that is there for this alone. Each statement that fails is a finding; the others
- * are made all the same. The old database is only read.
+ * Creates the whole schema of the old database, without a row, on a server of the new major that exists only for this.
+ * Each statement that fails is a finding, and the others are still run. The old database is only read.
  */
 export async function trySchema(move: Move): Promise<Finding[]> {
   const failed: FailedStatement[] = [];
@@ -31,7 +31,7 @@ export async function trySchema(move: Move): Promise<Finding[]> {
   return failed.slice(0, findingsMax).map(findingOf);
 }
 
-/** A view that cannot be filled goes over without its contents, and fails nothing. */
+/** A view that cannot be filled is moved without its contents, which is not a failure. */
 function findingOf({ sql, error }: FailedStatement): Finding {
   if (!isRefresh({ outline: sql })) return { level: 'ERROR', code: 'statement_refused', detail: sentenceOf(error) };
   const left = 'It goes over without its contents. Mend what it needs, then run';

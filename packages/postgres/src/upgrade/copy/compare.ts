@@ -5,25 +5,38 @@ import { qualify } from '../../dump/list-tables';
 import { type CustomerTable, customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
 import { hashLargeObject, listLargeObjects } from './large-objects';
-import { emptyViews, holdTheSame, type Recomputed, recomputedColumns, recomputedViews, type WholeTable } from './recomputed';
+import {
+  emptyViews,
+  holdTheSame,
+  type Recomputed,
+  recomputedColumns,
+  recomputedViews,
+  type WholeTable,
+} from './recomputed';
 import { readPositions, sequenceNames } from './sequences';
 
 export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   names: readonly string[];
-  /** What each version computes itself and has computed otherwise. It is no difference in content. */
+  /** Values that each version computes itself and that came out different. They are no difference in content. */
   recomputed: readonly Recomputed[];
 }
 
 /**
- * Compares what the customer wrote; what Postgres computes from it is compared apart, in `recomputed`. Stage: the frozen old database against the new one, row by row as hashes, with the large objects and the sequences. `snapshotId` was exported by a transaction of the
- * new database at the cutover and is still open; null when it was lost, then tables that were written since cannot be decided.
+ * Stage: compares what the customer wrote in the frozen old database and in the new one, row by row as hashes, with the
+ * large objects and the sequences. What Postgres computes from it is compared separately, in `recomputed`. `snapshotId`
+ * was exported by a transaction of the new database at the cutover, which is still open. When it is null, the snapshot
+ * was lost, and tables that were written since then cannot be decided.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
   return withStage(move, async (stage) => {
     const differing: string[] = [];
-    const [old, target, snapshot] = [await stage.reader('old'), await stage.reader('target'), await stage.reader('target', 1)];
+    const [old, target, snapshot] = [
+      await stage.reader('old'),
+      await stage.reader('target'),
+      await stage.reader('target', 1),
+    ];
     await old.query('begin isolation level repeatable read read only');
     await snapshot.query('begin isolation level repeatable read read only');
     if (snapshotId !== null) await snapshot.query(`set transaction snapshot ${snapshot.escapeLiteral(snapshotId)}`);
@@ -38,17 +51,22 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
       move.progress?.((index + 1) / tables.length);
     }
     recomputed.push(...(await emptyViews(old, snapshot)));
-    // Without its snapshot, a view that the customer has refreshed since would be told.
+    // Without the snapshot, a view that the customer has refreshed since would be reported.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));
     const behind = await sequencesBehind(old, target);
     const isUndecided = snapshotId === null && behind.length === 0 && differing.length > 0;
     const names = [...differing, ...behind];
-    return { outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different', tables: tables.length, names, recomputed };
+    return {
+      outcome: names.length === 0 ? 'equal' : isUndecided ? 'undecided' : 'different',
+      tables: tables.length,
+      names,
+      recomputed,
+    };
   });
 }
 
-/** The partitions of a hash together: a row may belong to another one of them in the new database. */
+/** Takes the partitions of a hash together, because a row may belong to another one of them in the new database. */
 function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
   const whole = new Map<string, WholeTable>();
   for (const { root, columns, ...table } of tables) {
@@ -69,10 +87,15 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
   return names;
 }
 
-/** Sequences stand outside of snapshots: the new one's must not be behind. Those that count down or cycle need only be there. */
+/**
+ * Sequences are not part of snapshots: the new one's must not be behind. Those that count down or cycle only have to
+ * exist.
+ */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);
-  const after = new Map((await readPositions(target, await sequenceNames(target))).map((position) => [position.name, position]));
+  const after = new Map(
+    (await readPositions(target, await sequenceNames(target))).map((position) => [position.name, position]),
+  );
   const free = await readRows(
     old,
     z.object({ schema: z.string(), name: z.string() }),

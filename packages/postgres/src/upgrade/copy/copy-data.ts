@@ -8,9 +8,10 @@ import { copyOffline } from './copy-offline';
 import { copyLargeObjects } from './large-objects';
 
 /**
- * Stage: every row, then indexes, foreign keys, triggers, contents of materialised views, large objects and ANALYZE. By replication the customer writes
- * on; offline nobody may write from before this stage until the end of the upgrade, which the caller sees to. Goes on where a crash has cut it.
- * Throws UpgradeError `replication_failed`, `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that the new version refuses.
+ * Stage: every row, then indexes, foreign keys, triggers, contents of materialised views, large objects and ANALYZE. By
+ * replication the customer writes on; offline nobody may write from before this stage until the end of the upgrade,
+ * which the caller sees to. Goes on where a crash has cut it. Throws UpgradeError `replication_failed`,
+ * `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that the new version refuses.
  */
 export async function copyData(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -28,7 +29,10 @@ export async function copyData(move: Move): Promise<void> {
   });
 }
 
-/** A materialized view whose query fails over the rows as they are stays without its contents, which the comparison tells. */
+/**
+ * A materialized view whose query fails over the rows as they are stays without its contents, which the comparison
+ * tells.
+ */
 function passOverRefresh({ sql, error }: FailedStatement): void {
   if (!isRefresh({ outline: sql })) throw error;
 }

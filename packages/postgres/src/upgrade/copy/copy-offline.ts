@@ -8,7 +8,10 @@ import { copyRows } from './copy-rows';
 const sizeSchema = z.object({ bytes: z.coerce.number() });
 const sizeSql = 'select pg_catalog.pg_database_size(pg_catalog.current_database()) as bytes';
 
-/** All rows straight from one server to the other, two tables at a time, while nobody writes. Tables that are over already are left alone. */
+/**
+ * All rows straight from one server to the other, two tables at a time, while nobody writes. Tables that are over
+ * already are left alone.
+ */
 export async function copyOffline(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const old = await stage.reader('old');
   const tables = await customerTables(old, stage.own);

@@ -9,8 +9,9 @@ import { syncRoles } from './roles';
 import { planSchema } from './schema-statements';
 
 /**
- * Stage: the customer's DDL is refused from here on; roles, then an empty database with the old one's types, functions, tables and views, and the keys where
- * replication needs them. Begins again from an empty target each time. Throws UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
+ * Stage: the customer's DDL is refused from here on; roles, then an empty database with the old one's types, functions,
+ * tables and views, and the keys where replication needs them. Begins again from an empty target each time. Throws
+ * UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
  */
 export async function copySchema(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

@@ -6,12 +6,20 @@ import { readRows } from '../session';
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
-const objectSchema = z.object({ oid: z.number(), owner: z.string(), grants: z.array(grantSchema), comment: z.string().nullable() });
+const objectSchema = z.object({
+  oid: z.number(),
+  owner: z.string(),
+  grants: z.array(grantSchema),
+  comment: z.string().nullable(),
+});
 const oidSchema = z.object({ oid: z.number() });
 const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
 
-/** What was written by a transaction at or after the horizon, by its contents, its owner or its grants. Ages, since numbers of transactions wrap around. */
+/**
+ * Large objects of which a transaction at or after the horizon has written the content, the owner or the grants.
+ * Compared by age, because transaction numbers wrap around.
+ */
 const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner, pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
     coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable', a.is_grantable,
       'grantee', case when a.grantee <> 0 then pg_catalog.pg_get_userbyid(a.grantee) end)) from pg_catalog.aclexplode(m.lomacl) a), '[]') as grants
@@ -24,7 +32,11 @@ const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
 const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1 and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
 const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
 
-async function copyObject(old: pg.ClientBase, target: pg.ClientBase, object: z.infer<typeof objectSchema>): Promise<void> {
+async function copyObject(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  object: z.infer<typeof objectSchema>,
+): Promise<void> {
   const { oid, owner, grants, comment } = object;
   const name = pg.escapeIdentifier;
   await target.query('begin');
@@ -46,10 +58,15 @@ async function copyObject(old: pg.ClientBase, target: pg.ClientBase, object: z.i
 }
 
 /**
- * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their numbers, and removes those that have gone. `old` is a
- * reader, `target` the keeper. Returns the horizon for the next time: replication carries no large objects.
+ * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their
+ * numbers, and removes those that have gone. `old` is a reader, `target` the keeper. Returns the horizon for the next
+ * time: replication carries no large objects.
  */
-export async function copyLargeObjects(old: pg.ClientBase, target: pg.ClientBase, horizon: string | null): Promise<string> {
+export async function copyLargeObjects(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  horizon: string | null,
+): Promise<string> {
   const [next] = await readRows(old, horizonSchema, horizonSql);
   if (next === undefined) throw new Error('no snapshot');
   for (const object of await readRows(old, objectSchema, changedSql, [horizon])) await copyObject(old, target, object);

@@ -36,7 +36,10 @@ async function grantAll(
   for (const owner of owners) await server.query(`grant ${name(owner)} to ${name(role)} with inherit true, set true`);
 }
 
-/** The roles of the move that work on the old server. They may take reserved connections, since customers may have filled the others. */
+/**
+ * The roles of the move that work on the old server. They may take reserved connections, since customers may have
+ * filled the others.
+ */
 export async function ensureOldRoles(stage: Stage, owners: readonly string[]): Promise<void> {
   const { publisher, replicator } = stage.own;
   const { databaseName } = stage.move;
@@ -44,7 +47,9 @@ export async function ensureOldRoles(stage: Stage, owners: readonly string[]): P
   await ensureRole(server, publisher, `${rights} noreplication nobypassrls`);
   await grantAll(server, publisher.role, databaseName, owners, 'connect, create');
   await ensureRole(server, replicator, `${rights} replication bypassrls`);
-  await server.query(`grant pg_use_reserved_connections to ${name(publisher.role)}, ${name(replicator.role)} with inherit true, set false`);
+  await server.query(
+    `grant pg_use_reserved_connections to ${name(publisher.role)}, ${name(replicator.role)} with inherit true, set false`,
+  );
   await server.query(`grant pg_read_all_data to ${name(replicator.role)} with inherit true, set false`);
   await grantAll(server, replicator.role, databaseName, [], 'connect');
 }

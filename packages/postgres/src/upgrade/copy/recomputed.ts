@@ -4,7 +4,10 @@ import { hashTable, type TableToHash } from '../../dump/fingerprint-database';
 import { qualify, quoteName } from '../../dump/list-tables';
 import { readRows } from '../session';
 
-/** A value that Postgres computes from what the customer wrote, and that the new version computes otherwise than the old one has stored it. */
+/**
+ * A value that Postgres computes from what the customer wrote, and that the new version computes otherwise than the old
+ * one has stored it.
+ */
 export interface Recomputed {
   /** With its kind, such as `column "public"."notes"."search"`. */
   object: string;
@@ -38,7 +41,10 @@ const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where a.attrelid in (select pg_catalog.to_regclass($1)::oid union select relid from pg_catalog.pg_partition_tree(pg_catalog.to_regclass($1))) and a.attname = $2 and c.relkind in ('i', 'm') order by 3, 1, 2`;
 
-/** The generated columns of one table whose written columns are equal. A value counts together with the row that it belongs to. */
+/**
+ * The generated columns of one table whose written columns are equal. A value counts together with the row that it
+ * belongs to.
+ */
 export async function recomputedColumns(
   old: pg.ClientBase,
   target: pg.ClientBase,
@@ -49,7 +55,10 @@ export async function recomputedColumns(
   const recomputed: Recomputed[] = [];
   for (const column of columns) {
     if (await holdTheSame(old, target, { ...table, columns: [...table.columns, column] })) continue;
-    const dependents = await readRows(target, namedSchema.extend({ is_view: z.boolean() }), dependentsSql, [name, column]);
+    const dependents = await readRows(target, namedSchema.extend({ is_view: z.boolean() }), dependentsSql, [
+      name,
+      column,
+    ]);
     recomputed.push({
       object: `column ${name}.${quoteName(column)}`,
       statements: dependents.map(
@@ -77,7 +86,11 @@ export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase)
 export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const empty = (await readRows(old, namedSchema, viewsSql)).map(qualify).filter((name) => !filled.has(name));
-  return empty.map((name) => ({ object: `materialized view ${name}`, statements: [`REFRESH MATERIALIZED VIEW ${name};`], isEmpty: true }));
+  return empty.map((name) => ({
+    object: `materialized view ${name}`,
+    statements: [`REFRESH MATERIALIZED VIEW ${name};`],
+    isEmpty: true,
+  }));
 }
 
 /** By a hash over the rows. */

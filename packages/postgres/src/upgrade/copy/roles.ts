@@ -18,7 +18,12 @@ const roleSchema = z.object({
   comment: z.string().nullable(),
 });
 const membershipSchema = z.object({ role: z.string(), member: z.string(), grantor: z.string(), options: z.string() });
-const settingSchema = z.object({ role: z.string().nullable(), is_here: z.boolean(), key: z.string(), value: z.string() });
+const settingSchema = z.object({
+  role: z.string().nullable(),
+  is_here: z.boolean(),
+  key: z.string(),
+  value: z.string(),
+});
 
 const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
     case when rolinherit then 'inherit' else 'noinherit' end, case when rolcreaterole then 'createrole' else 'nocreaterole' end,
@@ -27,7 +32,10 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
     pg_catalog.shobj_description(r.oid, 'pg_authid') as comment
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
-/** Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its roles are not ours. */
+/**
+ * Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its
+ * roles are not ours.
+ */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
   from pg_catalog.pg_auth_members a join pg_catalog.pg_roles g on g.oid = a.roleid join pg_catalog.pg_roles m on m.oid = a.member
@@ -39,7 +47,9 @@ const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, sp
   where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
     and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
 
-/** Settings whose value is a list of names, as Postgres knows them: quoted as a whole, the list would be one odd name. */
+/**
+ * Settings whose value is a list of names, as Postgres knows them: quoted as a whole, the list would be one odd name.
+ */
 const listSettings = new Set([
   'search_path',
   'temp_tablespaces',
@@ -81,7 +91,8 @@ function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
   const existing = new Map(there.map((role) => [role.rolname, role]));
   return wanted.flatMap((role) => {
     const found = existing.get(role.rolname);
-    if (found && found.options === role.options && found.password === role.password && found.until === role.until) return [];
+    if (found && found.options === role.options && found.password === role.password && found.until === role.until)
+      return [];
     // Nothing takes an end away again; one that never comes means the same.
     const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
     const verb = found ? 'alter' : 'create';
@@ -106,9 +117,12 @@ function membershipStatements(wanted: Roles['memberships'], there: Roles['member
   const revoked = there.filter((entry) => !wantedKeys.has(membershipKey(entry))).reverse();
   const granted = wanted.filter((entry) => !thereKeys.has(membershipKey(entry)));
   return [
-    ...revoked.map(({ role, member, grantor }) => `revoke ${name(role)} from ${name(member)} granted by ${name(grantor)} cascade`),
+    ...revoked.map(
+      ({ role, member, grantor }) => `revoke ${name(role)} from ${name(member)} granted by ${name(grantor)} cascade`,
+    ),
     ...granted.map(
-      ({ role, member, grantor, options }) => `grant ${name(role)} to ${name(member)} with ${options} granted by ${name(grantor)}`,
+      ({ role, member, grantor, options }) =>
+        `grant ${name(role)} to ${name(member)} with ${options} granted by ${name(grantor)}`,
     ),
   ];
 }
@@ -133,10 +147,13 @@ function settingStatements(wanted: readonly Setting[], there: readonly Setting[]
     if (left.get(keyOf(entry))?.value !== entry.value) statements.push(setStatement(entry, databaseName));
     left.delete(keyOf(entry));
   }
-  return [...statements, ...[...left.values()].map((entry) => `alter ${subjectOf(entry, databaseName)} reset ${name(entry.key)}`)];
+  return [
+    ...statements,
+    ...[...left.values()].map((entry) => `alter ${subjectOf(entry, databaseName)} reset ${name(entry.key)}`),
+  ];
 }
 
-/** What holds for everybody who connects to the database. */
+/** The settings for everybody who connects to the database. */
 export async function databaseSettingStatements(client: pg.ClientBase, databaseName: string): Promise<string[]> {
   const settings = await readRows(client, settingSchema, settingsSql, [databaseName]);
   return settings.filter(({ role }) => role === null).map((entry) => setStatement(entry, databaseName));
@@ -150,10 +167,13 @@ interface Levelling {
 }
 
 /**
- * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have the same: what differs is changed on the
- * target, roles that have gone are dropped. What is set for the whole database waits until customers are let in, but for what {@link decidesValues}: it would hold for the
- * subscriber too, which is no session whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is a member of the other, so that either may be lent the rights of the
- * other while the schema is made. Without dropping, a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns how many statements it took; 0 when nothing differed.
+ * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have
+ * the same: what differs is changed on the target, roles that have gone are dropped. What is set for the whole database
+ * waits until customers are let in, but for what {@link decidesValues}: it would hold for the subscriber too, which is
+ * no session whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is
+ * a member of the other, so that either may be lent the rights of the other while the schema is made. Without dropping,
+ * a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns
+ * how many statements it took; 0 when nothing differed.
  */
 export async function syncRoles(
   old: pg.ClientBase,
@@ -167,7 +187,8 @@ export async function syncRoles(
   // A role that has gone takes its memberships along.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
-  const isLevelled = ({ role, key }: Setting): boolean => (role === null ? withDatabase && decidesValues(key) : names.has(role));
+  const isLevelled = ({ role, key }: Setting): boolean =>
+    role === null ? withDatabase && decidesValues(key) : names.has(role);
   const plain = [
     ...gone.map(({ rolname }) =>
       dropsGone
@@ -179,6 +200,7 @@ export async function syncRoles(
     ...settingStatements(wanted.settings.filter(isLevelled), there.settings.filter(isLevelled), databaseName),
   ];
   const steps = [...roleSteps(wanted.roles, there.roles), ...plain.map((sql): Step => ({ sql }))];
-  for (const { sql, password } of steps) await (password === undefined ? runStatement(target, sql) : setRolePassword(target, password));
+  for (const { sql, password } of steps)
+    await (password === undefined ? runStatement(target, sql) : setRolePassword(target, password));
   return steps.length;
 }

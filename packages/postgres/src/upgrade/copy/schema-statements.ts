@@ -16,7 +16,10 @@ export interface PlannedStatement {
   owner: string | null;
 }
 
-/** A schema in the order in which it is made. Positions are stable for one dump, so that what was made is known after a crash. */
+/**
+ * A schema in the order in which it is made. Positions are stable for one dump, so that what was made is known after a
+ * crash.
+ */
 export interface SchemaPlan {
   /** The schemas themselves, still empty. */
   schemas: PlannedStatement[];
@@ -34,7 +37,10 @@ export interface SchemaPlan {
   indexes: PlannedStatement[];
   /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
   rest: PlannedStatement[];
-  /** What would change the rows that arrive by replication, or keep them out; and what owners have left themselves of their rights. Made when no more rows arrive. */
+  /**
+   * Statements that would change the rows that arrive by replication, or keep them out, and those by which owners gave
+   * up rights of their own. They are run when no more rows arrive.
+   */
   late: PlannedStatement[];
 }
 
@@ -42,7 +48,8 @@ const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
 /** A CHECK that pg_dump makes behind the rows, since it is not validated; and the comment of any constraint there. */
 const isLateCheck = ({ outline }: Statement): boolean =>
-  /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) || /^COMMENT ON CONSTRAINT /i.test(outline);
+  /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) ||
+  /^COMMENT ON CONSTRAINT /i.test(outline);
 const isAttach = ({ outline }: Statement): boolean => /^ALTER TABLE (?:ONLY )?.* ATTACH PARTITION /i.test(outline);
 const isKey = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:ADD CONSTRAINT .* (?:PRIMARY KEY|UNIQUE)\b|REPLICA IDENTITY )/i.test(outline) ||
@@ -59,7 +66,8 @@ const withoutComments = (text: string): string =>
 const extensionForm = /^(?:CREATE EXTENSION IF NOT EXISTS|COMMENT ON EXTENSION) ("(?:[^"]|"")+"|[a-z0-9_]+) /;
 
 const ownerSchema = z.object({ name: z.string(), owner: z.string() });
-const extensionOwnersSql = 'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';
+const extensionOwnersSql =
+  'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';
 const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(datdba) as owner from pg_catalog.pg_database
   where datname = pg_catalog.current_database()`;
 
@@ -69,11 +77,20 @@ export interface SchemaOwners {
   extensionOwners: ReadonlyMap<string, string>;
 }
 
-/** Reads the schema of the old database, complete with owners and grants. No DDL may run meanwhile. Throws TransferError `dump_failed`. */
+/**
+ * Reads the schema of the old database, complete with owners and grants. No DDL may run meanwhile. Throws TransferError
+ * `dump_failed`.
+ */
 export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const url = await stage.readerUrl('old');
   const { schema, guardSchema, digits } = stage.own;
-  const request = { url, isComplete: true, isMadeByOwners: true, excludeSchemas: [schema, guardSchema], signal: stage.move.signal };
+  const request = {
+    url,
+    isComplete: true,
+    isMadeByOwners: true,
+    excludeSchemas: [schema, guardSchema],
+    signal: stage.move.signal,
+  };
   const reader = await stage.reader('old');
   const tables = (await listTables(reader)).length;
   const { pre, post } = await dumpBothSections({ ...request, tables });
@@ -84,7 +101,8 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
     extensionOwners: new Map(extensions.map(({ name, owner }) => [name, owner])),
   };
   const isOwn = ({ outline }: Statement): boolean => outline.includes(digits);
-  const read = (sql: string): OwnedStatement[] => readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
+  const read = (sql: string): OwnedStatement[] =>
+    readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
   // pg_dump makes those that are not validated behind the rows, where they are late by themselves.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
@@ -92,13 +110,19 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
     ...plan,
     dropChecks: checks.map((check) => ({ sql: dropStatement(check), owner: check.role })),
     late: [
-      ...checks.filter(({ is_local }) => is_local).flatMap((check) => addStatements(check).map((sql) => ({ sql, owner: check.role }))),
+      ...checks
+        .filter(({ is_local }) => is_local)
+        .flatMap((check) => addStatements(check).map((sql) => ({ sql, owner: check.role }))),
       ...plan.late,
     ],
   };
 }
 
-export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], owners: SchemaOwners): Omit<SchemaPlan, 'dropChecks'> {
+export function sortStatements(
+  pre: OwnedStatement[],
+  post: OwnedStatement[],
+  owners: SchemaOwners,
+): Omit<SchemaPlan, 'dropChecks'> {
   const extensionOf = ({ text }: Statement): string | null => {
     const name = extensionForm.exec(withoutComments(text))?.[1];
     if (name === undefined) return null;
@@ -119,7 +143,12 @@ export function sortStatements(pre: OwnedStatement[], post: OwnedStatement[], ow
   const isOwnRight = (statement: OwnedStatement): boolean =>
     /^(?:GRANT|REVOKE) /i.test(statement.outline) && rolesOf(withoutComments(statement.text))[0] === ownerOf(statement);
   const early = pre.filter(
-    (statement) => !isLate(statement) && !isOwnRight(statement) && !isSchema(statement) && !isAttach(statement) && !isPlatforms(statement),
+    (statement) =>
+      !isLate(statement) &&
+      !isOwnRight(statement) &&
+      !isSchema(statement) &&
+      !isAttach(statement) &&
+      !isPlatforms(statement),
   );
   const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
   // An extension of the platform's brings its own comment.

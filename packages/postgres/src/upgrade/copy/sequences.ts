@@ -28,8 +28,8 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads every position in one round trip: the writes of a customer wait for it. As the text of a row, so that no cast and no function of the customer's is called,
- * whatever is there by the name of the sequence: `(last_value,is_called)`.
+ * Reads every position in one round trip: the writes of a customer wait for it. As the text of a row, so that no cast
+ * and no function of the customer's is called, whatever is there by the name of the sequence: `(last_value,is_called)`.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];
@@ -47,8 +47,14 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
   return positions;
 }
 
-/** Sets the target's sequences to the old one's positions. `names` were listed before, so that listing costs no pause. */
-export async function copySequences(old: pg.ClientBase, target: pg.ClientBase, names: readonly string[]): Promise<void> {
+/**
+ * Sets the target's sequences to the old one's positions. `names` were listed before, so that listing costs no pause.
+ */
+export async function copySequences(
+  old: pg.ClientBase,
+  target: pg.ClientBase,
+  names: readonly string[],
+): Promise<void> {
   const positions = await readPositions(old, names);
   for (let from = 0; from < positions.length; from += atOnce) {
     const some = positions.slice(from, from + atOnce);

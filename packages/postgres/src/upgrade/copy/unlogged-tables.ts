@@ -8,8 +8,8 @@ import { copyRows } from './copy-rows';
 const stateSchema = z.object({ state: z.string() });
 
 /**
- * Changes of a table are counted when a session ends at the latest, and TRUNCATE gives it another file: after every session has ended, the same state means the same rows.
- * A count that arrives late only makes us copy once more.
+ * Changes of a table are counted when a session ends at the latest, and TRUNCATE gives it another file: after every
+ * session has ended, the same state means the same rows. A count that arrives late only makes us copy once more.
  */
 const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_filenode(c.oid), pg_catalog.pg_stat_get_tuples_inserted(c.oid),
   pg_catalog.pg_stat_get_tuples_updated(c.oid), pg_catalog.pg_stat_get_tuples_deleted(c.oid)) as state from pg_catalog.pg_class c where c.oid = $1::regclass`;

@@ -13,7 +13,10 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
   select k.oid from unnest($1::text[], $2::text[], $3::text[]) w (schema, owner, name)
   join pg_catalog.pg_constraint k on k.conname = w.name ${places} where n.nspname = w.schema and coalesce(c.relname, t.typname) = w.owner)`;
 
-/** The CHECKs that are made again without a look at the rows, and that hold for every row of the old database; those of tables that inherit them too. */
+/**
+ * The CHECKs that are made again without a look at the rows, and that hold for every row of the old database; those of
+ * tables that inherit them too.
+ */
 export async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');
   const names = (await readChecks(reader)).map(({ name }) => name);
@@ -21,11 +24,16 @@ export async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[
 }
 
 /**
- * Says of the new database's CHECKs what the old one's catalogue says, as pg_upgrade does: the rows are the same, and were checked when they were written. Checking them again
- * would call the customer's functions for every row, which may say something else today, and would make the pause as long as that takes.
+ * Says of the new database's CHECKs what the old one's catalogue says, as pg_upgrade does: the rows are the same, and
+ * were checked when they were written. Checking them again would call the customer's functions for every row, which may
+ * say something else today, and would make the pause as long as that takes.
  */
 export async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;
-  const columns = [checks.map(({ schema }) => schema), checks.map(({ owner }) => owner), checks.map(({ name }) => name)];
+  const columns = [
+    checks.map(({ schema }) => schema),
+    checks.map(({ owner }) => owner),
+    checks.map(({ name }) => name),
+  ];
   await (await stage.guardian('target')).query(markSql, columns);
 }

@@ -19,8 +19,14 @@ const serverAnswer = actionAnswer.extend({ server: serverSchema });
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
 /** Sends one change, once. */
-export async function sendChange(api: ProviderApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Accepted> {
-  if ('machineId' in change && !isId(change.machineId)) throw new ComputeError('machine_not_found', 'a server has a number');
+export async function sendChange(
+  api: ProviderApi,
+  reader: ComputeReader,
+  change: Change,
+  signal?: AbortSignal,
+): Promise<Accepted> {
+  if ('machineId' in change && !isId(change.machineId))
+    throw new ComputeError('machine_not_found', 'a server has a number');
   switch (change.kind) {
     case 'create':
       return await sendCreate(api, change, signal);
@@ -65,20 +71,33 @@ async function sendStart(
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no server ${machineId}`);
   // Ordering starts it already.
-  if (machine.powerState === 'on' || machine.powerState === 'starting') return { actionId: null, machineId, snapshotId: null };
-  const { action } = await api.change({ method: 'POST', path: ['servers', machineId, 'actions', 'poweron'] }, kind, actionAnswer, signal);
+  if (machine.powerState === 'on' || machine.powerState === 'starting')
+    return { actionId: null, machineId, snapshotId: null };
+  const { action } = await api.change(
+    { method: 'POST', path: ['servers', machineId, 'actions', 'poweron'] },
+    kind,
+    actionAnswer,
+    signal,
+  );
   return accepted(machineId, action);
 }
 
-/** What the provider calls it: how it is asked for, and the action that comes of it. */
+/** The provider's names for a change of the power: the path of the request, and the command of its action. */
 export function powerOf(change: Of<PowerKind>): { path: string; command: string } {
   if (change.kind === 'power_on') return { path: 'poweron', command: 'start_server' };
   if (change.kind === 'power_off')
-    return change.isForced ? { path: 'poweroff', command: 'stop_server' } : { path: 'shutdown', command: 'shutdown_server' };
+    return change.isForced
+      ? { path: 'poweroff', command: 'stop_server' }
+      : { path: 'shutdown', command: 'shutdown_server' };
   return change.isForced ? { path: 'reset', command: 'reset_server' } : { path: 'reboot', command: 'reboot_server' };
 }
 
-async function sendPower(api: ProviderApi, reader: ComputeReader, change: Of<PowerKind>, signal?: AbortSignal): Promise<Accepted> {
+async function sendPower(
+  api: ProviderApi,
+  reader: ComputeReader,
+  change: Of<PowerKind>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { kind, machineId } = change;
   const machine = await assertPowerAllowed(reader, change, signal);
   if (isPowered(machine, kind)) return { actionId: null, machineId, snapshotId: null };
@@ -87,7 +106,12 @@ async function sendPower(api: ProviderApi, reader: ComputeReader, change: Of<Pow
   return accepted(machineId, action);
 }
 
-async function sendDelete(api: ProviderApi, reader: ComputeReader, change: Of<'delete'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendDelete(
+  api: ProviderApi,
+  reader: ComputeReader,
+  change: Of<'delete'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { kind, machineId } = change;
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
   if ((await assertDeletionAllowed(reader, change, signal)) === null) return done;
@@ -103,7 +127,11 @@ async function sendDelete(api: ProviderApi, reader: ComputeReader, change: Of<'d
 async function sendSnapshot(api: ProviderApi, change: Of<'take_snapshot'>, signal?: AbortSignal): Promise<Accepted> {
   const { kind, machineId, description, reference } = change;
   const value = { type: 'snapshot', description, labels: { [referenceLabel]: reference } };
-  const call = { method: 'POST', path: ['servers', machineId, 'actions', 'create_image'], body: { kind: 'json', value } } as const;
+  const call = {
+    method: 'POST',
+    path: ['servers', machineId, 'actions', 'create_image'],
+    body: { kind: 'json', value },
+  } as const;
   const { action, image } = await api.change(call, kind, imageAnswer, signal);
   return { ...accepted(machineId, action), snapshotId: String(image.id) };
 }
@@ -115,7 +143,7 @@ async function sendDeleteSnapshot(
   signal?: AbortSignal,
 ): Promise<Accepted> {
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  // Looked at first: the provider would delete another machine's as well.
+  // Checked first, because the provider would delete another machine's snapshot too.
   if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return done;
   try {
     await api.change({ method: 'DELETE', path: ['images', snapshotId] }, kind, z.unknown(), signal);
@@ -132,20 +160,27 @@ async function sendRebuild(
   image: string,
   signal?: AbortSignal,
 ): Promise<Accepted> {
-  const call = { method: 'POST', path: ['servers', machineId, 'actions', 'rebuild'], body: { kind: 'json', value: { image } } } as const;
+  const call = {
+    method: 'POST',
+    path: ['servers', machineId, 'actions', 'rebuild'],
+    body: { kind: 'json', value: { image } },
+  } as const;
   try {
     const { action } = await api.change(call, kind, actionAnswer, signal);
     return accepted(machineId, action);
   } catch (error) {
-    // 404 is said of the server and of the image alike.
+    // A 404 may mean the server or the image.
     const isMissing = error instanceof ComputeError && error.reason === 'machine_not_found';
     if (!isMissing || (await reader.readMachine(machineId, signal)) === null) throw error;
-    throw new ComputeError(kind === 'rollback' ? 'snapshot_not_found' : 'order_refused', error.message, { cause: error });
+    throw new ComputeError(kind === 'rollback' ? 'snapshot_not_found' : 'order_refused', error.message, {
+      cause: error,
+    });
   }
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // It was taken on, for some machine: look which.
-  if (!concerns(action, machineId)) throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
+  // It was accepted for another machine: find out which.
+  if (!concerns(action, machineId))
+    throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
 }

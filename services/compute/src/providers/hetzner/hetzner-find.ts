@@ -37,15 +37,17 @@ export async function findChange(
   signal?: AbortSignal,
 ): Promise<Accepted | null> {
   const { highestActionId } = checkpointSchema.parse(JSON.parse(checkpoint));
-  const machineId = 'machineId' in change ? change.machineId : ((await reader.findMachine(change.order.name, signal))?.id ?? null);
+  const machineId =
+    'machineId' in change ? change.machineId : ((await reader.findMachine(change.order.name, signal))?.id ?? null);
   if (machineId === null) return null;
   const done: Accepted = { actionId: null, machineId, snapshotId: null };
-  if (change.kind === 'delete_snapshot') return (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null ? done : null;
+  if (change.kind === 'delete_snapshot')
+    return (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null ? done : null;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
   const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
   if (change.kind === 'take_snapshot' && snapshot === null) return null;
   const actions = await readActions(api, machineId, [], signal);
-  // The oldest: later ones are of work that was accepted behind it.
+  // The oldest one: later ones come from work that was accepted after it.
   const begun = actions.findLast(
     ({ id, command, resources }) =>
       id > highestActionId &&

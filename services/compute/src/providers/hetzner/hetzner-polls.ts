@@ -6,16 +6,21 @@ import type { ProviderApi } from '../http/provider-api';
 import { actionSchema } from './hetzner-schemas';
 import { actionOf, concerns } from './hetzner-shapes';
 
-/** Polls of many workflows in one call: ids that are asked for within a moment go together, as many as the provider's own client sends. */
+/**
+ * Collects the polls of many workflows into one call: ids that are asked for within a moment go together, as many as
+ * the provider's own client sends.
+ */
 const gatherMs = 30;
 const idsMax = 25;
 
-// Each is parsed by itself: one that is odd must not blind all others.
+// Each action is parsed separately: an odd one must not hide all others.
 const pageSchema = z.object({ actions: z.array(z.unknown()) });
 const idSchema = z.object({ id: z.int() });
 type Found = ReadonlyMap<string, unknown>;
 
-export function createPolls(api: ProviderApi): (machineId: string, actionId: string, signal?: AbortSignal) => Promise<ProviderAction> {
+export function createPolls(
+  api: ProviderApi,
+): (machineId: string, actionId: string, signal?: AbortSignal) => Promise<ProviderAction> {
   let gathering: { ids: Set<string>; found: Promise<Found> } | null = null;
 
   const gather = (id: string): Promise<Found> => {
@@ -39,13 +44,15 @@ export function createPolls(api: ProviderApi): (machineId: string, actionId: str
     const raw = found.get(actionId);
     if (raw === undefined) throw new ComputeError('action_not_found', `no action ${actionId}`);
     const parsed = actionSchema.safeParse(raw);
-    if (!parsed.success) throw new ComputeError('unavailable', `action ${actionId} cannot be read`, { cause: parsed.error });
-    if (!concerns(parsed.data, machineId)) throw new ComputeError('foreign', `action ${actionId} is not of server ${machineId}`);
+    if (!parsed.success)
+      throw new ComputeError('unavailable', `action ${actionId} cannot be read`, { cause: parsed.error });
+    if (!concerns(parsed.data, machineId))
+      throw new ComputeError('foreign', `action ${actionId} is not of server ${machineId}`);
     return actionOf(parsed.data);
   };
 }
 
-/** The call goes on for the others that wait for it. */
+/** The call itself goes on for the others that wait for it. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   signal.throwIfAborted();

@@ -11,7 +11,7 @@ const perPage = ['per_page', '50'] as const;
 /** 10,000 objects: more than a project may hold. */
 const pagesMax = 200;
 
-/** Ids are numbers; anything else is nobody's, and is not asked for. */
+/** Ids are numbers; any other text names nothing, and is not sent. */
 export const isId = (id: string): boolean => /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id));
 
 /** One page of a listing whose items are under `name`. */
@@ -23,12 +23,23 @@ const pageSchema = <T>(name: string, item: z.ZodType<T>) =>
     return z.NEVER;
   });
 
-async function readPages<T>(api: ProviderApi, name: string, query: Query, item: z.ZodType<T>, signal?: AbortSignal): Promise<T[]> {
+async function readPages<T>(
+  api: ProviderApi,
+  name: string,
+  query: Query,
+  item: z.ZodType<T>,
+  signal?: AbortSignal,
+): Promise<T[]> {
   const schema = pageSchema(name, item);
   const items: T[] = [];
   for (let page: number | null = 1, read = 0; page !== null && read < pagesMax; read += 1) {
-    const answer: z.infer<typeof schema> | null = await api.read([name], [...query, perPage, ['page', String(page)]], schema, signal);
-    // A listing may be empty and never missing: we are not where we think we are, and nothing has vanished.
+    const answer: z.infer<typeof schema> | null = await api.read(
+      [name],
+      [...query, perPage, ['page', String(page)]],
+      schema,
+      signal,
+    );
+    // A listing may be empty but never missing: a 404 means a wrong URL, and not that everything has vanished.
     if (answer === null) throw new ComputeError('rejected', `there is no listing of ${name} at this address`);
     items.push(...answer.items);
     page = answer.nextPage;
@@ -37,9 +48,19 @@ async function readPages<T>(api: ProviderApi, name: string, query: Query, item: 
 }
 
 /** The actions of the machine, newest first; empty when the machine is gone. */
-export async function readActions(api: ProviderApi, machineId: string, query: Query, signal?: AbortSignal): Promise<HetznerAction[]> {
+export async function readActions(
+  api: ProviderApi,
+  machineId: string,
+  query: Query,
+  signal?: AbortSignal,
+): Promise<HetznerAction[]> {
   const schema = z.object({ actions: z.array(actionSchema) });
-  const page = await api.read(['servers', machineId, 'actions'], [...query, ['sort', 'id:desc'], perPage], schema, signal);
+  const page = await api.read(
+    ['servers', machineId, 'actions'],
+    [...query, ['sort', 'id:desc'], perPage],
+    schema,
+    signal,
+  );
   const actions = page?.actions ?? [];
   if (!actions.every((action) => concerns(action, machineId)))
     throw new ComputeError('foreign', `actions of another server than ${machineId}`);
@@ -50,7 +71,7 @@ export interface Seen {
   highestActionId: number;
 }
 
-/** The machine's newest action: whatever a change begins has a higher id. */
+/** The machine's newest action: every later change has a higher id. */
 export async function prepareOn(api: ProviderApi, machineId: string | null, signal?: AbortSignal): Promise<Checkpoint> {
   const [newest] = machineId === null ? [] : await readActions(api, machineId, [], signal);
   return JSON.stringify({ highestActionId: newest?.id ?? 0 } satisfies Seen);
@@ -65,7 +86,8 @@ export function hetznerReader(api: ProviderApi): ComputeReader {
       if (!isId(machineId)) return null;
       const answer = await api.read(['servers', machineId], [], z.object({ server: serverSchema }), signal);
       if (answer === null) return null;
-      if (String(answer.server.id) !== machineId) throw new ComputeError('foreign', `asked for server ${machineId}, told of another`);
+      if (String(answer.server.id) !== machineId)
+        throw new ComputeError('foreign', `asked for server ${machineId}, told of another`);
       return machineOf(answer.server);
     },
     findMachine: async (name, signal) => {

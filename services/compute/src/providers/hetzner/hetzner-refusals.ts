@@ -5,7 +5,9 @@ import type { HttpAnswer } from '../http/provider-http';
 import { retryAfterSeconds } from '../http/retry-after';
 import { errorSchema } from './hetzner-schemas';
 
-/** Definite refusals: the provider has read the request and done nothing. Every 5xx and whatever is not here is none. */
+/**
+ * Definite refusals: the provider has read the request and done nothing. A 5xx, and a code that is not listed, is none.
+ */
 const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   unauthorized: 'credentials_refused',
   forbidden: 'credentials_refused',
@@ -22,9 +24,9 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   resource_limit_exceeded: 'rejected',
 };
 
-/** What the same code means for one kind of change. */
+/** Codes that have another reason for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
-  // The name is ours alone: a server that has it is the one that an earlier, lost call made.
+  // The name is ours alone: a server that has it was made by an earlier call whose answer was lost.
   create: {
     uniqueness_error: 'ambiguous',
     invalid_input: 'order_refused',
@@ -37,11 +39,13 @@ const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<st
   rebuild: { invalid_input: 'incompatible' },
 };
 
-/** Null when the answer refuses nothing definitely: what it means then depends on whether it was a read. */
+/** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
 export function refusalIn({ status, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
   const parsed = errorSchema.safeParse(json);
   if (status < 400 || status >= 500 || (status !== 429 && !parsed.success)) return null;
-  const { code, message } = parsed.success ? parsed.data.error : { code: 'rate_limit_exceeded', message: 'too many requests' };
+  const { code, message } = parsed.success
+    ? parsed.data.error
+    : { code: 'rate_limit_exceeded', message: 'too many requests' };
   const reason = (kind === undefined ? undefined : reasonOfChange[kind]?.[code]) ?? reasonOfCode[code] ?? 'rejected';
   const text = `${status} ${code}: ${message.slice(0, 500)}`;
   return reason === 'rate_limited'

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Ids are integers up to 2^53-1; only what is used is looked at. Source: the public schema of February 2026. */
+/** Ids are integers up to 2^53-1; only fields that are used are parsed. Source: the public schema of February 2026. */
 const id = z.int().positive();
 
 export const actionSchema = z.object({
@@ -24,7 +24,7 @@ export const serverSchema = z.object({
   public_net: z.object({ ipv4: address, ipv6: address }).nullish(),
   server_type: z.object({ name: z.string(), architecture: z.string().nullish() }),
   location: z.object({ name: z.string() }).nullish(),
-  // Being removed; older answers name the location here alone.
+  // This field is being removed; older answers have the location only here.
   datacenter: z.object({ location: z.object({ name: z.string() }) }).nullish(),
   image: z.object({ id, name: z.string().nullish() }).nullish(),
   primary_disk_size: z.number().nullish(),

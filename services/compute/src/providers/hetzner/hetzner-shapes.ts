@@ -53,8 +53,11 @@ export const actionOf = ({ id, command, status, progress, error }: HetznerAction
   command,
   state: states[status],
   progress: progress ?? null,
-  // The public samples carry an error on actions that run and succeed: it counts on failed ones alone.
-  failure: status === 'error' ? { reason: 'rejected', internal: `${command}: ${error?.code ?? ''} ${error?.message ?? ''}` } : null,
+  // The public samples have an error on actions that run or succeed, so it counts only for failed ones.
+  failure:
+    status === 'error'
+      ? { reason: 'rejected', internal: `${command}: ${error?.code ?? ''} ${error?.message ?? ''}` }
+      : null,
 });
 
 /** Whether it works on this machine. */

@@ -13,13 +13,19 @@ afterAll(() => world.close());
 
 it('a change that is called off while it waits out a conflict was not accepted, says so, and may be sent again', async () => {
   const machineId = await orderMachine(world, rig.order());
-  const change: Change = { kind: 'rollback', reference: reference(), machineId, snapshotId: await takeSnapshot(world, machineId) };
+  const change: Change = {
+    kind: 'rollback',
+    reference: reference(),
+    machineId,
+    snapshotId: await takeSnapshot(world, machineId),
+  };
   const checkpoint = await world.driver.prepare(change);
   const body = JSON.stringify({ error: { code: 'conflict', message: 'try again', details: null } });
   await world.admin.orderFault({ ...rig.rollbackCall, times: 50, answer: { kind: 'fixed', status: 409, body } });
   const caller = new AbortController();
   const sending = refusalOf(world.driver.send(change, checkpoint, caller.signal));
-  // It waits for seconds then, time enough to have read that answer. Should this test come late, the next call meets a conflict too.
+  // It waits for seconds then, time enough to have read that answer. Should this test come late, the next call meets a
+  // conflict too.
   await until(async () => (await world.admin.readCalls()).filter(({ status }) => status === 409).length >= 2);
   await wait(500);
   caller.abort();
@@ -40,7 +46,12 @@ it('does not take an address under which nothing is found for a project that has
 
 it('says nothing of what an accepted call was answered with, where the provider puts the password of root', async () => {
   const machineId = await orderMachine(world, rig.order());
-  const change: Change = { kind: 'rollback', reference: reference(), machineId, snapshotId: await takeSnapshot(world, machineId) };
+  const change: Change = {
+    kind: 'rollback',
+    reference: reference(),
+    machineId,
+    snapshotId: await takeSnapshot(world, machineId),
+  };
   const checkpoint = await world.driver.prepare(change);
   const body = JSON.stringify({ root_password: 'correct-horse', action: { id: 'of another shape' } });
   await world.admin.orderFault({ ...rig.rollbackCall, answer: { kind: 'fixed', status: 201, body } });

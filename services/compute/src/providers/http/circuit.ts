@@ -1,14 +1,14 @@
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { ComputeError } from '../compute-error';
 
-/** Calls in a row without a usable answer that open the circuit, and how long it stays open before one may try. */
+/** Calls in a row without a usable answer that open the circuit, and how long it stays open before one call may try. */
 const failuresMax = 8;
 const openMs = 5_000;
 
 /**
- * Nothing is sent to a provider that does not answer, one probe at a time aside: neither requests nor workers pile up before it.
- * One circuit for each of its parts; a call whose part is null passes by all of them.
- * @throws ComputeError `unavailable` at once while the circuit is open: then nothing was sent
+ * Sends nothing to a provider that does not answer, except for one probe at a time, so that neither requests nor
+ * workers pile up. There is a circuit for each part of the provider; a call whose part is null passes them all. @throws
+ * ComputeError `unavailable` at once while the circuit is open: then nothing was sent
  */
 export type Guard = <T>(part: string | null, call: () => Promise<T>) => Promise<T>;
 
@@ -28,7 +28,10 @@ export function openCircuits(): Guard {
 }
 
 function createCircuit(): Circuit {
-  const policy = circuitBreaker(handleWhen(isSilent), { halfOpenAfter: openMs, breaker: new ConsecutiveBreaker(failuresMax) });
+  const policy = circuitBreaker(handleWhen(isSilent), {
+    halfOpenAfter: openMs,
+    breaker: new ConsecutiveBreaker(failuresMax),
+  });
   return (call) =>
     policy.execute(call).catch((error: unknown) => {
       if (!(error instanceof BrokenCircuitError)) throw error;

@@ -1,13 +1,21 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { Change } from '../compute-change.types';
 import { ComputeError } from '../compute-error';
 import { openCircuits } from './circuit';
-import { pauseBeforeConflict } from './conflict-pause';
 import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProviderHttp } from './provider-http';
 import { createRateBudget } from './rate-budget';
 import { readAgain } from './read-again';
 
-/** What every provider behind an HTTP API is configured with. */
+const firstPauseMs = 1_000;
+
+/**
+ * One second and twice as much each time, give or take a quarter: what the provider's own client does after a conflict.
+ */
+const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
+  wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
+
+/** The settings of every provider behind an HTTP API. */
 export interface ApiOptions {
   baseUrl: string;
   deadlineMs?: number | undefined;
@@ -19,33 +27,48 @@ export interface ApiOptions {
 export type Query = ReadonlyArray<readonly [string, string]>;
 export type ReadPath = readonly (string | number)[];
 
-/** One account's calls: budget, deadline, what may be repeated, and every answer parsed. */
+/** The calls of one account: rate budget, deadline, repeats, and parsing of every answer. */
 export interface ProviderApi {
-  /** Null when the provider says that there is no such thing. */
+  /** Null if the provider has no such thing. */
   read<T>(path: ReadPath, query: Query, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null>;
-  /** Sent again only after a `conflict`, which did nothing. */
+  /** Repeated only after a `conflict`, which did nothing. */
   change<T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T>;
   close(): Promise<void>;
 }
 
 interface Provider extends ApiOptions, Pick<HttpOptions, 'headers' | 'ca'> {
-  /** What the provider definitely refuses, in its words; null when the answer refuses nothing definitely. `kind` is left out of reads. */
+  /** The error for a definite refusal; null if the answer is none. `kind` is undefined for reads. */
   refusalIn(answer: HttpAnswer, kind?: Change['kind']): ComputeError | null;
-  /** Which part of the provider a call depends on: each has a circuit of its own. Null: what is said there is no sign of the provider's health. Default: one for all. */
+  /**
+   * The part of the provider that a call depends on: each has a circuit of its own. Null: its answer says nothing about
+   * the provider's health. Default: one circuit for all.
+   */
   partOf?(path: ReadPath): string | null;
 }
 
 const conflictAttemptsMax = 3;
-/** What a change was answered with when it was taken on may hold a password, and is shown to nobody. */
+/** The answer to an accepted change may hold a password, so its text is left out. */
 const describe = ({ status, text }: HttpAnswer): string =>
   status < 300 ? `${status} and ${text.length} characters that cannot be read` : `${status} ${text.slice(0, 200)}`;
 
 export function openProviderApi(provider: Provider): ProviderApi {
-  const { baseUrl, headers, ca, refusalIn, partOf = () => '', deadlineMs = 10_000, bodyBytesMax = 4 * 1024 * 1024 } = provider;
+  const {
+    baseUrl,
+    headers,
+    ca,
+    refusalIn,
+    partOf = () => '',
+    deadlineMs = 10_000,
+    bodyBytesMax = 4 * 1024 * 1024,
+  } = provider;
   const http = openProviderHttp({ baseUrl, headers, deadlineMs, bodyBytesMax, ca });
   const [budget, guard] = [createRateBudget(), openCircuits()];
 
-  const ask = async (call: HttpCall, signal: AbortSignal | undefined, whenSilent: 'unavailable' | 'ambiguous'): Promise<HttpAnswer> => {
+  const ask = async (
+    call: HttpCall,
+    signal: AbortSignal | undefined,
+    whenSilent: 'unavailable' | 'ambiguous',
+  ): Promise<HttpAnswer> => {
     try {
       const answer = await http.ask(call, signal);
       budget.note(answer);
@@ -65,7 +88,12 @@ export function openProviderApi(provider: Provider): ProviderApi {
     throw refusal ?? new ComputeError('unavailable', describe(answer));
   };
 
-  const changeOnce = async <T>(call: HttpCall, kind: Change['kind'], schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> => {
+  const changeOnce = async <T>(
+    call: HttpCall,
+    kind: Change['kind'],
+    schema: z.ZodType<T>,
+    signal?: AbortSignal,
+  ): Promise<T> => {
     const answer = await ask(call, signal, 'ambiguous');
     const parsed = answer.status >= 200 && answer.status < 300 ? schema.safeParse(answer.json) : undefined;
     if (parsed?.success === true) return parsed.data;
@@ -82,7 +110,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // A call that is aborted before it was sent fails as such, and may be made again. One that may have been sent never is.
+      // A call that is aborted before it was sent fails as `unavailable`, and may be made again. A call that may have
+      // been sent never may.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {
@@ -93,7 +122,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
         try {
           return await guard(partOf(call.path), () => changeOnce(call, kind, schema, signal));
         } catch (error) {
-          if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax) throw error;
+          if (!(error instanceof ComputeError) || error.reason !== 'conflict' || tried === conflictAttemptsMax)
+            throw error;
           refusal = error;
           await unsent(pauseBeforeConflict(tried, signal));
         }

@@ -23,7 +23,7 @@ export interface HttpCall {
 
 export interface HttpAnswer {
   status: number;
-  /** The words behind the status: some providers say there, and only there, what is wrong. */
+  /** The text of the status: some providers report the error there and nowhere else. */
   statusText: string;
   headers: Readonly<Record<string, string>>;
   /** Undefined when the body is empty or no JSON. */
@@ -31,7 +31,7 @@ export interface HttpAnswer {
   text: string;
 }
 
-/** There was no whole answer. `wasSent` is false only when the request certainly never left. */
+/** There was no complete answer. `wasSent` is false only if the request certainly never left. */
 export class NoAnswer extends Error {
   readonly wasSent: boolean;
 
@@ -48,9 +48,9 @@ export interface ProviderHttp {
   close(): Promise<void>;
 }
 
-/** A provider that does not even take a connection within this is not there. */
+/** A provider that does not accept a connection within this time is away. */
 const connectMs = 3_000;
-/** As many as workflows and requests of one process have use for at once; more would only wait at the provider. */
+/** As many as the workflows and requests of one process need at once; more would only wait at the provider. */
 const connectionsMax = 16;
 
 export function openProviderHttp(options: HttpOptions): ProviderHttp {
@@ -94,14 +94,19 @@ function urlOf(baseUrl: string, { path, query }: HttpCall): URL {
 }
 
 const contentTypes = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
-const contentType = ({ body }: HttpCall): Record<string, string> => (body === undefined ? {} : { 'content-type': contentTypes[body.kind] });
+const contentType = ({ body }: HttpCall): Record<string, string> =>
+  body === undefined ? {} : { 'content-type': contentTypes[body.kind] };
 
 function bodyOf({ body }: HttpCall): string | null {
   if (body === undefined) return null;
   return body.kind === 'json' ? JSON.stringify(body.value) : new URLSearchParams(body.fields).toString();
 }
 
-async function readText(body: AsyncIterable<Uint8Array> & { destroy(): unknown }, bytesMax: number, ends: AbortSignal): Promise<string> {
+async function readText(
+  body: AsyncIterable<Uint8Array> & { destroy(): unknown },
+  bytesMax: number,
+  ends: AbortSignal,
+): Promise<string> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for await (const piece of body) {
@@ -125,10 +130,19 @@ function parseJson(text: string): unknown {
 }
 
 const flat = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]));
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? (value[0] ?? '') : (value ?? '')]),
+  );
 
-/** No connection was made. Whatever else went wrong, the provider may have read the request. */
-const unsentCodes = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+/** No connection was made. After any other error the provider may have read the request. */
+const unsentCodes = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
 
 function wasNeverSent(error: unknown): boolean {
   const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string';

@@ -3,24 +3,27 @@ import { ComputeError } from '../compute-error';
 import type { HttpAnswer } from './provider-http';
 
 /**
- * This process' share of a limit that all callers of one account have in common and only the provider counts. While plenty is left nobody
- * waits. Below a tenth each process slows down in proportion to what is left, so that any number of them come to rest where together they
- * use what is refilled, each the same, and the store never runs out.
+ * Paces this process's calls under a limit that all callers of an account share and only the provider counts. While
+ * plenty is left nobody waits. Below a tenth each process slows down in proportion to the rest, so that any number of
+ * them settle at the refill rate together, each with the same share, and the limit is never exceeded.
  */
 export interface RateBudget {
-  /** Resolves when a call may be sent. Rejects with `rate_limited` when that would be longer than `waitMsMax`. */
+  /** Resolves when a call may be sent. Rejects with `rate_limited` if that would take longer than `waitMsMax`. */
   admit(signal?: AbortSignal): Promise<void>;
   /** Reads RateLimit-Limit, -Remaining and -Reset of an answer. */
   note(answer: Pick<HttpAnswer, 'status' | 'headers'>): void;
 }
 
-/** Longer waits are the workflow's, which gives its worker back meanwhile. */
+/** A workflow waits longer by itself, and gives its worker back meanwhile. */
 const waitMsMax = 4_000;
 /** Below this part of the limit the pace slows down. */
 const reserve = 0.1;
-/** However little is left, a process asks now and then, or it would never learn that there is more. */
+/** However little is left, a process calls now and then, or it would never learn that there is more. */
 const leastPace = 0.02;
-/** The longest pause between two calls. Headers that are absurd, or that count in another unit, would else silence us for hours or for good. */
+/**
+ * The longest pause between two calls. Absurd headers, or headers in another unit, would otherwise stop us for hours or
+ * for good.
+ */
 const spacingMsMax = 60_000;
 
 interface Store {
@@ -30,7 +33,10 @@ interface Store {
   notedMs: number;
 }
 
-export function createRateBudget(now: () => number = () => performance.now(), random: () => number = Math.random): RateBudget {
+export function createRateBudget(
+  now: () => number = () => performance.now(),
+  random: () => number = Math.random,
+): RateBudget {
   let store: Store | null = null;
   let freeAtMs = 0;
   return {
@@ -59,19 +65,23 @@ const leftNow = ({ limit, remaining, perSecond, notedMs }: Store, nowMs: number)
   Math.min(limit, remaining + (perSecond * (nowMs - notedMs)) / 1_000);
 
 const spent = (waitMs: number): ComputeError =>
-  new ComputeError('rate_limited', 'our share of the calls per hour is used up', { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+  new ComputeError('rate_limited', 'our share of the calls per hour is used up', {
+    retryAfterSeconds: Math.ceil(waitMs / 1_000),
+  });
 
 function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, nowMs: number): Store | null {
-  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) => Number(headers[`ratelimit-${name}`] ?? Number.NaN));
+  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
+    Number(headers[`ratelimit-${name}`] ?? Number.NaN),
+  );
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // Seconds are whole in the headers, so a store that is nearly full tells nothing about its pace.
+  // The headers count whole seconds, so a budget that is nearly full does not show its refill rate.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }
 
-/** By the provider's own clock, since ours may differ. */
+/** Uses the provider's own clock, because ours may differ. */
 export function serverSeconds(headers: Readonly<Record<string, string>>): number {
   const date = Date.parse(headers['date'] ?? '');
   return (Number.isNaN(date) ? Date.now() : date) / 1_000;

@@ -5,10 +5,15 @@ const attemptsMax = 3;
 const firstPauseMs = 150;
 
 /**
- * A read, tried again when it was `unavailable`, or `rate_limited` for no longer than is left; within `deadlineMs` in all, with pauses that
- * double and jitter. `attempt` gets the end of its own attempt's time, so that one that hangs leaves time for another.
+ * Repeats a read that was `unavailable`, or `rate_limited` for no longer than is left, within `deadlineMs` in all, with
+ * pauses that double and jitter. `attempt` gets the end of its own share of the time, so that a hanging attempt leaves
+ * time for another.
  */
-export async function readAgain<T>(deadlineMs: number, attempt: (ends: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function readAgain<T>(
+  deadlineMs: number,
+  attempt: (ends: AbortSignal) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   const endsAtMs = performance.now() + deadlineMs;
   for (let tried = 1; ; tried += 1) {
     const ownMs = Math.max(1, Math.min(deadlineMs * 0.4, endsAtMs - performance.now()));

@@ -1,10 +1,13 @@
 import { serverSeconds } from './rate-budget';
 
-/** A provider that asks for more is asked again after this. */
+/** A longer wait than this is not granted. */
 const waitSecondsMax = 60;
 const waitSecondsUsual = 5;
 
-/** When a 429 or 503 may be tried again: Retry-After in seconds or as a date, else RateLimit-Reset; absurd and missing ones aside. 1 to 60. */
+/**
+ * The wait after a 429 or 503: Retry-After in seconds or as a date, otherwise RateLimit-Reset; absurd values are
+ * ignored. 1 to 60.
+ */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number {
   const asked = askedSeconds(headers);
   if (asked === null) return waitSecondsUsual;

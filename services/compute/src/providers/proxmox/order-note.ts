@@ -5,8 +5,9 @@ import type { MachineOrder } from '../compute-change.types';
 const noteSchema = z.object({ spec: z.string(), image: z.string(), labels: z.record(z.string(), z.string()) });
 const noteStart = 'drydock ';
 
-/** A VM has no place for what it was ordered as but its description: one line of it is ours. */
-export const noteOf = ({ spec, image, labels }: MachineOrder): string => `${noteStart}${JSON.stringify({ spec, image, labels })}`;
+/** A VM can store its order only in its description: one line of it is ours. */
+export const noteOf = ({ spec, image, labels }: MachineOrder): string =>
+  `${noteStart}${JSON.stringify({ spec, image, labels })}`;
 
 /** Null for a VM that was not ordered by us, or whose description somebody has rewritten. */
 export function readNote(description: string | undefined): z.infer<typeof noteSchema> | null {
@@ -22,10 +23,12 @@ export function readNote(description: string | undefined): z.infer<typeof noteSc
 const [lowest, highest] = [100_000, 999_999_999];
 
 /**
- * The number of an order's VM follows from its name: the cluster itself then refuses to make a second one, and two orders at once need not agree on the next free number.
- * One order in ten million meets a number that is taken among a hundred VMs.
+ * The number of an order's VM is derived from its name: the cluster itself then refuses to make a second one, and two
+ * orders at once need not agree on the next free number. Among a hundred VMs one order in ten million meets a taken
+ * number.
  */
-export const vmidOf = (name: string): number => lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
+export const vmidOf = (name: string): number =>
+  lowest + (createHash('sha256').update(name).digest().readUInt32BE(0) % (highest - lowest));
 
-/** Names take 40 characters: a workflow's id without its hyphens fits, and a lost answer is looked for by it. */
+/** Names have at most 40 characters: a workflow's id without its hyphens fits, by which a lost answer is found. */
 export const snapshotNameOf = (reference: string): string => `drydock-${reference.replaceAll('-', '')}`;

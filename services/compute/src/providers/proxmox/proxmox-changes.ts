@@ -25,7 +25,12 @@ const upidAnswer = dataOf(upidSchema);
 const form = (fields: Readonly<Record<string, string>>): Pick<HttpCall, 'body'> => ({ body: { kind: 'form', fields } });
 
 /** Sends one change, once. */
-export async function sendChange(sender: Sender, change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+export async function sendChange(
+  sender: Sender,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   switch (change.kind) {
     case 'create':
       return await sendClone(sender, change, signal);
@@ -48,7 +53,11 @@ export async function sendChange(sender: Sender, change: Change, checkpoint: Che
   }
 }
 
-async function sendClone({ api, options }: Sender, { kind, order }: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendClone(
+  { api, options }: Sender,
+  { kind, order }: Of<'create'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const template = Object.hasOwn(options.templates, order.image) ? options.templates[order.image] : undefined;
   if (template === undefined || !Object.hasOwn(options.sizes, order.spec))
     throw new ComputeError('order_refused', `no template for ${order.image}, or no size ${order.spec}`);
@@ -56,7 +65,12 @@ async function sendClone({ api, options }: Sender, { kind, order }: Of<'create'>
   if (source === null) throw new ComputeError('order_refused', `template ${template} is not there`);
   const newid = String(vmidOf(order.name));
   const fields = { newid, name: order.name, full: '1', target: order.zone, description: noteOf(order) };
-  const upid = await api.change({ method: 'POST', path: vmPath(source, 'clone'), ...form(fields) }, kind, upidAnswer, signal);
+  const upid = await api.change(
+    { method: 'POST', path: vmPath(source, 'clone'), ...form(fields) },
+    kind,
+    upidAnswer,
+    signal,
+  );
   return { actionId: upid, machineId: newid, snapshotId: null };
 }
 
@@ -72,14 +86,19 @@ async function sendStart(
   const sized = { cores: String(size.cores), memory: String(size.memoryMb) };
   await api.change({ method: 'PUT', path: vmPath(vm, 'config'), ...form(sized) }, kind, z.unknown(), signal);
   const grown = { disk: firstDisk, size: `${size.diskGb}G` };
-  // What the provider calls G is 2^30 bytes.
+  // The provider's G is 2^30 bytes.
   if ((machine?.diskGb ?? 0) * 1e9 < size.diskGb * 2 ** 30 - 1e7)
     await api.change({ method: 'PUT', path: vmPath(vm, 'resize'), ...form(grown) }, kind, z.unknown(), signal);
   const upid = await api.change({ method: 'POST', path: vmPath(vm, 'status', 'start') }, kind, upidAnswer, signal);
   return { actionId: upid, machineId, snapshotId: null };
 }
 
-async function sendPower({ api, reader }: Sender, change: Of<PowerKind>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+async function sendPower(
+  { api, reader }: Sender,
+  change: Of<PowerKind>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { kind, machineId } = change;
   const machine = await assertPowerAllowed(reader, change, signal);
   if (isPowered(machine, kind)) return { actionId: null, machineId, snapshotId: null };
@@ -89,10 +108,16 @@ async function sendPower({ api, reader }: Sender, change: Of<PowerKind>, checkpo
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: null };
 }
 
-/** A VM that runs is not deleted: its power is cut first, and only what is off is asked to be destroyed. */
-async function sendDelete({ api, reader }: Sender, change: Of<'delete'>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+/** A running VM is not deleted: its power is cut first, and only a VM that is off is destroyed. */
+async function sendDelete(
+  { api, reader }: Sender,
+  change: Of<'delete'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { kind, machineId } = change;
-  if ((await assertDeletionAllowed(reader, change, signal)) === null) return { actionId: null, machineId, snapshotId: null };
+  if ((await assertDeletionAllowed(reader, change, signal)) === null)
+    return { actionId: null, machineId, snapshotId: null };
   const vm = await requireFree(api, machineId, checkpoint, signal);
   if (vm.status === 'running') await stopVm(api, reader, vm, signal);
   const call = { method: 'DELETE', path: vmPath(vm), query: [['purge', '1']] } as const;
@@ -101,7 +126,10 @@ async function sendDelete({ api, reader }: Sender, change: Of<'delete'>, checkpo
 
 const looksMax = 20;
 
-/** Nothing of the deletion was accepted, whatever came of the stop. The deletion begins again and looks whether the VM still runs. */
+/**
+ * Cuts the power, whose failure means that no deletion was accepted. The deletion begins again and checks whether the
+ * VM still runs.
+ */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
   const upid = await api.change(call, 'power_off', upidAnswer, signal).catch((error: unknown) => {
@@ -115,11 +143,20 @@ async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, sig
   throw new ComputeError('locked', `VM ${vm.vmid} is still stopping`);
 }
 
-async function sendSnapshot({ api }: Sender, change: Of<'take_snapshot'>, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+async function sendSnapshot(
+  { api }: Sender,
+  change: Of<'take_snapshot'>,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { kind, machineId, description, reference } = change;
   const vm = await requireFree(api, machineId, checkpoint, signal);
   const snapname = snapshotNameOf(reference);
-  const call = { method: 'POST', path: vmPath(vm, 'snapshot'), ...form({ snapname, description, vmstate: '0' }) } as const;
+  const call = {
+    method: 'POST',
+    path: vmPath(vm, 'snapshot'),
+    ...form({ snapname, description, vmstate: '0' }),
+  } as const;
   return { actionId: await api.change(call, kind, upidAnswer, signal), machineId, snapshotId: snapname };
 }
 
@@ -129,9 +166,15 @@ async function sendDeleteSnapshot(
   checkpoint: Checkpoint,
   signal?: AbortSignal,
 ): Promise<Accepted> {
-  if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null) return { actionId: null, machineId, snapshotId: null };
+  if ((await reader.readSnapshot(machineId, snapshotId, signal)) === null)
+    return { actionId: null, machineId, snapshotId: null };
   const vm = await requireFree(api, machineId, checkpoint, signal);
-  const upid = await api.change({ method: 'DELETE', path: vmPath(vm, 'snapshot', snapshotId) }, kind, upidAnswer, signal);
+  const upid = await api.change(
+    { method: 'DELETE', path: vmPath(vm, 'snapshot', snapshotId) },
+    kind,
+    upidAnswer,
+    signal,
+  );
   return { actionId: upid, machineId, snapshotId: null };
 }
 
@@ -158,13 +201,19 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 }
 
 /**
- * The VM where `prepare` saw it, since a lost answer is looked for there alone, and without a lock: the provider would take the call on all the same and let its
- * task fail, which cannot be told from our own failing.
+ * Requires the VM on the node where `prepare` saw it, because a lost answer is searched only there, and without a lock:
+ * the provider would accept the call all the same and let its task fail, which looks like our own failure.
  */
-async function requireFree(api: ProviderApi, machineId: string, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Resource> {
+async function requireFree(
+  api: ProviderApi,
+  machineId: string,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Resource> {
   const vm = await requireVm(api, machineId, signal);
   const { node } = readCheckpoint(checkpoint);
-  if (vm.node !== node) throw new ComputeError('rejected', `VM ${machineId} has moved from ${node ?? 'nowhere'} to ${vm.node}`);
+  if (vm.node !== node)
+    throw new ComputeError('rejected', `VM ${machineId} has moved from ${node ?? 'nowhere'} to ${vm.node}`);
   if (vm.lock !== undefined) throw new ComputeError('locked', `VM is locked (${vm.lock})`);
   return vm;
 }

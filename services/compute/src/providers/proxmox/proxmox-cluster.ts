@@ -3,10 +3,10 @@ import type { ProviderApi } from '../http/provider-api';
 import { vmidOf } from './order-note';
 import { dataOf, type Resource, resourceSchema } from './proxmox-schemas';
 
-/** Numbers of VMs; anything else is nobody's, and is not asked for. */
+/** The numbers of VMs; any other text names nothing, and is not sent. */
 export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);
 
-/** All VMs that the token may see, each with the node that it is on at the moment. */
+/** All VMs that the token may see, each with its present node. */
 export async function listVms(api: ProviderApi, signal?: AbortSignal): Promise<Resource[]> {
   const resources = await api.read(['cluster', 'resources'], [['type', 'vm']], dataOf(z.array(resourceSchema)), signal);
   return (resources ?? []).filter(({ type }) => type === 'qemu');
@@ -17,7 +17,10 @@ export async function findVm(api: ProviderApi, machineId: string, signal?: Abort
   return (await listVms(api, signal)).find(({ vmid }) => String(vmid) === machineId) ?? null;
 }
 
-/** The VM of an order. Until its clone is complete it has no name, nothing but its number and its lock: by those an order whose answer was lost is found meanwhile. */
+/**
+ * The VM of an order. Until its clone is complete it has only its number and its lock, and no name: these find an order
+ * whose answer was lost.
+ */
 export async function findOrderedVm(api: ProviderApi, name: string, signal?: AbortSignal): Promise<Resource | null> {
   const isOrdered = (vm: Resource): boolean => vm.name === name || (vm.lock === 'clone' && vm.vmid === vmidOf(name));
   return (await listVms(api, signal)).find(isOrdered) ?? null;

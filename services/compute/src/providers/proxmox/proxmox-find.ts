@@ -10,7 +10,11 @@ import { makingAction } from './proxmox-reader';
 import { listTasks } from './proxmox-tasks';
 
 /** `node` null: there was no such VM. */
-const checkpointSchema = z.strictObject({ node: z.string().nullable(), knownTasks: z.array(z.string()), wasRunning: z.boolean() });
+const checkpointSchema = z.strictObject({
+  node: z.string().nullable(),
+  knownTasks: z.array(z.string()),
+  wasRunning: z.boolean(),
+});
 type Seen = z.infer<typeof checkpointSchema>;
 
 export const readCheckpoint = (checkpoint: Checkpoint): Seen => checkpointSchema.parse(JSON.parse(checkpoint));
@@ -25,7 +29,7 @@ const taskTypes = {
   rebuild: '',
 } as const;
 
-/** What a change of the power is asked for as, under `status/`; its task is called so too. */
+/** The name of a change of the power under `status/`, which is also the type of its task. */
 export function powerOrderOf(change: Extract<Change, { kind: PowerKind }>): string {
   if (change.kind === 'power_on') return 'start';
   if (change.kind === 'power_off') return change.isForced ? 'stop' : 'shutdown';
@@ -43,8 +47,16 @@ function taskTypeOf(change: Change): string {
   }
 }
 
-/** The VM's tasks of this type so far, where it is now: what a change begins is another one, whatever the cluster's clock says. */
-export async function prepareChange(api: ProviderApi, reader: ComputeReader, change: Change, signal?: AbortSignal): Promise<Checkpoint> {
+/**
+ * The VM's earlier tasks of this type on its present node: a task of a later change is another one, whatever the
+ * cluster's clock says.
+ */
+export async function prepareChange(
+  api: ProviderApi,
+  reader: ComputeReader,
+  change: Change,
+  signal?: AbortSignal,
+): Promise<Checkpoint> {
   const vm = 'machineId' in change ? await findVm(api, change.machineId, signal) : null;
   if (vm === null) return JSON.stringify({ node: null, knownTasks: [], wasRunning: false } satisfies Seen);
   const { node, machineId } = { node: vm.node, machineId: String(vm.vmid) };
@@ -53,7 +65,7 @@ export async function prepareChange(api: ProviderApi, reader: ComputeReader, cha
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  // By its process: one that is paused, on a disk that is full perhaps, ran, and nobody would start it again.
+  // Judged by its process: a paused VM, for example on a full disk, was running, and nobody would start it again.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
@@ -63,7 +75,7 @@ interface Finder {
   options: Pick<ProxmoxOptions, 'token'>;
 }
 
-/** As UPIDs end with it: `USER@REALM!TOKENID`, without the secret. */
+/** The user as UPIDs have it at their end: `USER@REALM!TOKENID`, without the secret. */
 const userOf = ({ token }: Pick<ProxmoxOptions, 'token'>): string => token.slice(0, token.indexOf('='));
 
 export async function findChange(
@@ -76,15 +88,17 @@ export async function findChange(
   const { machineId } = change;
   const snapshotId = change.kind === 'take_snapshot' ? snapshotNameOf(change.reference) : null;
   const { node, knownTasks } = readCheckpoint(checkpoint);
-  const tasks = node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
-  // What staff did by hand meanwhile is not ours, and may have gone to another snapshot.
+  const tasks =
+    node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
+  // Tasks of staff do not count: they are not ours, and may have gone to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };
   // It carries the workflow's id.
   if (snapshotId !== null && (await reader.readSnapshot(machineId, snapshotId, signal)) !== null) return done;
   if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
-  if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null) return done;
+  if (change.kind === 'delete_snapshot' && (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null)
+    return done;
   return null;
 }
 

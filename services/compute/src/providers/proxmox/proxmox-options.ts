@@ -9,15 +9,18 @@ export interface VmSize {
 }
 
 export interface ProxmoxOptions extends ApiOptions {
-  /** `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot, Datastore.AllocateSpace and .Audit. */
+  /**
+   * `USER@REALM!TOKENID=UUID`, with VM.Audit, VM.Clone, VM.Config.*, VM.Allocate, VM.PowerMgmt, VM.Snapshot,
+   * Datastore.AllocateSpace and .Audit.
+   */
   token: string;
   /** PEM of the cluster's own authority. */
   ca?: string | undefined;
   /** By the word under which it is ordered. */
   sizes: Readonly<Record<string, VmSize>>;
-  /** Name of an image to the template that is cloned for it. */
+  /** The template that is cloned for each image. */
   templates: Readonly<Record<string, number>>;
 }
 
-/** The disk that a size is about: what templates made by Proxmox' own guide boot from. */
+/** The disk that a size applies to: templates made by Proxmox' own guide boot from it. */
 export const firstDisk = 'scsi0';

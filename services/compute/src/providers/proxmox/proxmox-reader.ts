@@ -4,7 +4,15 @@ import type { Machine, MachineSnapshot } from '../compute-machine.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import { findOrderedVm, findVm, listVms } from './proxmox-cluster';
-import { configSchema, dataOf, interfacesSchema, type Resource, snapshotSchema, statusSchema, storageSchema } from './proxmox-schemas';
+import {
+  configSchema,
+  dataOf,
+  interfacesSchema,
+  type Resource,
+  snapshotSchema,
+  statusSchema,
+  storageSchema,
+} from './proxmox-schemas';
 import { addressesOf, descendantsOf, keepsNewestOnly, machineOf, snapshotOf, storagesOf } from './proxmox-shapes';
 import { actionOf, listTasks, readTask } from './proxmox-tasks';
 
@@ -13,16 +21,18 @@ const atOnceMax = 8;
 
 const pathOf = ({ node, vmid }: Resource, ...rest: string[]) => ['nodes', node, 'qemu', vmid, ...rest];
 
-/** A guest that hangs holds the call; the provider itself gives it up after three seconds. */
+/** A guest that hangs delays the call; the provider itself gives up after three seconds. */
 const agentMsMax = 5_000;
 
-/** What the guest itself says; nothing where there is no agent, or none that answers. */
+/** The addresses that the guest reports; none without an agent that answers. */
 async function readAddresses(api: ProviderApi, vm: Resource, signal?: AbortSignal): Promise<string[]> {
   if (vm.status !== 'running') return [];
   const ends = AbortSignal.timeout(agentMsMax);
   const either = signal === undefined ? ends : AbortSignal.any([ends, signal]);
   try {
-    const said = interfacesSchema.safeParse(await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(z.unknown()), either));
+    const said = interfacesSchema.safeParse(
+      await api.read(pathOf(vm, 'agent', 'network-get-interfaces'), [], dataOf(z.unknown()), either),
+    );
     return said.success ? addressesOf(said.data) : [];
   } catch (error) {
     signal?.throwIfAborted();
@@ -35,7 +45,7 @@ const unknownMachine = (resource: Resource): Machine =>
   machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
 
 async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
-  // Its node does not answer the cluster: nothing more is known of it.
+  // Its node does not answer the cluster, so nothing more is known.
   if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
     api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),
@@ -52,26 +62,25 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
   if (vm === null) return null;
   const machine = await look(api, vm, true, signal);
   if (machine !== null) return machine;
-  // It may have moved to another node in between.
+  // It may have moved to another node meanwhile.
   const moved = await findVm(api, machineId, signal);
   return moved === null ? null : await look(api, moved, true, signal);
 }
 
-/**
- * All machines. One that cannot be looked at is told as unknown, and the others as they are. When none can be looked at, it is the cluster
- * that does not answer.
- */
+/** All machines. One that cannot be read is listed as unknown. If none can be read, the cluster does not answer. */
 async function listMachines(api: ProviderApi, signal?: AbortSignal): Promise<Machine[]> {
   const vms = (await listVms(api, signal)).filter(({ template }) => template !== 1);
   const failures: ComputeError[] = [];
   const lookOrNote = (vm: Resource): Promise<Machine | null> =>
     look(api, vm, false, signal).catch((error: unknown) => {
-      if (!(error instanceof ComputeError) || (error.reason !== 'unavailable' && error.reason !== 'foreign')) throw error;
+      if (!(error instanceof ComputeError) || (error.reason !== 'unavailable' && error.reason !== 'foreign'))
+        throw error;
       failures.push(error);
       return unknownMachine(vm);
     });
   const machines: (Machine | null)[] = [];
-  for (let at = 0; at < vms.length; at += atOnceMax) machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
+  for (let at = 0; at < vms.length; at += atOnceMax)
+    machines.push(...(await Promise.all(vms.slice(at, at + atOnceMax).map(lookOrNote))));
   const [failure] = failures;
   if (failure !== undefined && failures.length === vms.length) throw failure;
   return machines.filter((machine) => machine !== null);
@@ -99,7 +108,7 @@ async function onlyNewest(api: ProviderApi, vm: Resource, signal?: AbortSignal):
 
 export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   provider: 'proxmox',
-  // A VM is never built anew in place: rebuild is for providers that can.
+  // A VM cannot be rebuilt in place.
   capabilities: ['compute:snapshots'],
   readMachine: (machineId, signal) => readMachine(api, machineId, signal),
   findMachine: async (name, signal) => {
@@ -108,10 +117,10 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
   },
   listMachines: (signal) => listMachines(api, signal),
   listSnapshots: (machineId, signal) => listSnapshots(api, machineId, signal),
-  // Names are one VM's own: another's snapshot cannot even be addressed.
+  // A name belongs to one VM: another VM's snapshot cannot even be addressed.
   readSnapshot: async (machineId, snapshotId, signal) =>
     (await listSnapshots(api, machineId, signal)).find(({ id }) => id === snapshotId) ?? null,
-  // An account that only reads may not see the tasks of the one that works.
+  // The account that only reads may not see the worker's tasks.
   prepareEarly: async () => null,
   readRunningAction: async (machineId, signal) => {
     const vm = await findVm(api, machineId, signal);
@@ -119,11 +128,14 @@ export const proxmoxReader = (api: ProviderApi): ComputeReader => ({
     return task === undefined ? null : actionOf(task.upid, null);
   },
   readAction: async (machineId, actionId, signal) =>
-    isMaking(actionId) ? makingOf(await readMachine(api, machineId, signal), actionId) : await readTask(api, machineId, actionId, signal),
+    isMaking(actionId)
+      ? makingOf(await readMachine(api, machineId, signal), actionId)
+      : await readTask(api, machineId, actionId, signal),
 });
 
 /**
- * A clone's task is filed under its template, where those of all orders lie: a lost one is followed by the new VM's own lock.
+ * A clone's task is filed under its template, among those of all orders: a lost one is followed by the new VM's own
+ * lock.
  */
 export const makingAction = 'drydock:making';
 const isMaking = (actionId: string): boolean => actionId === makingAction;

@@ -5,7 +5,10 @@ import type { HttpAnswer } from '../http/provider-http';
 import { retryAfterSeconds } from '../http/retry-after';
 import { errorSchema } from './proxmox-schemas';
 
-/** The provider has no codes: whatever dies is a text, in an answer with 500 or at the end of a task. What is not here is no definite refusal of a call. */
+/**
+ * The provider has no codes: every error is a text, in an answer with 500 or at the end of a task. A text that is not
+ * listed is not a definite refusal.
+ */
 const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^Configuration file '.*' does not exist/, 'machine_not_found'],
   [/^snapshot '.*' does not exist/, 'snapshot_not_found'],
@@ -26,13 +29,19 @@ const reasonOfText: ReadonlyArray<readonly [RegExp, ComputeReason]> = [
   [/^VM \d+ is not running/, 'unsupported'],
 ];
 
-/** The same text about an order: a VM of the number that is derived from it was made by an earlier, lost call. */
+/**
+ * The same text about an order means that an earlier call with a lost answer has made the VM with its derived number.
+ */
 const alreadyThere = /config file already exists/;
 
-export const reasonOf = (text: string): ComputeReason | null => reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
+export const reasonOf = (text: string): ComputeReason | null =>
+  reasonOfText.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
-/** Null when the answer refuses nothing definitely: what it means then depends on whether it was a read. */
-export function refusalIn({ status, statusText, headers, json }: HttpAnswer, kind?: Change['kind']): ComputeError | null {
+/** Null if the answer is not a definite refusal: its meaning then depends on whether it was a read. */
+export function refusalIn(
+  { status, statusText, headers, json }: HttpAnswer,
+  kind?: Change['kind'],
+): ComputeError | null {
   if (status === 429) return new ComputeError('rate_limited', '429', { retryAfterSeconds: retryAfterSeconds(headers) });
   const { data: said } = errorSchema.safeParse(json);
   const text = (said?.message ?? statusText).trim();
@@ -43,5 +52,7 @@ export function refusalIn({ status, statusText, headers, json }: HttpAnswer, kin
   if (status !== 500) return null;
   if (kind === 'create' && alreadyThere.test(text)) return new ComputeError('ambiguous', told);
   const reason = reasonOf(text);
-  return reason === null ? null : new ComputeError(kind === 'create' && reason === 'machine_not_found' ? 'order_refused' : reason, told);
+  return reason === null
+    ? null
+    : new ComputeError(kind === 'create' && reason === 'machine_not_found' ? 'order_refused' : reason, told);
 }

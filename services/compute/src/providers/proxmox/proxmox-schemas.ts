@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Only what is used is looked at. Source: the public API viewer and qemu-server, as they are spoken by Proxmox VE 8. */
+/** Only fields that are used are parsed. Source: the public API viewer and qemu-server of Proxmox VE 8. */
 const flag = z.union([z.literal(0), z.literal(1)]);
 
 /** Every answer is `{"data": …}`. */
@@ -48,16 +48,31 @@ export const snapshotSchema = z.object({
 export type VmSnapshot = z.infer<typeof snapshotSchema>;
 
 export const interfacesSchema = z.object({
-  result: z.array(z.object({ 'ip-addresses': z.array(z.object({ 'ip-address': z.string(), prefix: z.int() })).optional() })),
+  result: z.array(
+    z.object({ 'ip-addresses': z.array(z.object({ 'ip-address': z.string(), prefix: z.int() })).optional() }),
+  ),
 });
 
 export const storageSchema = z.object({ storage: z.string(), type: z.string() });
 
-export const upidSchema = z.string().regex(/^UPID:[^:\s]+:[0-9A-F]{8}:[0-9A-F]{8,9}:[0-9A-F]{8}:[^:\s]+:[^:\s]*:[^:\s]+:$/);
+export const upidSchema = z
+  .string()
+  .regex(/^UPID:[^:\s]+:[0-9A-F]{8}:[0-9A-F]{8,9}:[0-9A-F]{8}:[^:\s]+:[^:\s]*:[^:\s]+:$/);
 
-export const taskSchema = z.object({ upid: upidSchema, type: z.string(), id: z.string(), status: z.string().optional() });
+export const taskSchema = z.object({
+  upid: upidSchema,
+  type: z.string(),
+  id: z.string(),
+  status: z.string().optional(),
+});
 export type Task = z.infer<typeof taskSchema>;
 
-export const taskStatusSchema = taskSchema.extend({ status: z.enum(['running', 'stopped']), exitstatus: z.string().optional() });
+export const taskStatusSchema = taskSchema.extend({
+  status: z.enum(['running', 'stopped']),
+  exitstatus: z.string().optional(),
+});
 
-export const errorSchema = z.object({ message: z.string().optional(), errors: z.record(z.string(), z.unknown()).nullish() });
+export const errorSchema = z.object({
+  message: z.string().optional(),
+  errors: z.record(z.string(), z.unknown()).nullish(),
+});

@@ -10,7 +10,10 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
   return status === 'running' && qmpstatus === 'running' ? 'on' : 'unknown';
 }
 
-/** A guest also tells what only it and its neighbours can connect to, its containers' bridges among them: loopback, link-local, private and shared networks. */
+/**
+ * Networks that only the guest and its neighbours can reach, such as its containers' bridges: loopback, link-local,
+ * private and shared ones. A guest reports them too.
+ */
 const inner = new BlockList();
 for (const [network, prefix] of [
   ['0.0.0.0', 8],
@@ -34,7 +37,7 @@ const isPublic = (address: string): boolean => {
   return version !== 0 && !inner.check(address, version === 4 ? 'ipv4' : 'ipv6');
 };
 
-/** More than any machine is given by us: a guest may say what it likes, and all of it would be kept. */
+/** More than we give to any machine: a guest may report anything, and all of it would be stored. */
 const addressesMax = 64;
 
 export function addressesOf(interfaces: z.infer<typeof interfacesSchema>): string[] {
@@ -53,10 +56,15 @@ interface Looked {
 export function machineOf({ resource, status, config, addresses }: Looked): Machine {
   const note = readNote(config?.description);
   return {
-    ...{ id: String(resource.vmid), name: status.name ?? resource.name ?? '', vendorStatus: status.status, powerState: powerOf(status) },
+    ...{
+      id: String(resource.vmid),
+      name: status.name ?? resource.name ?? '',
+      vendorStatus: status.status,
+      powerState: powerOf(status),
+    },
     addresses,
     isLocked: status.lock !== undefined,
-    // A template's disks are others' ground: it can be neither rolled back nor started.
+    // A template's disks are the base of others: it can be neither rolled back nor started.
     isRebuildProtected: resource.template === 1,
     isDeleteProtected: resource.template === 1 || config?.protection === 1,
     ...{ spec: note?.spec ?? null, zone: resource.node, image: note?.image ?? null },
@@ -65,8 +73,11 @@ export function machineOf({ resource, status, config, addresses }: Looked): Mach
   };
 }
 
-/** `newerIds`: those that are in the way of a rollback. */
-export const snapshotOf = ({ name, description, snaptime, snapstate }: VmSnapshot, newerIds: readonly string[]): MachineSnapshot => ({
+/** `newerIds`: the snapshots that are in the way of a rollback. */
+export const snapshotOf = (
+  { name, description, snaptime, snapstate }: VmSnapshot,
+  newerIds: readonly string[],
+): MachineSnapshot => ({
   ...{ id: name, description: (description ?? '').trimEnd(), createdAt: new Date((snaptime ?? 0) * 1_000) },
   status: snapstate === undefined ? 'available' : snapstate === 'prepare' ? 'creating' : 'unavailable',
   ...{ sizeGb: null, architecture: null, diskGb: null, newerIds, isDeleteProtected: false },
@@ -88,7 +99,11 @@ const diskKey = /^(?:scsi|virtio|sata|ide)\d+$/;
 
 /** Names of the storages that the VM's disks lie on. */
 export const storagesOf = (config: VmConfig): string[] =>
-  Object.entries(config).flatMap(([key, value]) => (diskKey.test(key) && typeof value === 'string' ? [value.split(':')[0] ?? ''] : []));
+  Object.entries(config).flatMap(([key, value]) =>
+    diskKey.test(key) && typeof value === 'string' ? [value.split(':')[0] ?? ''] : [],
+  );
 
-export const keepsNewestOnly = (storages: readonly string[], types: ReadonlyArray<{ storage: string; type: string }>): boolean =>
-  types.some(({ storage, type }) => storages.includes(storage) && newestOnly.has(type));
+export const keepsNewestOnly = (
+  storages: readonly string[],
+  types: ReadonlyArray<{ storage: string; type: string }>,
+): boolean => types.some(({ storage, type }) => storages.includes(storage) && newestOnly.has(type));

@@ -12,7 +12,8 @@ function partsOf(upid: string): { node: string; type: string; id: string } {
 }
 
 /** A clone is filed under the VM that was cloned. */
-const concerns = (upid: string, machineId: string): boolean => partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
+const concerns = (upid: string, machineId: string): boolean =>
+  partsOf(upid).id === machineId || partsOf(upid).type === 'qmclone';
 
 /** The VM's tasks on one node, newest first, 50 at most: each node keeps its own, for weeks. */
 export async function listTasks(
@@ -36,15 +37,24 @@ const isSuccess = (exitstatus: string): boolean => exitstatus === 'OK' || /^WARN
 export const actionOf = (upid: string, ended: string | null): ProviderAction => ({
   ...{ id: upid, command: partsOf(upid).type, progress: null },
   state: ended === null ? 'running' : isSuccess(ended) ? 'succeeded' : 'failed',
-  failure: ended === null || isSuccess(ended) ? null : { reason: reasonOf(ended) ?? 'rejected', internal: ended.slice(0, 500) },
+  failure:
+    ended === null || isSuccess(ended)
+      ? null
+      : { reason: reasonOf(ended) ?? 'rejected', internal: ended.slice(0, 500) },
 });
 
-export async function readTask(api: ProviderApi, machineId: string, upid: string, signal?: AbortSignal): Promise<ProviderAction> {
+export async function readTask(
+  api: ProviderApi,
+  machineId: string,
+  upid: string,
+  signal?: AbortSignal,
+): Promise<ProviderAction> {
   if (!upidSchema.safeParse(upid).success) throw new ComputeError('action_not_found', 'a task has a UPID');
   if (!concerns(upid, machineId)) throw new ComputeError('foreign', `task ${upid} is not of VM ${machineId}`);
   const { node, id } = partsOf(upid);
   const task = await api.read(['nodes', node, 'tasks', upid, 'status'], [], dataOf(taskStatusSchema), signal);
   if (task === null) throw new ComputeError('action_not_found', `no task ${upid}`);
-  if (task.upid !== upid || task.id !== id) throw new ComputeError('foreign', `asked for task ${upid}, told of another`);
+  if (task.upid !== upid || task.id !== id)
+    throw new ComputeError('foreign', `asked for task ${upid}, told of another`);
   return actionOf(upid, task.status === 'running' ? null : (task.exitstatus ?? 'unexpected status'));
 }

@@ -1,4 +1,12 @@
-import { ended, openRig, orderMachine, type RigWorld, reference, refusalOf, takeSnapshot } from '../../../test/provider-rig';
+import {
+  ended,
+  openRig,
+  orderMachine,
+  type RigWorld,
+  reference,
+  refusalOf,
+  takeSnapshot,
+} from '../../../test/provider-rig';
 import { proxmoxRig } from '../../../test/proxmox-rig';
 import type { Change } from '../compute-change.types';
 import { refusalIn } from './proxmox-refusals';
@@ -11,7 +19,12 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const patch = (machineId: string, change: object) => world.admin.call('PATCH', `servers/${machineId}`, change);
-const rollbackTo = (machineId: string, snapshotId: string): Change => ({ kind: 'rollback', reference: reference(), machineId, snapshotId });
+const rollbackTo = (machineId: string, snapshotId: string): Change => ({
+  kind: 'rollback',
+  reference: reference(),
+  machineId,
+  snapshotId,
+});
 const send = async (change: Change) => world.driver.send(change, await world.driver.prepare(change));
 const rollbacks = async (machineId: string) =>
   (await world.admin.readLedger()).filter(({ op, resource }) => op === 'qmrollback' && resource === machineId);
@@ -52,7 +65,11 @@ it('shows what QEMU says: a paused machine is neither on nor off, and one withou
   const addresses = [expect.stringMatching(/^192\.0\.2\./), expect.stringMatching(/^2001:db8:/)];
   expect(await world.driver.readMachine(machineId)).toMatchObject({ addresses });
   await patch(machineId, { qmpstatus: 'paused', addresses: null });
-  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'unknown', vendorStatus: 'running', addresses: [] });
+  expect(await world.driver.readMachine(machineId)).toMatchObject({
+    powerState: 'unknown',
+    vendorStatus: 'running',
+    addresses: [],
+  });
 });
 
 it('makes one machine of an order that is sent twice: the cluster itself refuses the second', async () => {
@@ -60,7 +77,9 @@ it('makes one machine of an order that is sent twice: the cluster itself refuses
   const first = await send(change);
   const refusal = await refusalOf(send(change));
   expect(refusal.reason).toBe('ambiguous');
-  expect(await world.driver.find(change, await world.driver.prepare(change))).toMatchObject({ machineId: first.machineId });
+  expect(await world.driver.find(change, await world.driver.prepare(change))).toMatchObject({
+    machineId: first.machineId,
+  });
   expect((await world.admin.readLedger()).filter(({ resource }) => resource === first.machineId)).toHaveLength(1);
 });
 
@@ -73,7 +92,9 @@ it('is sized as it was ordered', async () => {
 it('does not build a machine anew: the change is none of this provider’s', async () => {
   const machineId = await orderMachine(world, rig.order());
   expect(world.driver.capabilities).toEqual(['compute:snapshots']);
-  expect((await refusalOf(send({ kind: 'rebuild', reference: reference(), machineId, image: 'debian-12' }))).reason).toBe('unsupported');
+  expect(
+    (await refusalOf(send({ kind: 'rebuild', reference: reference(), machineId, image: 'debian-12' }))).reason,
+  ).toBe('unsupported');
 });
 
 it('finds the machine of a lost order while it is still being cloned and has no name, and by it what there is to delete', async () => {
@@ -85,7 +106,11 @@ it('finds the machine of a lost order while it is still being cloned and has no 
   const found = await world.driver.find(change, await world.driver.prepare(change));
   if (found === null) throw new Error('nothing was found');
   expect(await ended(world, found)).toMatchObject({ state: 'succeeded' });
-  expect(await world.driver.findMachine(order.name)).toMatchObject({ id: machineId, name: order.name, isLocked: false });
+  expect(await world.driver.findMachine(order.name)).toMatchObject({
+    id: machineId,
+    name: order.name,
+    isLocked: false,
+  });
 });
 
 it('does not take a rollback that staff did by hand for its own, whose request was lost', async () => {
@@ -125,7 +150,10 @@ it('waits for a lock before it takes or deletes a snapshot, where the cluster wo
 });
 
 it('tells of the machines on other nodes while one does not answer', async () => {
-  const [here, there] = [await orderMachine(world, { ...rig.order(), zone: 'pve1' }), await orderMachine(world, rig.order())];
+  const [here, there] = [
+    await orderMachine(world, { ...rig.order(), zone: 'pve1' }),
+    await orderMachine(world, rig.order()),
+  ];
   const cutOff = (isDown: boolean) => world.admin.call('PATCH', 'nodes/pve2', { isDown });
   await cutOff(true);
   const listing = world.driver.listMachines();
@@ -140,12 +168,15 @@ it('tells of the machines on other nodes while one does not answer', async () =>
 it.each([
   ['says nothing', { kind: 'silence' }],
   ['answers nonsense', { kind: 'fixed', status: 200, body: '{"data":"busy"}' }],
-] as const)('reads a machine whose guest agent %s: it has no addresses, and is otherwise told', async (_what, answer) => {
-  const machineId = await orderMachine(world, rig.order());
-  await world.admin.orderFault({ path: '/agent/', times: 3, answer });
-  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-  await world.admin.clearFaults();
-});
+] as const)(
+  'reads a machine whose guest agent %s: it has no addresses, and is otherwise told',
+  async (_what, answer) => {
+    const machineId = await orderMachine(world, rig.order());
+    await world.admin.orderFault({ path: '/agent/', times: 3, answer });
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
+    await world.admin.clearFaults();
+  },
+);
 
 it('shows addresses that others can connect to, and no bridge of a container', async () => {
   const machineId = await orderMachine(world, rig.order());
@@ -168,7 +199,9 @@ it.each([
     const listed = await driver.listMachines();
     const machineId = listed.at(-1)?.id ?? '';
     expect(await driver.readMachine(machineId)).toMatchObject({ powerState: 'on', addresses: [] });
-    expect(await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none'))))).toMatchObject({
+    expect(
+      await refusalOf(driver.send(rollbackTo(machineId, 'none'), await driver.prepare(rollbackTo(machineId, 'none')))),
+    ).toMatchObject({
       reason: 'snapshot_not_found',
     });
     await world.admin.clearFaults();
@@ -188,7 +221,11 @@ it('takes no more addresses from a guest than a machine has use for', async () =
 it('tells of all other machines while one cannot be looked at, and of that one that nothing is known', async () => {
   const [well, ill] = [await orderMachine(world, rig.order()), await orderMachine(world, rig.order())];
   const driver = world.open();
-  await world.admin.orderFault({ path: `/qemu/${ill}/status/current$`, times: 50, answer: { kind: 'fixed', status: 596 } });
+  await world.admin.orderFault({
+    path: `/qemu/${ill}/status/current$`,
+    times: 50,
+    answer: { kind: 'fixed', status: 596 },
+  });
   const machines = new Map((await driver.listMachines()).map((machine) => [machine.id, machine]));
   expect(machines.get(well)).toMatchObject({ powerState: 'on', vendorStatus: 'running' });
   expect(machines.get(ill)).toMatchObject({ powerState: 'unknown', vendorStatus: 'unknown', addresses: [] });
@@ -200,21 +237,28 @@ it('tells of all other machines while one cannot be looked at, and of that one t
 });
 
 it('goes on speaking to the other nodes when one that the cluster cannot reach has been asked again and again', async () => {
-  const [well, ill] = [await orderMachine(world, rig.order()), await orderMachine(world, { ...rig.order(), zone: 'pve1' })];
+  const [well, ill] = [
+    await orderMachine(world, rig.order()),
+    await orderMachine(world, { ...rig.order(), zone: 'pve1' }),
+  ];
   const driver = world.open();
   await world.admin.orderFault({ path: '/nodes/pve1/', times: 100, answer: { kind: 'fixed', status: 596 } });
-  for (let looks = 0; looks < 4; looks += 1) expect((await refusalOf(driver.readMachine(ill))).reason).toBe('unavailable');
+  for (let looks = 0; looks < 4; looks += 1)
+    expect((await refusalOf(driver.readMachine(ill))).reason).toBe('unavailable');
   expect(await driver.readMachine(well)).toMatchObject({ powerState: 'on' });
   await world.admin.clearFaults();
 });
 
-it.each(['paused', 'io-error'])('starts a machine after its rollback that was %s: its process was there', async (qmpstatus) => {
-  const machineId = await orderMachine(world, rig.order());
-  const snapshotId = await takeSnapshot(world, machineId);
-  await patch(machineId, { qmpstatus });
-  expect(await ended(world, await send(rollbackTo(machineId, snapshotId)))).toMatchObject({ state: 'succeeded' });
-  expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
-});
+it.each(['paused', 'io-error'])(
+  'starts a machine after its rollback that was %s: its process was there',
+  async (qmpstatus) => {
+    const machineId = await orderMachine(world, rig.order());
+    const snapshotId = await takeSnapshot(world, machineId);
+    await patch(machineId, { qmpstatus });
+    expect(await ended(world, await send(rollbackTo(machineId, snapshotId)))).toMatchObject({ state: 'succeeded' });
+    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+  },
+);
 
 it.each([
   ['VM is locked (backup)\n', 'locked'],
@@ -226,6 +270,8 @@ it.each([
   ["Configuration file 'nodes/pve1/qemu-server/100.conf' does not exist", 'machine_not_found'],
 ])('reads %j of a body, and of the words behind the status where older versions put it', (message, reason) => {
   const answer = { status: 500, headers: {}, text: '' };
-  expect(refusalIn({ ...answer, statusText: 'Internal Server Error', json: { data: null, message } })?.reason).toBe(reason);
+  expect(refusalIn({ ...answer, statusText: 'Internal Server Error', json: { data: null, message } })?.reason).toBe(
+    reason,
+  );
   expect(refusalIn({ ...answer, statusText: message.trim(), json: { data: null } })?.reason).toBe(reason);
 });

@@ -9,8 +9,9 @@ const run = promisify(execFile);
 const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js');
 
 /**
- * Has the machine's job carried out by a process of its own, which goes on when this one ends. `flock` holds the machine's lock for as long as that process
- * lives, frozen or not: whoever comes second ends at once, so this may be called as often as one likes. `environment`: ours unless told.
+ * Starts a process that carries out the machine's job and goes on when this one ends. `flock` holds the machine's lock
+ * while that process lives, even if it is frozen: a second one ends at once, so this may be called at any time.
+ * `environment`: ours unless given.
  */
 export function beginWork(machineFolder: string, environment?: Record<string, string>): void {
   let log: number;
@@ -31,13 +32,15 @@ export function beginWork(machineFolder: string, environment?: Record<string, st
 
 let tools: Promise<void> | null = null;
 
-/** Before anything is taken on. @throws ComputeError unavailable: this machine can run none */
+/** Call it before any work is accepted. @throws ComputeError unavailable: this machine cannot run any */
 export function assertTools(): Promise<void> {
   tools ??= Promise.all(['qemu-system-x86_64', 'qemu-img', 'flock'].map((tool) => run(tool, ['--version']))).then(
     () => undefined,
     (error: unknown) => {
       tools = null;
-      throw new ComputeError('unavailable', 'qemu-system-x86, qemu-utils and util-linux have to be installed here', { cause: error });
+      throw new ComputeError('unavailable', 'qemu-system-x86, qemu-utils and util-linux have to be installed here', {
+        cause: error,
+      });
     },
   );
   return tools;

@@ -2,7 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readIfThere } from '@drydock/process/durable-file';
 import { faultpoint } from '@drydock/process/faultpoint';
 import { removeRecord, retireMachine } from './machine-folders';
-import { applyInside, createDisk, DiskTooSmall, deleteInside, listInside, mendInside, removeDisk, takeInside } from './qemu-disk';
+import {
+  applyInside,
+  createDisk,
+  DiskTooSmall,
+  deleteInside,
+  listInside,
+  mendInside,
+  removeDisk,
+  takeInside,
+} from './qemu-disk';
 import { readLastJob, saveJob } from './qemu-jobs';
 import { GuestUnresponsive, shutDownGuest, startQemu, stopQemu } from './qemu-process';
 import { type JobRecord, type MachineRecord, machineRecordSchema, snapshotIdOf } from './qemu-records';
@@ -16,15 +25,19 @@ const triesMax = 3;
 const pauseMs = 300;
 
 /**
- * The machine's job, from wherever somebody left it to its end. Each part of it may be done again, up to the mark after which the guest may write.
- * To be called by the holder of the machine's lock alone.
+ * Carries out the machine's job to its end, from wherever an earlier process left it. Each part may be repeated, up to
+ * the mark after which the guest may write. Only the holder of the machine's lock may call it.
  */
 export async function carryOutJob(machineFolder: string): Promise<void> {
   const job = await readLastJob(machineFolder);
   if (job === null || job.state !== 'running') return;
   const failure = await tryWork(machineFolder, job);
-  const ended: JobRecord = { ...((await readLastJob(machineFolder)) ?? job), state: failure === null ? 'succeeded' : 'failed', failure };
-  // A rollback that came to nothing leaves the machine as it was, for whoever uses it.
+  const ended: JobRecord = {
+    ...((await readLastJob(machineFolder)) ?? job),
+    state: failure === null ? 'succeeded' : 'failed',
+    failure,
+  };
+  // A failed rollback leaves the machine as it was, so it is started again if it ran.
   if (failure !== null && job.startsAfter) await startAnyway(machineFolder);
   faultpoint(`qemu.${job.kind}.before_end`);
   await saveJob(machineFolder, ended);
@@ -104,7 +117,8 @@ async function rollBack(machineFolder: string, { number, snapshotId, startsAfter
   const job = await readLastJob(machineFolder);
   if (job?.number !== number || snapshotId === null) throw new Error('the job is not the machine’s newest');
   if (!job.isApplied) {
-    if (!(await listInside(machineFolder)).has(snapshotId)) throw new SnapshotMissing(`the disk has no snapshot ${snapshotId}`);
+    if (!(await listInside(machineFolder)).has(snapshotId))
+      throw new SnapshotMissing(`the disk has no snapshot ${snapshotId}`);
     faultpoint('qemu.rollback.before_stop');
     await stopQemu(machineFolder);
     faultpoint('qemu.rollback.before_apply');

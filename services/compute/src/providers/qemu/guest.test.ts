@@ -17,7 +17,12 @@ import { qemuCompute } from '../compute-provider.qemu';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-guest-'));
 const open = () =>
-  qemuCompute({ folder, zone: 'here', images: { guest: guestImage }, sizes: { small: { cpus: 1, memoryMb: 128, diskGb: 1 } } });
+  qemuCompute({
+    folder,
+    zone: 'here',
+    images: { guest: guestImage },
+    sizes: { small: { cpus: 1, memoryMb: 128, diskGb: 1 } },
+  });
 const consoles: GuestConsole[] = [];
 afterAll(async () => {
   for (const { close } of consoles) close();
@@ -57,7 +62,11 @@ describeGuest(needsGuest('a real machine'), () => {
     expect(await guest.run('cat /srv/state /srv/new')).toMatch(/^after\s+new$/);
 
     await carryOut({ kind: 'rollback', reference: uuidv7(), machineId, snapshotId: snapshotId ?? '' });
-    expect(await open().readMachine(machineId)).toMatchObject({ powerState: 'on', vendorStatus: 'running', isLocked: false });
+    expect(await open().readMachine(machineId)).toMatchObject({
+      powerState: 'on',
+      vendorStatus: 'running',
+      isLocked: false,
+    });
     const again = await guestOf(machineId);
     expect(await again.run('cat /srv/state; ls /srv')).toMatch(/^before\s+lost\+found\s+state$/);
 
@@ -75,6 +84,8 @@ describeGuest(needsGuest('a real machine'), () => {
     await until(async () => (await open().readMachine(machineId))?.powerState === 'stopping', { timeoutMs: 60_000 });
     booted.say('poweroff -f');
     await off;
-    expect(await open().listMachines()).toMatchObject([{ id: machineId, vendorStatus: 'off', powerState: 'off', isLocked: false }]);
+    expect(await open().listMachines()).toMatchObject([
+      { id: machineId, vendorStatus: 'off', powerState: 'off', isLocked: false },
+    ]);
   });
 });

@@ -28,7 +28,8 @@ afterAll(async () => {
   rmSync(faults, { recursive: true });
 });
 
-const plan = (point: string, mode: FaultMode): void => writeFileSync(path.join(faults, faultTokenName({ point, mode })), '');
+const plan = (point: string, mode: FaultMode): void =>
+  writeFileSync(path.join(faults, faultTokenName({ point, mode })), '');
 const folderOf = (machineId: string): string => path.join(world.url(), 'one/machines', machineId);
 
 /** Looks with a driver of its own each time, as a worker does that was started since. */
@@ -98,17 +99,20 @@ describeQemu(needsQemu('a machine of this host'), () => {
     },
   );
 
-  it.each(['after_stop', 'before_start', 'before_end'])('is restarted, and runs, although kill -9 met the work %s', async (point) => {
-    const { machineId } = await changedMachine();
-    plan(`qemu.reboot.${point}`, 'kill');
-    const reboot: Change = { kind: 'reboot', reference: reference(), machineId, isForced: true, guestSeconds: 1 };
-    const checkpoint = await world.driver.prepare(reboot);
-    const sent = await world.driver.send(reboot, checkpoint);
-    expect(await endOf(sent)).toMatchObject({ state: 'succeeded', failure: null });
-    expect(readdirSync(faults)).toEqual([]);
-    expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
-    expect(await world.open().send(reboot, checkpoint)).toEqual(sent);
-  });
+  it.each(['after_stop', 'before_start', 'before_end'])(
+    'is restarted, and runs, although kill -9 met the work %s',
+    async (point) => {
+      const { machineId } = await changedMachine();
+      plan(`qemu.reboot.${point}`, 'kill');
+      const reboot: Change = { kind: 'reboot', reference: reference(), machineId, isForced: true, guestSeconds: 1 };
+      const checkpoint = await world.driver.prepare(reboot);
+      const sent = await world.driver.send(reboot, checkpoint);
+      expect(await endOf(sent)).toMatchObject({ state: 'succeeded', failure: null });
+      expect(readdirSync(faults)).toEqual([]);
+      expect(await world.driver.readMachine(machineId)).toMatchObject({ powerState: 'on', isLocked: false });
+      expect(await world.open().send(reboot, checkpoint)).toEqual(sent);
+    },
+  );
 
   it('keeps what is written once it runs again, although the work was killed before its end', async () => {
     const rollback = await changedMachine();
@@ -176,7 +180,10 @@ describeQemu(needsQemu('a machine of this host'), () => {
     const rollback = await changedMachine();
     const other = { ...rollback, reference: reference() };
     const checkpoint = await world.driver.prepare(rollback);
-    const outcomes = await Promise.allSettled([world.driver.send(rollback, checkpoint), world.open().send(other, checkpoint)]);
+    const outcomes = await Promise.allSettled([
+      world.driver.send(rollback, checkpoint),
+      world.open().send(other, checkpoint),
+    ]);
     const [accepted, refused] = [
       outcomes.find(({ status }) => status === 'fulfilled'),
       outcomes.find(({ status }) => status === 'rejected'),
@@ -195,7 +202,9 @@ describeQemu(needsQemu('a machine of this host'), () => {
     expect(await world.open().send(change, checkpoint)).toEqual(sent);
     expect(await world.open().find(change, checkpoint)).toEqual(sent);
     expect(await endOf(sent)).toMatchObject({ state: 'succeeded' });
-    expect((await refusalOf(world.driver.send({ ...change, reference: reference() }, checkpoint))).reason).toBe('ambiguous');
+    expect((await refusalOf(world.driver.send({ ...change, reference: reference() }, checkpoint))).reason).toBe(
+      'ambiguous',
+    );
   });
 
   it('is not made of a size, an image or at a place that there is not', async () => {
@@ -217,7 +226,9 @@ describeQemu(needsQemu('a machine of this host'), () => {
   it('whose name leads out of its folder is nobody', async () => {
     expect(await world.driver.readMachine('../../one/machines')).toBeNull();
     const change: Change = { kind: 'create', reference: reference(), order: { ...order(), name: '../escaped' } };
-    expect((await refusalOf(world.driver.send(change, await world.driver.prepare(change)))).reason).toBe('order_refused');
+    expect((await refusalOf(world.driver.send(change, await world.driver.prepare(change)))).reason).toBe(
+      'order_refused',
+    );
   });
 
   it('is deleted with its disk, although kill -9 met that as well', async () => {

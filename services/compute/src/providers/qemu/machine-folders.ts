@@ -6,30 +6,30 @@ import { errorCodeOf } from '@drydock/process/error-code';
 import { claimJob, jobsFolder } from './qemu-jobs';
 import { type JobRecord, type MachineRecord, machineRecordSchema } from './qemu-records';
 
-/** Part of a path: anything else is nobody's name. */
+/** A name is part of a path: any other text names nothing. */
 export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
 const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
 
-/** By an operator's hand: while this file is there nothing is done to the machine. */
+/** An operator's file: while it exists nothing is done to the machine. */
 const holdFile = 'held';
 
-/** A machine is `machines/<name>`; what is left of it when it is deleted, its jobs, goes to `gone/`. */
+/** A machine is `machines/<name>`; after its deletion its jobs are in `gone/`. */
 export interface MachineFolders {
   of(machineId: string): string;
-  /** Ids of what is in `machines`, whole or not. */
+  /** The ids in `machines`, complete or not. */
   list(): Promise<string[]>;
   /** Null when there is no such machine (any more). */
   read(machineId: string): Promise<MachineRecord | null>;
   isHeld(machineId: string): Promise<boolean>;
-  /** Where the machine's jobs are, also after it was deleted. */
+  /** The folder of the machine's jobs, also after its deletion. */
   withJobs(machineId: string): Promise<string>;
-  /** With its first job. False when the name is taken: of all that want it one gets it. */
+  /** Creates a machine with its first job. False if the name is taken: of all that want it only one gets it. */
   create(record: MachineRecord, job: JobRecord): Promise<boolean>;
 }
 
 export function openMachineFolders(root: string): MachineFolders {
   const machines = path.join(root, 'machines');
-  // A string that is no name leads to a folder that does not exist, never outside of the root.
+  // A text that is no name leads to a folder that does not exist, and never outside the root.
   const within = (parent: string, id: string): string => path.join(root, parent, isName(id) ? id : '.none');
   const of = (machineId: string): string => within('machines', machineId);
   return {
@@ -40,9 +40,10 @@ export function openMachineFolders(root: string): MachineFolders {
       return text === null ? null : machineRecordSchema.parse(JSON.parse(text));
     },
     isHeld: (machineId) => exists(path.join(of(machineId), holdFile)),
-    withJobs: async (machineId) => ((await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId)),
+    withJobs: async (machineId) =>
+      (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
-      // Made aside, so that whoever sees the machine sees all of it.
+      // Made in another place and renamed, so that everybody sees all of the machine or none.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
       await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);
@@ -54,7 +55,7 @@ export function openMachineFolders(root: string): MachineFolders {
   };
 }
 
-/** The end of a deletion. The record went before the disk, so that half a machine is none. */
+/** The end of a deletion. The record was removed before the disk, so that half a machine counts as none. */
 export async function retireMachine(machineFolder: string): Promise<void> {
   const gone = path.join(machineFolder, '../../gone');
   await mkdir(gone, { recursive: true, mode: 0o700 });

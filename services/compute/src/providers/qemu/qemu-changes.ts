@@ -21,9 +21,10 @@ export interface QemuChanges {
 }
 
 const checkpointSchema = z.strictObject({ highestJob: z.int(), wasOn: z.boolean() });
-const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> => checkpointSchema.parse(JSON.parse(checkpoint));
+const parse = (checkpoint: Checkpoint): z.infer<typeof checkpointSchema> =>
+  checkpointSchema.parse(JSON.parse(checkpoint));
 
-/** The machine's newest job: whatever a change begins has a higher number. */
+/** The machine's newest job: every later change has a higher number. */
 export async function prepareChange({ folders }: QemuChanges, change: Change): Promise<Checkpoint> {
   const machineFolder = 'machineId' in change ? folders.of(change.machineId) : null;
   const last = machineFolder === null ? null : await readLastJob(machineFolder);
@@ -31,14 +32,24 @@ export async function prepareChange({ folders }: QemuChanges, change: Change): P
   return JSON.stringify({ highestJob: last?.number ?? 0, wasOn } satisfies z.infer<typeof checkpointSchema>);
 }
 
-/** Unless its owner powered it off: one that is paused or too busy to answer has its process, and one that was lost is about to be started again. */
+/**
+ * Whether the machine should run: unless its owner has powered it off. A paused or busy one has its process, and a lost
+ * one is about to be started again.
+ */
 async function isMeantToRun(machineFolder: string): Promise<boolean> {
   const status = await readStatus(machineFolder);
   return status === 'off' ? shouldRun(await readJobs(machineFolder)) : status !== 'shutdown';
 }
 
-/** Begun since `prepare` by this very change, or already true. */
-export async function findChange({ folders, reader }: QemuChanges, change: Change, checkpoint: Checkpoint): Promise<Accepted | null> {
+/**
+ * Finds the job that this very change has begun since `prepare`. If its result is true already, it is done; otherwise
+ * null.
+ */
+export async function findChange(
+  { folders, reader }: QemuChanges,
+  change: Change,
+  checkpoint: Checkpoint,
+): Promise<Accepted | null> {
   const machineId = 'machineId' in change ? change.machineId : change.order.name;
   const jobs = await readJobs(await folders.withJobs(machineId), parse(checkpoint).highestJob);
   const begun = jobs.find(({ kind, reference }) => kind === change.kind && reference === change.reference);
@@ -49,8 +60,13 @@ export async function findChange({ folders, reader }: QemuChanges, change: Chang
   return isDone ? done(machineId) : null;
 }
 
-/** Takes one change on: what is claimed is carried out, whoever dies. A change that was taken on is never taken on again. */
-export async function sendChange(changes: QemuChanges, change: Change, checkpoint: Checkpoint, signal?: AbortSignal): Promise<Accepted> {
+/** Accepts one change: a claimed job is carried out whichever process dies, and is never accepted twice. */
+export async function sendChange(
+  changes: QemuChanges,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   await assertTools();
   if (change.kind === 'rebuild') throw new ComputeError('unsupported', 'qemu machines are not rebuilt');
   const { folders, reader, beginWork } = changes;
@@ -58,7 +74,7 @@ export async function sendChange(changes: QemuChanges, change: Change, checkpoin
   if (begun !== null) return begun;
   if (change.kind === 'create') return await sendCreate(changes, change, signal);
   const { machineId } = change;
-  // Before anything is judged: the claim fails when something has happened since.
+  // Read before anything is decided: the claim fails if another job was claimed since.
   const last = await readLastJob(folders.of(machineId));
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
@@ -68,19 +84,25 @@ export async function sendChange(changes: QemuChanges, change: Change, checkpoin
   if (change.kind === 'power_on' || change.kind === 'power_off' || change.kind === 'reboot') {
     if (isPowered(await assertPowerAllowed(reader, change, signal), change.kind)) return done(machineId);
   }
-  if (machine.isLocked || last?.state === 'running') throw new ComputeError('locked', `machine ${machineId} is being worked on`);
+  if (machine.isLocked || last?.state === 'running')
+    throw new ComputeError('locked', `machine ${machineId} is being worked on`);
   const startsAfter = change.kind === 'reboot' || (change.kind === 'rollback' && parse(checkpoint).wasOn);
   const job = jobOf(change, (last?.number ?? 0) + 1, startsAfter);
   faultpoint(`qemu.${change.kind}.before_claim`);
   signal?.throwIfAborted();
-  if (!(await ambiguously(claimJob(folders.of(machineId), job)))) throw new ComputeError('locked', 'somebody else was quicker');
+  if (!(await ambiguously(claimJob(folders.of(machineId), job))))
+    throw new ComputeError('locked', 'somebody else was quicker');
   beginWork(folders.of(machineId));
   return accepted(machineId, job);
 }
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 
-async function sendCreate({ folders, options, beginWork }: QemuChanges, change: Of<'create'>, signal?: AbortSignal): Promise<Accepted> {
+async function sendCreate(
+  { folders, options, beginWork }: QemuChanges,
+  change: Of<'create'>,
+  signal?: AbortSignal,
+): Promise<Accepted> {
   const { name, spec, image, zone, labels } = change.order;
   const size = Object.hasOwn(options.sizes, spec) ? options.sizes[spec] : undefined;
   const system = Object.hasOwn(options.images, image) ? options.images[image] : undefined;
@@ -89,8 +111,9 @@ async function sendCreate({ folders, options, beginWork }: QemuChanges, change: 
   const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
   const job = jobOf(change, 1, false);
   signal?.throwIfAborted();
-  // The name is ours alone: a machine that has it is the one that an earlier, lost call made.
-  if (!(await ambiguously(folders.create(record, job)))) throw new ComputeError('ambiguous', `there is a machine ${name}`);
+  // The name is ours alone: a machine that has it was made by an earlier call whose answer was lost.
+  if (!(await ambiguously(folders.create(record, job))))
+    throw new ComputeError('ambiguous', `there is a machine ${name}`);
   beginWork(folders.of(name));
   return accepted(name, job);
 }
@@ -111,7 +134,7 @@ const accepted = (machineId: string, job: JobRecord): Accepted => ({
 });
 const done = (machineId: string): Accepted => ({ actionId: null, machineId, snapshotId: null });
 
-/** A write that failed may have been made all the same. */
+/** A write that failed may have taken effect all the same. */
 function ambiguously<T>(claim: Promise<T>): Promise<T> {
   return claim.catch((error: unknown) => {
     throw new ComputeError('ambiguous', error instanceof Error ? error.message : String(error), { cause: error });

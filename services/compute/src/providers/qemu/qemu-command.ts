@@ -2,19 +2,24 @@ import type { MachineRecord } from './qemu-records';
 
 export type Accelerator = 'kvm' | 'tcg';
 
-/** The drive's name towards QEMU's monitor. */
+/** The drive's name in QEMU's monitor. */
 export const driveName = 'disk';
 
 /**
- * QEMU's arguments for a machine, to be run in the machine's folder: nothing that is not asked for, no network, no new processes and no privileges.
- * A guest that powers off leaves QEMU behind, paused: so its end is told from a crash.
+ * QEMU's arguments for a machine, to be run in the machine's folder: no devices but those listed, no network, no new
+ * processes and no privileges. A guest that powers off leaves QEMU paused, which tells it from a crash.
  */
 export function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
   return [
     ...['-nodefaults', '-no-user-config', '-display', 'none'],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     ...['-machine', 'q35', '-accel', accelerator, '-cpu', 'max', '-smp', String(cpus), '-m', String(memoryMb)],
-    ...['-drive', `id=${driveName},if=none,file=disk.qcow2,format=qcow2`, '-device', `virtio-blk-pci,drive=${driveName}`],
+    ...[
+      '-drive',
+      `id=${driveName},if=none,file=disk.qcow2,format=qcow2`,
+      '-device',
+      `virtio-blk-pci,drive=${driveName}`,
+    ],
     ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ...['-qmp', 'unix:work.sock,server=on,wait=off', '-qmp', 'unix:look.sock,server=on,wait=off'],
     ...['-pidfile', 'qemu.pid', '-action', 'shutdown=pause'],

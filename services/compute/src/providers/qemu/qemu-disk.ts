@@ -11,8 +11,9 @@ import { askQmp } from './qmp';
 
 const disk = 'disk.qcow2';
 const run = promisify(execFile);
-/** `qemu-img` refuses a disk that a machine has open, unless it only looks. */
-const image = async (cwd: string, ...args: string[]): Promise<string> => (await run('qemu-img', args, { cwd, env: {} })).stdout;
+/** `qemu-img` refuses a disk that a machine has open, unless it only reads it. */
+const image = async (cwd: string, ...args: string[]): Promise<string> =>
+  (await run('qemu-img', args, { cwd, env: {} })).stdout;
 
 const infoSchema = z.looseObject({
   'virtual-size': z.int(),
@@ -25,14 +26,26 @@ export class DiskTooSmall extends Error {
   override readonly name = 'DiskTooSmall';
 }
 
-/** Over the image, which is only read. Harmless when it is there. @throws DiskTooSmall */
+/** Makes a disk as an overlay of the image, which is only read. Does nothing if it exists. @throws DiskTooSmall */
 export async function createDisk(machineFolder: string, { diskGb, system }: MachineRecord): Promise<void> {
   const bytes = diskGb * 1_000_000_000;
   if ((await readInfo(machineFolder, system.disk))['virtual-size'] > bytes)
     throw new DiskTooSmall(`${diskGb} GB do not hold ${system.disk}`);
   const unfinished = path.join(machineFolder, `${disk}.new`);
   await rm(unfinished, { force: true });
-  await image(machineFolder, 'create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', system.disk, unfinished, String(bytes));
+  await image(
+    machineFolder,
+    'create',
+    '-q',
+    '-f',
+    'qcow2',
+    '-F',
+    'qcow2',
+    '-b',
+    system.disk,
+    unfinished,
+    String(bytes),
+  );
   await rename(unfinished, path.join(machineFolder, disk));
   await syncFolder(machineFolder);
 }
@@ -42,7 +55,10 @@ export async function listInside(machineFolder: string): Promise<ReadonlySet<str
   return new Set((await readInfo(machineFolder, disk)).snapshots.map(({ name }) => name));
 }
 
-/** Takes a snapshot of the disk as it is at this moment, whether the machine runs or not. Harmless when there is one of this name. */
+/**
+ * Takes a snapshot of the disk at this moment, whether or not the machine runs. Does nothing if one of this name
+ * exists.
+ */
 export async function takeInside(machineFolder: string, name: string): Promise<void> {
   if ((await listInside(machineFolder)).has(name)) return;
   if ((await readStatus(machineFolder)) === 'off') await image(machineFolder, 'snapshot', '-c', name, disk);
@@ -57,15 +73,18 @@ export async function deleteInside(machineFolder: string, name: string): Promise
 }
 
 /**
- * The disk becomes the snapshot's; no machine may have it open. Dying on the way leaves the old content or the new one, and at worst clusters that belong to
- * nobody: those are given back first. @throws also when the disk is damaged: nothing is changed then
+ * Overwrites the disk with the snapshot; no machine may have it open. A crash leaves the old or the new content, and at
+ * worst clusters without an owner, which are freed first. @throws also if the disk is damaged: then nothing is changed
  */
 export async function applyInside(machineFolder: string, name: string): Promise<void> {
   await mendInside(machineFolder);
   await image(machineFolder, 'snapshot', '-a', name, disk);
 }
 
-/** What a death on the way has left within the disk, before anybody writes to it. @throws when it is damaged beyond that */
+/**
+ * Frees clusters of the disk that an interrupted change has left without an owner. Call it before anybody writes to the
+ * disk. @throws if the disk is damaged in another way
+ */
 export async function mendInside(machineFolder: string): Promise<void> {
   await image(machineFolder, 'check', '-q', '-r', 'leaks', disk);
 }

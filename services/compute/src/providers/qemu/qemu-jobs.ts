@@ -29,7 +29,7 @@ async function listNumbers(machineFolder: string): Promise<number[]> {
   }
 }
 
-/** The newest: it holds the machine while it runs. */
+/** The newest job: it locks the machine while it runs. */
 export async function readLastJob(machineFolder: string): Promise<JobRecord | null> {
   const number = (await listNumbers(machineFolder)).at(-1);
   return number === undefined ? null : await readJob(machineFolder, number);
@@ -42,7 +42,10 @@ export async function readJobs(machineFolder: string, after = 0): Promise<JobRec
   return jobs.filter((job) => job !== null);
 }
 
-/** False when somebody else was quicker: of all that claim the same number one succeeds, so that one job at a time runs on a machine. */
+/**
+ * False if another claim was quicker: of all claims of a number only one succeeds, so that one job at a time runs on a
+ * machine.
+ */
 export const claimJob = (machineFolder: string, job: JobRecord): Promise<boolean> =>
   createDurably(fileOf(machineFolder, job.number), textOf(job));
 

@@ -1,4 +1,7 @@
-/** What a machine boots from: its own boot loader, or a kernel that QEMU loads. Files are never changed in place: disks lie over them. */
+/**
+ * The files that a machine boots from: its own boot loader, or a kernel that QEMU loads. They are never changed in
+ * place: disks are overlays over them.
+ */
 export interface QemuImage {
   /** A qcow2 image, absolute. */
   disk: string;
@@ -16,11 +19,14 @@ export interface QemuSize {
 }
 
 export interface QemuOptions {
-  /** The folder of one deploy target in one mode, an absolute path: its machines, their disks and what was done to them. */
+  /**
+   * The folder of one deploy target in one mode, an absolute path: its machines, their disks and the record of their
+   * jobs.
+   */
   folder: string;
   zone: string;
   images: Readonly<Record<string, QemuImage>>;
   sizes: Readonly<Record<string, QemuSize>>;
-  /** How the work on a machine is begun; by default in a process of its own that outlives this one. */
+  /** Starts the work on a machine; by default in a process of its own that outlives this one. */
   beginWork?: (machineFolder: string) => void;
 }

@@ -9,13 +9,16 @@ import { readStatus } from './qemu-status';
 import { askQmp } from './qmp';
 
 const lookEveryMs = 25;
-/** How long a process may take to answer: hundreds of times what it takes. */
+/** The time for a process to answer: hundreds of times what it needs. */
 const startMs = 30_000;
-/** A process that was asked to end has this long to write out what it holds. */
+/** A process that was asked to end has this long to write its data. */
 const quitMs = 20_000;
 const startRounds = 3;
 
-/** Returns once the machine runs; harmless when it does. KVM where it works, else emulation: that it is there does not say that it works. */
+/**
+ * Returns once the machine runs; does nothing if it runs already. Uses KVM if it works, otherwise emulation: KVM may
+ * exist and not work.
+ */
 export async function startQemu(machineFolder: string, record: MachineRecord): Promise<void> {
   if ((await readStatus(machineFolder)) === 'running') return;
   await stopQemu(machineFolder);
@@ -23,7 +26,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // Also when it is the one whose parent died while it was coming up that stands in the way.
+      // Also if the process in the way is one whose parent died while it was starting.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);
@@ -31,11 +34,16 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   throw new Error(`qemu does not start: ${reason}`);
 }
 
-/** Resolves with '' when it answers, else with the last thing it said. It gets no environment: ours has secrets. */
+/** Resolves with '' if it answers, otherwise with its last output. It gets no environment, because ours has secrets. */
 async function tryStart(machineFolder: string, record: MachineRecord, accelerator: Accelerator): Promise<string> {
   const log = await open(path.join(machineFolder, 'qemu.log'), 'w', 0o600);
   const [command, args] = ['qemu-system-x86_64', commandLine(record, accelerator)] as const;
-  const child = spawn(command, args, { cwd: machineFolder, env: {}, detached: true, stdio: ['ignore', log.fd, log.fd] });
+  const child = spawn(command, args, {
+    cwd: machineFolder,
+    env: {},
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+  });
   let hasEnded = false;
   const ended = (): void => {
     hasEnded = true;
@@ -56,7 +64,10 @@ export class GuestUnresponsive extends Error {
   override readonly name = 'GuestUnresponsive';
 }
 
-/** Presses the power button and returns once the guest has shut down. Harmless when it has, or when the button is pressed twice. @throws GuestUnresponsive */
+/**
+ * Presses the power button and returns once the guest has shut down. Does nothing if it has already; a second press
+ * does no harm. @throws GuestUnresponsive
+ */
 export async function shutDownGuest(machineFolder: string, guestSeconds: number): Promise<void> {
   const hasShutDown = async (): Promise<boolean> => ['off', 'shutdown'].includes(await readStatus(machineFolder));
   if (await hasShutDown()) return;
@@ -69,7 +80,7 @@ export async function shutDownGuest(machineFolder: string, guestSeconds: number)
   throw new GuestUnresponsive(`the guest did not shut down within ${guestSeconds} s`);
 }
 
-/** Returns once there is no process; what it held is on its disk. Harmless when there is none. */
+/** Returns once the process has ended and its data is on disk. Does nothing without a process. */
 export async function stopQemu(machineFolder: string): Promise<void> {
   if ((await findPid(machineFolder)) === null && (await readStatus(machineFolder)) === 'off') return;
   await askQmp({ machineFolder, monitor: 'work.sock', command: 'quit', deadlineMs: 5_000 }).catch(() => undefined);
@@ -87,7 +98,10 @@ async function hasGone(machineFolder: string, patienceMs: number): Promise<boole
   return false;
 }
 
-/** Null when there is none: a number alone may by now be somebody else's, so the process must be at home in the machine's folder. */
+/**
+ * Null if there is none. A pid alone may belong to another process by now, so the process must run in the machine's
+ * folder.
+ */
 export async function findPid(machineFolder: string): Promise<number | null> {
   const pid = Number(await readIfThere(path.join(machineFolder, 'qemu.pid')));
   if (!Number.isInteger(pid) || pid < 2) return null;

@@ -9,10 +9,10 @@ import type { JobRecord } from './qemu-records';
 import { actionOf, machineOf, snapshotsOf } from './qemu-shapes';
 import { readStatus } from './qemu-status';
 
-/** Called whenever somebody has seen a job that runs: whoever may work sees to it that somebody carries it out. */
+/** Called whenever somebody sees a running job: a reader that may work makes sure that it is carried out. */
 type OnRunning = (machineFolder: string) => void;
 
-/** Looks at files and asks processes; changes nothing. */
+/** Reads files and asks processes; changes nothing. */
 export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () => undefined): ComputeReader {
   const readRunning = async (machineId: string): Promise<JobRecord | null> => {
     const job = await readLastJob(folders.of(machineId));
@@ -21,7 +21,7 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
     return job;
   };
   const readMachine = async (machineId: string): Promise<Machine | null> => {
-    // Before the process and after it: what is seen of one that is being worked on is not what it will be.
+    // Read before and after the process: the state of a machine under work is not its final one.
     const before = await readRunning(machineId);
     const record = await folders.read(machineId);
     if (record === null) return null;
@@ -52,15 +52,22 @@ export function qemuReader(folders: MachineFolders, onRunning: OnRunning = () =>
         }),
       ),
     listSnapshots: (machineId) => looked(listSnapshots(machineId)),
-    readSnapshot: async (machineId, snapshotId) => (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
+    readSnapshot: async (machineId, snapshotId) =>
+      (await looked(listSnapshots(machineId))).find(({ id }) => id === snapshotId) ?? null,
     // Jobs carry the workflow's id.
     prepareEarly: async () => null,
-    readRunningAction: (machineId) => looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
+    readRunningAction: (machineId) =>
+      looked(readRunning(machineId).then((job) => (job === null ? null : actionOf(job)))),
     readAction: (machineId, actionId) => looked(readAction(folders, machineId, actionId, onRunning)),
   };
 }
 
-async function readAction(folders: MachineFolders, machineId: string, actionId: string, onRunning: OnRunning): Promise<ProviderAction> {
+async function readAction(
+  folders: MachineFolders,
+  machineId: string,
+  actionId: string,
+  onRunning: OnRunning,
+): Promise<ProviderAction> {
   const machineFolder = await folders.withJobs(machineId);
   const job = /^[1-9]\d{0,7}$/.test(actionId) ? await readJob(machineFolder, Number(actionId)) : null;
   if (job === null) throw new ComputeError('action_not_found', `machine ${machineId} has no job ${actionId}`);
@@ -68,7 +75,7 @@ async function readAction(folders: MachineFolders, machineId: string, actionId: 
   return actionOf(job);
 }
 
-/** A look that fails says nothing about what is there. */
+/** A failed look says nothing about the machine. */
 export function looked<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof ComputeError) throw error;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** All that it takes to start the machine, so that a change of configuration changes no machine that is there. */
+/** Everything needed to start the machine, so that a change of configuration does not change existing machines. */
 export const machineRecordSchema = z.strictObject({
   name: z.string(),
   spec: z.string(),
@@ -20,17 +20,28 @@ export const machineRecordSchema = z.strictObject({
 export type MachineRecord = z.infer<typeof machineRecordSchema>;
 
 /**
- * A piece of work on one machine: claimed, carried out and kept. The newest one that runs holds the machine; the whole of them is the ledger of what was done.
+ * A piece of work on one machine: claimed, carried out and kept. The newest one locks the machine while it runs; all of
+ * them together are the ledger.
  */
 export const jobRecordSchema = z.strictObject({
   /** Counts up without gaps, from 1 (`create`). */
   number: z.int().positive(),
-  kind: z.enum(['create', 'start', 'power_on', 'power_off', 'reboot', 'delete', 'take_snapshot', 'delete_snapshot', 'rollback']),
+  kind: z.enum([
+    'create',
+    'start',
+    'power_on',
+    'power_off',
+    'reboot',
+    'delete',
+    'take_snapshot',
+    'delete_snapshot',
+    'rollback',
+  ]),
   reference: z.string(),
   state: z.enum(['running', 'succeeded', 'failed']),
   /**
-   * Whether a rollback has made the disk the snapshot's, or a reboot has stopped the machine. From here on the guest may write again, so that is never done a
-   * second time.
+   * Whether a rollback has overwritten the disk, or a reboot has stopped the machine. From here on the guest may write
+   * again, so that part is never repeated.
    */
   isApplied: z.boolean(),
   /** Whether the machine ran before its rollback or reboot. */
@@ -44,11 +55,14 @@ export const jobRecordSchema = z.strictObject({
   /** The description of the snapshot that is taken; empty for every other kind. */
   description: z.string(),
   failure: z
-    .strictObject({ reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found', 'guest_unresponsive']), internal: z.string() })
+    .strictObject({
+      reason: z.enum(['rejected', 'incompatible', 'snapshot_not_found', 'guest_unresponsive']),
+      internal: z.string(),
+    })
     .nullable(),
   begunAt: z.iso.datetime(),
 });
 export type JobRecord = z.infer<typeof jobRecordSchema>;
 
-/** Name of the snapshot within the disk. Never a bare number: QEMU would take it for the number that it gave a snapshot itself. */
+/** The snapshot's name within the disk. Never a bare number: QEMU would take it for its own number of a snapshot. */
 export const snapshotIdOf = ({ number }: Pick<JobRecord, 'number'>): string => `s${number}`;

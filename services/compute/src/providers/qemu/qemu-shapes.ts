@@ -2,7 +2,7 @@ import type { ProviderAction } from '../compute-change.types';
 import type { Machine, MachineSnapshot, PowerState } from '../compute-machine.types';
 import { type JobRecord, type MachineRecord, snapshotIdOf } from './qemu-records';
 
-/** QEMU's run states; one that is not here is unknown to us as well. */
+/** QEMU's run states; any other one is unknown to us as well. */
 const powerStates: Readonly<Record<string, PowerState>> = {
   running: 'on',
   off: 'off',
@@ -10,7 +10,7 @@ const powerStates: Readonly<Record<string, PowerState>> = {
   prelaunch: 'starting',
 };
 
-/** What a job makes of the machine while it runs; those that are not here leave it as it is. */
+/** The state that a job shows while it runs. A job that is not listed leaves the machine's state as it is. */
 const statesOfJobs: Readonly<Partial<Record<JobRecord['kind'], { vendorStatus: string; powerState: PowerState }>>> = {
   create: { vendorStatus: 'creating', powerState: 'starting' },
   start: { vendorStatus: 'starting', powerState: 'starting' },
@@ -49,10 +49,12 @@ export function machineOf({ id, record, status, running, isHeld }: SeenMachine):
   };
 }
 
-/** Newest first: what was ordered and not deleted again. Ready is what is within the disk as well. */
+/** Newest first: snapshots that were ordered and not deleted. One is ready if it is within the disk as well. */
 export function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): MachineSnapshot[] {
   const deleted = new Set(
-    jobs.filter(({ kind, state }) => kind === 'delete_snapshot' && state === 'succeeded').map(({ snapshotId }) => snapshotId),
+    jobs
+      .filter(({ kind, state }) => kind === 'delete_snapshot' && state === 'succeeded')
+      .map(({ snapshotId }) => snapshotId),
   );
   return jobs
     .filter((job) => job.kind === 'take_snapshot' && job.state !== 'failed' && !deleted.has(snapshotIdOf(job)))
@@ -60,9 +62,13 @@ export function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<stri
       id: snapshotIdOf(job),
       description: job.description,
       status:
-        job.state === 'running' ? ('creating' as const) : inside.has(snapshotIdOf(job)) ? ('available' as const) : ('unavailable' as const),
+        job.state === 'running'
+          ? ('creating' as const)
+          : inside.has(snapshotIdOf(job))
+            ? ('available' as const)
+            : ('unavailable' as const),
       createdAt: new Date(job.begunAt),
-      // It shares its clusters with the disk: nobody can say how large it is.
+      // Its clusters are shared with the disk, so its size is unknown.
       sizeGb: null,
       architecture: null,
       diskGb: null,
@@ -77,5 +83,8 @@ export const actionOf = ({ number, kind, state, failure }: JobRecord): ProviderA
   command: kind,
   state,
   progress: null,
-  failure: state === 'failed' ? { reason: failure?.reason ?? 'rejected', internal: `${kind}: ${failure?.internal ?? ''}` } : null,
+  failure:
+    state === 'failed'
+      ? { reason: failure?.reason ?? 'rejected', internal: `${kind}: ${failure?.internal ?? ''}` }
+      : null,
 });

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
 
-/** Each monitor serves one client at a time: those who look are not kept waiting by those who work. */
+/** Each monitor serves one client at a time, so reads have their own and do not wait for work. */
 export type Monitor = 'work.sock' | 'look.sock';
 
 /** Nobody listens: there is no process. */
@@ -13,7 +13,7 @@ export class NotRunning extends Error {
   override readonly name = 'NotRunning';
 }
 
-/** QEMU has read the command and will not do it. */
+/** QEMU has read the command and refused it. */
 export class QmpRefusal extends Error {
   override readonly name = 'QmpRefusal';
 }
@@ -33,15 +33,15 @@ const lineSchema = z.looseObject({
 });
 
 /**
- * One command over QEMU's monitor; resolves with what it returns.
- * @throws NotRunning, QmpRefusal, or what the connection failed with; after the deadline it is not known whether the command was carried out
+ * Sends one command to QEMU's monitor; resolves with its result. @throws NotRunning, QmpRefusal, or the error of the
+ * connection; after the deadline it is not known whether the command was carried out
  */
 export async function askQmp(call: QmpCall): Promise<unknown> {
   const folder = await open(call.machineFolder, 'r').catch((error: unknown) => {
     throw errorCodeOf(error) === 'ENOENT' ? new NotRunning('no such machine') : error;
   });
   try {
-    // A socket's path may have 107 characters and a folder's many more; this one is short.
+    // A socket's path may have only 107 characters, less than a folder's; this one is short.
     return await talk(connect(path.join(`/proc/self/fd/${folder.fd}`, call.monitor)), call);
   } finally {
     await folder.close();
@@ -49,15 +49,22 @@ export async function askQmp(call: QmpCall): Promise<unknown> {
 }
 
 async function talk(socket: Socket, { command, args = {}, deadlineMs }: QmpCall): Promise<unknown> {
-  const timer = setTimeout(() => socket.destroy(new Error(`no answer to ${command} within ${deadlineMs} ms`)), deadlineMs);
+  const timer = setTimeout(
+    () => socket.destroy(new Error(`no answer to ${command} within ${deadlineMs} ms`)),
+    deadlineMs,
+  );
   try {
     return await new Promise((resolve, reject) => {
-      socket.once('error', (error) => reject(isNobody(error) ? new NotRunning('nobody listens', { cause: error }) : error));
+      socket.once('error', (error) =>
+        reject(isNobody(error) ? new NotRunning('nobody listens', { cause: error }) : error),
+      );
       socket.once('close', () => reject(new NotRunning('the connection was closed')));
       const lines = createInterface({ input: socket }).on('line', (line) => settle(line, resolve, reject));
       // It passes on the socket's.
       lines.on('error', () => undefined);
-      socket.write(`{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`);
+      socket.write(
+        `{"execute":"qmp_capabilities"}\n${JSON.stringify({ execute: command, arguments: args, id: 'asked' })}\n`,
+      );
     });
   } finally {
     clearTimeout(timer);
@@ -77,4 +84,5 @@ function settle(line: string, resolve: (value: unknown) => void, reject: (error:
   }
 }
 
-const isNobody = (error: unknown): boolean => ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));
+const isNobody = (error: unknown): boolean =>
+  ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));

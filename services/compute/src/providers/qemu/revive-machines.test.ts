@@ -17,10 +17,33 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const hourMs = 3_600_000;
-const record = { spec: 'small', image: 'blank', zone: 'here', labels: {}, cpus: 1, memoryMb: 64, diskGb: 1, system: { disk: '/none' } };
+const record = {
+  spec: 'small',
+  image: 'blank',
+  zone: 'here',
+  labels: {},
+  cpus: 1,
+  memoryMb: 64,
+  diskGb: 1,
+  system: { disk: '/none' },
+};
 const job = (number: number, change: Partial<JobRecord>): JobRecord => ({
-  ...{ number, kind: 'start', reference: 'order', state: 'succeeded', isApplied: false, startsAfter: false, snapshotId: null },
-  ...{ description: '', isForced: false, guestSeconds: 0, failure: null, begunAt: new Date(Date.now() - 1_000 * hourMs).toISOString() },
+  ...{
+    number,
+    kind: 'start',
+    reference: 'order',
+    state: 'succeeded',
+    isApplied: false,
+    startsAfter: false,
+    snapshotId: null,
+  },
+  ...{
+    description: '',
+    isForced: false,
+    guestSeconds: 0,
+    failure: null,
+    begunAt: new Date(Date.now() - 1_000 * hourMs).toISOString(),
+  },
   ...change,
 });
 
@@ -35,7 +58,11 @@ const revive = () => reviveMachines(folders, (machineFolder) => void begun.push(
 async function startOne(machineFolder: string, hoursAgo: number): Promise<void> {
   const last = (await readJobs(machineFolder)).at(-1);
   if (last === undefined) throw new Error('there is no job');
-  await saveJob(machineFolder, { ...last, state: 'succeeded', begunAt: new Date(Date.now() - hoursAgo * hourMs).toISOString() });
+  await saveJob(machineFolder, {
+    ...last,
+    state: 'succeeded',
+    begunAt: new Date(Date.now() - hoursAgo * hourMs).toISOString(),
+  });
 }
 
 it('a machine comes back each time that its host is started again, however often that is in its life', async () => {

@@ -3,45 +3,63 @@ import { claimJob, readJobs } from './qemu-jobs';
 import type { JobRecord } from './qemu-records';
 import { readStatus } from './qemu-status';
 
-/** Stands in such a job where a workflow's id would. */
+/** Replaces a workflow's id in such a job. */
 const reference = 'revive';
-/** So often in a row within a day, and it is somebody's to look at. */
+/** After so many in a row within a day the machine is left to staff. */
 const revivalsMax = 5;
 const dayMs = 24 * 3_600_000;
 
 /**
- * Machines that should run and have no process were lost, as all are when the host starts again: they are started.
- * A machine that its owner powered off from inside still has its process. A machine that does not start is left as it is.
+ * Starts machines that should run and have no process: they were lost, as all are when the host restarts. A machine
+ * that its owner powered off from inside still has its process. A machine that does not start is left as it is.
  */
-export async function reviveMachines(folders: MachineFolders, beginWork: (machineFolder: string) => void): Promise<void> {
-  // A damaged folder of one machine must not keep the others off. A request for that machine gets the error.
-  for (const machineId of await folders.list()) if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
+export async function reviveMachines(
+  folders: MachineFolders,
+  beginWork: (machineFolder: string) => void,
+): Promise<void> {
+  // One machine's damaged folder must not keep the others off. A request for that machine gets the error.
+  for (const machineId of await folders.list())
+    if (await revive(folders, machineId).catch(() => false)) beginWork(folders.of(machineId));
 }
 
 /** True when its start was claimed. */
 async function revive(folders: MachineFolders, machineId: string): Promise<boolean> {
   const machineFolder = folders.of(machineId);
-  if ((await readStatus(machineFolder)) !== 'off' || (await folders.isHeld(machineId)) || (await folders.read(machineId)) === null)
+  if (
+    (await readStatus(machineFolder)) !== 'off' ||
+    (await folders.isHeld(machineId)) ||
+    (await folders.read(machineId)) === null
+  )
     return false;
   const jobs = await readJobs(machineFolder);
   const last = jobs.at(-1);
   if (last === undefined || last.state === 'running' || !shouldRun(jobs)) return false;
   return await claimJob(machineFolder, {
     ...{ number: last.number + 1, kind: 'start', reference, state: 'running', isApplied: false, startsAfter: false },
-    ...{ isForced: false, guestSeconds: 0, snapshotId: null, description: '', failure: null, begunAt: new Date().toISOString() },
+    ...{
+      isForced: false,
+      guestSeconds: 0,
+      snapshotId: null,
+      description: '',
+      failure: null,
+      begunAt: new Date().toISOString(),
+    },
   });
 }
 
-/** Whether the job was about the machine's running. One that did not get it off has changed nothing. */
+/** Whether the job decides if the machine runs. A job that failed to power it off has changed nothing. */
 const isDecisive = ({ kind, state }: JobRecord): boolean =>
   kind === 'power_off' ? state === 'succeeded' : ['start', 'power_on', 'reboot', 'rollback'].includes(kind);
 
-/** Whether a machine without a process is one that was lost: the last that was done to it started it. */
+/** Whether a machine without a process is a lost one: its last decisive job started it. */
 export function shouldRun(jobs: readonly JobRecord[]): boolean {
   const isRecent = ({ begunAt }: JobRecord): boolean => Date.now() - Date.parse(begunAt) < dayMs;
   const lately = jobs.slice(-revivalsMax);
-  const isGivenUp = lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
+  const isGivenUp =
+    lately.length === revivalsMax && lately.every((job) => job.reference === reference && isRecent(job));
   const decisive = jobs.findLast(isDecisive);
   if (isGivenUp || decisive === undefined || decisive.kind === 'power_off') return false;
-  return decisive.kind === 'start' || decisive.kind === 'power_on' ? decisive.state === 'succeeded' : decisive.startsAfter;
+  return decisive.kind === 'start' || decisive.kind === 'power_on'
+    ? decisive.state === 'succeeded'
+    : decisive.startsAfter;
 }

@@ -1,4 +1,4 @@
-/** How the scripts speak to a host's Postgres; each release's database belongs to the site's role. */
+/** The scripts' functions for a host's Postgres; each release's database belongs to the site's role. */
 export const remotePostgres = String.raw`
 export PGHOST="$dbhost" PGPORT="$dbport" PGCONNECT_TIMEOUT=10
 as_admin() { PGUSER=$admin PGPASSWORD=$secret psql -X -q -A -t -v ON_ERROR_STOP=1 -d postgres 9>&-; }

@@ -1,7 +1,10 @@
 /**
- * What every script on the host begins with. Constants: a site's words reach them as "$1" only. Secrets come by stdin and go to programs by their
- * environment, which only the same account may read: no list of processes shows them. First line of stdin: password of the database's administrator.
- * A script ends with 90 to 96 where no repetition mends it (ssh-errors.ts).
+ * The beginning of every script on the host. It is constant: a site's data reaches a script as "$1" and the like, never
+ * as code.
+ * Secrets come by stdin and reach programs by their environment, which only the same account can read, so that no list
+ * of processes shows them.
+ * The first line of stdin is the password of the database's administrator. Exit codes 90 to 96 are permanent refusals
+ * (ssh-errors.ts).
  */
 export const remotePrelude = String.raw`
 set -eu

@@ -6,7 +6,7 @@ export type DatabaseEngine = 'postgres' | 'mysql';
 
 const engines: Readonly<Record<DatabaseEngine, string>> = { postgres: remotePostgres, mysql: remoteMysql };
 
-/** What runs on the host, behind the prelude. */
+/** The scripts that run on the host, each behind the prelude. */
 const scripts = {
   describe: `
 [ -L "$site/current" ] || exit 0
@@ -43,8 +43,9 @@ discard "$site"
 drop_role
 `,
   /**
-   * A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on serving. tar would put devices in, which an ordinary
-   * account cannot make again: each is told as tar tells a socket, and left out by its name as a pattern.
+   * A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on
+   * serving. tar would put devices in, which an ordinary account cannot make again: each is told as tar tells a socket,
+   * and left out by its name as a pattern.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
@@ -59,7 +60,9 @@ devices | sed -z 's/[][*?\\]/\\&/g; s/^/--exclude=/' | xargs -0 -x sh -c 'tar "$
   readDatabase: `
 dump_database "$(database_of "$release" "$1")"
 `,
-  /** $1 database, $2 bytes that must be free, $3 `all`, or `files` for a release with the database of the current one. */
+  /**
+   * $1 database, $2 bytes that must be free, $3 `all`, or `files` for a release with the database of the current one.
+   */
   beginStage: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release cannot be staged' >&2; exit 92; fi
@@ -70,8 +73,9 @@ discard "$site/releases/$release"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
-   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock: whoever begins again moves it away from under an older writer.
-   * As `owner` tar may write what its account has closed, and cannot set access lists that name other accounts.
+   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock: whoever begins again
+   * moves it away from under an older writer. As `owner` tar may write what its account has closed, and cannot set
+   * access lists that name other accounts.
    */
   writeFiles: String.raw`
 claim
@@ -94,7 +98,10 @@ load_database "$1"
 claim
 if [ "$2" = files ]; then finish_release "$(database_of "$(pointer)")"; else finish_release "$1"; fi
 `,
-  /** $1 milliseconds. The flag: first line when it ends by itself (seconds since 1970), second line for how long it was asked (seconds). */
+  /**
+   * $1 milliseconds. The flag: first line when it ends by itself (seconds since 1970), second line for how long it was
+   * asked (seconds).
+   */
   freeze: String.raw`
 claim
 seconds=$((($1 + 999) / 1000))
@@ -128,7 +135,10 @@ end_sessions
   probe: `
 ask_database "$(database_of "$release" "$1")"
 `,
-  /** By Passenger's contract: a later mtime of tmp/restart.txt, read back. A new file takes the old one's place, so that no link is followed. */
+  /**
+   * By Passenger's contract: a later mtime of tmp/restart.txt, read back. A new file takes the old one's place, so that
+   * no link is followed.
+   */
   restartApp: `
 claim
 cd "$site/current/files"
@@ -145,7 +155,7 @@ mv -fT "$fresh" tmp/restart.txt || { rm -f "$fresh"; exit 94; }
 if [ "$(restart_seconds)" != "$now" ]; then echo 'tmp/restart.txt kept its mtime' >&2; exit 1; fi
 echo "$before $now"
 `,
-  /** $1 database. One that another release has too stays. */
+  /** $1 database. It stays if another release uses it too. */
   retire: `
 claim
 if [ "$(pointer)" = "$release" ]; then echo 'the current release stays' >&2; exit 92; fi
@@ -159,6 +169,13 @@ discard "$site/releases/$release"
 export type RemoteScript = keyof typeof scripts;
 
 /** The scripts that move every byte of a site; the others take a moment. */
-export const movingScripts: ReadonlySet<RemoteScript> = new Set(['readFiles', 'readDatabase', 'writeFiles', 'writeDatabase', 'endStage']);
+export const movingScripts: ReadonlySet<RemoteScript> = new Set([
+  'readFiles',
+  'readDatabase',
+  'writeFiles',
+  'writeDatabase',
+  'endStage',
+]);
 
-export const textOfScript = (engine: DatabaseEngine, name: RemoteScript): string => `${remotePrelude}${engines[engine]}${scripts[name]}`;
+export const textOfScript = (engine: DatabaseEngine, name: RemoteScript): string =>
+  `${remotePrelude}${engines[engine]}${scripts[name]}`;

@@ -9,7 +9,7 @@ export interface RemoteCall {
   /** Quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
-  /** A host that neither takes nor gives a byte for so long hangs. */
+  /** A host that neither sends nor takes a byte for so long hangs. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
   /** Told of each line on stderr. */
@@ -45,9 +45,9 @@ function watchEnding(channel: ClientChannel, onErrorLine: (line: string) => void
 }
 
 interface Feeding {
-  /** Resolves with why not everything was taken; null when it was. Never rejects. */
+  /** Resolves with the reason why the input was not taken completely; null if it was. Never rejects. */
   done: Promise<unknown>;
-  /** What our own side of it failed with: that is no word of the host's about what it was sent. */
+  /** The error of our own input. It says nothing about what the host thinks of the archive. */
   sourceError(): unknown;
 }
 
@@ -71,9 +71,15 @@ function feed(channel: ClientChannel, input: AsyncIterable<Buffer>, signal: Abor
   return { done, sourceError: () => failed?.error ?? null };
 }
 
-/** What a command writes, as it comes; ends only after the command has succeeded. @throws SiteHostError, RemoteError, the signal's reason, what `input` throws */
+/**
+ * Yields the output of a command as it comes, and ends only after the command has succeeded.
+ * @throws SiteHostError, RemoteError, the signal's reason, what `input` throws
+ */
 export async function* streamRemote(connection: SshConnection, call: RemoteCall): AsyncGenerator<Buffer> {
-  const silence = watchSilence(call.silenceMs, () => new RemoteError(`the host was silent for ${call.silenceMs / 1_000} s`));
+  const silence = watchSilence(
+    call.silenceMs,
+    () => new RemoteError(`the host was silent for ${call.silenceMs / 1_000} s`),
+  );
   const signal = call.signal === undefined ? silence.signal : AbortSignal.any([call.signal, silence.signal]);
   try {
     signal.throwIfAborted();
@@ -101,7 +107,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // A command that ends before it has read everything tells why by its exit, which is the better error.
+    // If a command ended before it had read everything, its exit code tells the real reason.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
@@ -114,9 +120,10 @@ async function* outputOf(
   }
 }
 
-/** What a command wrote in the end. @throws as {@link streamRemote} */
+/** The end of a command's output. @throws as {@link streamRemote} */
 export async function runRemote(connection: SshConnection, call: RemoteCall): Promise<string> {
   let output = '';
-  for await (const piece of streamRemote(connection, call)) output = (output + piece.toString('utf8')).slice(-keptOutputChars);
+  for await (const piece of streamRemote(connection, call))
+    output = (output + piece.toString('utf8')).slice(-keptOutputChars);
   return output;
 }

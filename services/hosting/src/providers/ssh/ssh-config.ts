@@ -24,7 +24,9 @@ export type SshHostConfig = z.output<typeof sshHostSchema>;
 export function parseSshHost(text: string): SshHostConfig {
   const parsed = sshHostSchema.safeParse(readJson(text));
   if (parsed.success) return parsed.data;
-  throw new Error(`an ssh site host: ${parsed.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ')}`);
+  throw new Error(
+    `an ssh site host: ${parsed.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ')}`,
+  );
 }
 
 function readJson(text: string): unknown {

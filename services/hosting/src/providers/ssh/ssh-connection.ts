@@ -10,7 +10,10 @@ interface Line {
   channels: number;
 }
 
-/** Connections to one host, opened when they are first wanted and again after they were lost; a second one when the first is full. */
+/**
+ * Connections to one host, opened when they are first wanted and again after they were lost; a second one when the
+ * first is full.
+ */
 export class SshConnection {
   readonly #address: Address;
   readonly #lines = new Set<Line>();
@@ -19,7 +22,10 @@ export class SshConnection {
     this.#address = address;
   }
 
-  /** Starts a command; its channel is stdin and stdout. Rejects when the host does not answer or is not the one that is configured. */
+  /**
+   * Starts a command; its channel is stdin and stdout. Rejects when the host does not answer or is not the one that is
+   * configured.
+   */
   exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
     return this.#open(signal, (client, done) => client.exec(command, done));
   }
@@ -41,7 +47,9 @@ export class SshConnection {
     line.channels += 1;
     const opening = line.client.then(
       (client) =>
-        new Promise<ClientChannel>((resolve, reject) => start(client, (error, channel) => (error ? reject(error) : resolve(channel)))),
+        new Promise<ClientChannel>((resolve, reject) =>
+          start(client, (error, channel) => (error ? reject(error) : resolve(channel))),
+        ),
     );
     opening.then(
       (channel) => channel.once('close', () => this.#leave(line)),
@@ -58,7 +66,7 @@ export class SshConnection {
     return line;
   }
 
-  /** One connection stays for the next call; what was opened beside it goes when it is idle. */
+  /** One idle connection stays for the next call; further ones are closed when they are idle. */
   #leave(line: Line): void {
     line.channels -= 1;
     if (line.channels > 0 || this.#lines.size <= 1) return;
@@ -72,7 +80,7 @@ export class SshConnection {
 
 type Done = (error: Error | undefined, channel: ClientChannel) => void;
 
-/** A channel that comes after all is closed at once. */
+/** A channel that opens after the abort is closed at once. */
 function untilAborted<T extends Duplex>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);

@@ -52,8 +52,12 @@ describe.each(sshRigs)('the site host $name', (host) => {
       const dump = await sealed(site, 'database.dump', 'no dump');
       const sql = await sealed(site, 'database.sql', 'CREATE nonsense;');
       const [own, foreign] = isText ? [sql, dump] : [dump, sql];
-      await expect(rig.driver.stage(site, 'next', own, nextOrder())).rejects.toMatchObject({ refusal: 'content_not_loaded' });
-      await expect(rig.driver.stage(site, 'next', foreign, nextOrder())).rejects.toMatchObject({ refusal: 'unsupported' });
+      await expect(rig.driver.stage(site, 'next', own, nextOrder())).rejects.toMatchObject({
+        refusal: 'content_not_loaded',
+      });
+      await expect(rig.driver.stage(site, 'next', foreign, nextOrder())).rejects.toMatchObject({
+        refusal: 'unsupported',
+      });
       expect(await rig.driver.describe(site)).toMatchObject({ currentRelease: 'first', releases: ['first'] });
       expect(await rig.stateOf(site)).toEqual(before);
     });
@@ -72,13 +76,23 @@ describe.each(sshRigs)('the site host $name', (host) => {
       it('that is text runs nothing on the host and reaches nothing but its own database', async () => {
         const [site, other, mark] = [await givenSite(), await givenSite(), path.join(folder, 'mark')];
         const before = await rig.stateOf(other);
-        for (const line of [`\\! touch ${mark}`, `system touch ${mark}`, `\\T ${mark}`, `tee ${mark}`, 'source /etc/passwd']) {
+        for (const line of [
+          `\\! touch ${mark}`,
+          `system touch ${mark}`,
+          `\\T ${mark}`,
+          `tee ${mark}`,
+          'source /etc/passwd',
+        ]) {
           const archive = await sealed(site, 'database.sql', `SELECT 1;\n${line}\n;`);
-          await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'content_not_loaded' });
+          await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({
+            refusal: 'content_not_loaded',
+          });
         }
         const elsewhere = `DROP TABLE \`${rig.loginOf(other).database}\`.version;`;
         const archive = await sealed(site, 'database.sql', elsewhere);
-        await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({ refusal: 'content_not_loaded' });
+        await expect(rig.driver.stage(site, 'next', archive, nextOrder())).rejects.toMatchObject({
+          refusal: 'content_not_loaded',
+        });
         expect(existsSync(mark)).toBe(false);
         expect(await rig.stateOf(other)).toEqual(before);
       });
@@ -98,7 +112,10 @@ async function* entry(name: string, content: Buffer): AsyncGenerator<StreamEntry
 async function sealed(site: SiteRef, dumpPath: string, dump: string) {
   const [archiveId, key] = [uuidv7(), `live/${uuidv7()}/1`];
   const { manifestMac } = await pack({
-    roots: [streamRoot('files', entry('files.tar', Buffer.alloc(10_240))), streamRoot('database', entry(dumpPath, Buffer.from(dump)))],
+    roots: [
+      streamRoot('files', entry('files.tar', Buffer.alloc(10_240))),
+      streamRoot('database', entry(dumpPath, Buffer.from(dump))),
+    ],
     sink: storage.sink(key),
     key: archiveKey,
     identity: { archiveId, siteId: site.siteId, orgId: site.orgId, sequence: 1 },

@@ -7,16 +7,24 @@ pg_dump: detail: Error message from server: ERROR:  query would be affected by r
 it('content that a dump will not read the next time either is named with its reason', () => {
   expect(remoteFailure(96, policy)).toMatchObject({
     refusal: 'content_not_packed',
-    content: { object: 'table "orders"', reason: 'query would be affected by row-level security policy for table "orders"' },
+    content: {
+      object: 'table "orders"',
+      reason: 'query would be affected by row-level security policy for table "orders"',
+    },
   });
-  expect(remoteFailure(96, 'mariadb-dump: Got error: 1449: "The user specified as a definer does not exist"')).toMatchObject({
+  expect(
+    remoteFailure(96, 'mariadb-dump: Got error: 1449: "The user specified as a definer does not exist"'),
+  ).toMatchObject({
     refusal: 'content_not_packed',
     content: { object: null, reason: expect.stringContaining('definer') },
   });
 });
 
 it('a dump that was disturbed is tried again', () => {
-  for (const errors of ['ERROR:  canceling statement due to lock timeout', `${policy}\nserver closed the connection unexpectedly`])
+  for (const errors of [
+    'ERROR:  canceling statement due to lock timeout',
+    `${policy}\nserver closed the connection unexpectedly`,
+  ])
     expect(remoteFailure(96, errors)).toMatchObject({ name: 'RemoteError' });
 });
 
@@ -30,10 +38,19 @@ pg_restore: from TOC entry 3350; 1259 16390 INDEX shares s_owner`;
 });
 
 it('what the host’s tar leaves out is told by its path', () => {
-  expect(skippedIn('tar: ./a/run.sock: socket ignored')).toEqual({ path: 'a/run.sock', reason: 'a socket or a device' });
+  expect(skippedIn('tar: ./a/run.sock: socket ignored')).toEqual({
+    path: 'a/run.sock',
+    reason: 'a socket or a device',
+  });
   expect(skippedIn('tar: ./a/cache: link into a release')?.reason).toContain('leads nowhere after a restore');
   expect(skippedIn('tar: ./a/disk: device ignored')).toEqual({ path: 'a/disk', reason: 'a socket or a device' });
-  expect(skippedIn('tar: ./a: Warning: Cannot open: Permission denied')).toEqual({ path: 'a', reason: 'Cannot open: Permission denied' });
-  expect(skippedIn('tar: ./log.txt: file changed as we read it')).toEqual({ path: 'log.txt', reason: 'changed while it was read' });
+  expect(skippedIn('tar: ./a: Warning: Cannot open: Permission denied')).toEqual({
+    path: 'a',
+    reason: 'Cannot open: Permission denied',
+  });
+  expect(skippedIn('tar: ./log.txt: file changed as we read it')).toEqual({
+    path: 'log.txt',
+    reason: 'changed while it was read',
+  });
   expect(skippedIn('tar: ./gone: File removed before we read it')).toBeNull();
 });

@@ -1,6 +1,6 @@
 import { type RefusedContent, SiteHostError, type SiteHostRefusal } from '../site-host';
 
-/** What our scripts end with when no repetition can mend it. */
+/** The exit codes of our scripts for permanent refusals. */
 const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
   90: 'stale_fence',
   91: 'moved',
@@ -12,23 +12,31 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
-/** The database server went away under a dump that may be good. */
+/** The database server went away during the load; the dump may be good. */
 const lostServer =
   /connection to server|server closed the connection|terminating connection|could not connect|database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) /;
 
-/** What a dump says of content that it will not read the next time either. The rest of its errors may be a lock, a limit or a table that was just dropped. */
+/**
+ * Errors of a dump that will be the same next time. Its other errors may come from a lock, a limit or a table that was
+ * just dropped.
+ */
 const unreadable =
   /query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|invalid internal value for enum|invalid memory alloc request|\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):/;
 
-/** Which object the tools name, and the server's own words about it. */
+/** The object that the tools name, and the server's own message about it. */
 function contentIn(errors: string): RefusedContent {
   const object =
-    /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ?? /Dumping the contents of (table ".+") failed/.exec(errors)?.[1] ?? null;
-  const reason = /ERROR:\s+(.+)/.exec(errors)?.[1] ?? /^ERROR \d+.*$/m.exec(errors)?.[0] ?? /(?:dump|restore): (.+)/.exec(errors)?.[1];
+    /from TOC entry \d+; \d+ \d+ (.+) \S+$/m.exec(errors)?.[1] ??
+    /Dumping the contents of (table ".+") failed/.exec(errors)?.[1] ??
+    null;
+  const reason =
+    /ERROR:\s+(.+)/.exec(errors)?.[1] ??
+    /^ERROR \d+.*$/m.exec(errors)?.[0] ??
+    /(?:dump|restore): (.+)/.exec(errors)?.[1];
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 
-/** A remote command that ended with something else than success; it may pass. */
+/** A remote command failed for a reason that may pass. */
 export class RemoteError extends Error {
   constructor(detail: string) {
     super(detail);
@@ -36,11 +44,13 @@ export class RemoteError extends Error {
   }
 }
 
-/** Whether a command that asks the database has had its answer, even a bad one; a lost connection or server is none. */
+/**
+ * Whether a command that asks the database got an answer, even a bad one. A lost connection or server is not an answer.
+ */
 export const isAnswer = (error: unknown): boolean =>
   error instanceof RemoteError && !error.message.includes('a lost connection') && !lostServer.test(error.message);
 
-/** What a command's end means. `errors`: the end of what it wrote to stderr, for the log. */
+/** The error for a command that failed. `errors`: the end of its stderr, for the log. */
 export function remoteFailure(exitCode: number | null, errors: string): Error {
   const detail = `the host's command ended with ${exitCode ?? 'a lost connection'}: ${errors.trim()}`;
   if (fullDisk.test(errors)) return new SiteHostError('no_space', detail);

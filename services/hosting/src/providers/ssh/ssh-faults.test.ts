@@ -110,9 +110,13 @@ onHost('a host over ssh behind a bad network', () => {
   it('has the host itself end a command that hangs, with all that it has started', async () => {
     const mark = randomBytes(8).toString('hex');
     const command = remoteCommand('sh -c "sleep 600; : $1" $1 & wait', [mark], 1);
-    await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(RemoteError);
-    // What it has started may end a moment after it.
-    await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(mark), { what: 'the end of all of it' });
+    await expect(runRemote(connection, { command, input: nothing(), silenceMs: 30_000 })).rejects.toBeInstanceOf(
+      RemoteError,
+    );
+    // The children of the command may end a moment after it.
+    await until(() => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(mark), {
+      what: 'the end of all of it',
+    });
   });
 
   it('tells what was wrong with what we sent, and blames no archive for it', async () => {
@@ -120,7 +124,11 @@ onHost('a host over ssh behind a bad network', () => {
       yield Buffer.from('some of it');
       throw new Error('the storage went away');
     }
-    const call = runRemote(connection, { command: remoteCommand('cat >/dev/null; exit 95', [], 10), input: broken(), silenceMs: 30_000 });
+    const call = runRemote(connection, {
+      command: remoteCommand('cat >/dev/null; exit 95', [], 10),
+      input: broken(),
+      silenceMs: 30_000,
+    });
     await expect(call).rejects.toThrow('the storage went away');
   });
 });
@@ -136,7 +144,8 @@ onSmallDisk('a host over ssh whose disk is full', () => {
 
   const fillUp = async (site: SiteRef, files: number): Promise<void> => {
     await rig.fill(site, 1);
-    for (let number = 0; number < files; number += 1) writeFileSync(path.join(await rig.filesDirOf(site), `tiny-${number}`), 'x');
+    for (let number = 0; number < files; number += 1)
+      writeFileSync(path.join(await rig.filesDirOf(site), `tiny-${number}`), 'x');
   };
 
   it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {

@@ -2,33 +2,49 @@ import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-path
 import { lostParts } from '@drydock/archive/files/attributes';
 import { pack } from '@drydock/archive/pack/pack';
 import { changedWhileRead, linkIntoRelease, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
-import { type ArchiveToWrite, type FencedCallWithProgress, linksOf, type PackedArchive, type SiteRef } from '../site-host';
+import {
+  type ArchiveToWrite,
+  type FencedCallWithProgress,
+  linksOf,
+  type PackedArchive,
+  type SiteRef,
+} from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
 import { databaseServerOf } from './ssh-database';
 import { databaseOf, streamFromSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
-/** Both roots of a site's archive are one stream each, as the host's own tools write and read them; the path says which tool. */
+/**
+ * Both roots of a site's archive are one stream each, as the host's own tools write and read them; the path says which
+ * tool.
+ */
 export const filesStream = { root: 'files', path: 'files.tar' } as const;
 
 const dumpPaths: Readonly<Record<DatabaseEngine, string>> = { postgres: 'database.dump', mysql: 'database.sql' };
 
 export const databaseStream = (engine: DatabaseEngine) => ({ root: 'database', path: dumpPaths[engine] }) as const;
 
-/** Where the bar is half-way when nobody knows how much there is. */
+/** The size at which the progress shows half when the real size is not known. */
 const guessedBytes = 64 * 2 ** 20;
 
-/** The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line. */
+/**
+ * The path that a line of the host's tar says is not in it, or not as it was at one moment; null for any other line.
+ */
 export function skippedIn(line: string): SkippedPath | null {
   const [, path, word] =
-    /^tar: \.\/(.+): (socket ignored|device ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/.exec(line) ?? [];
+    /^tar: \.\/(.+): (socket ignored|device ignored|link into a release|file changed as we read it|Warning: Cannot .+)$/.exec(
+      line,
+    ) ?? [];
   if (path === undefined || word === undefined) return null;
   if (word.endsWith(' ignored')) return { path, reason: 'a socket or a device' };
   if (word === 'link into a release') return { path, reason: linkIntoRelease };
   return { path, reason: word.startsWith('file changed') ? changedWhileRead : word.replace('Warning: ', '') };
 }
 
-/** GNU tar names an attribute's call first and its file last: `tar: acl_set_file_at: Cannot set POSIX ACLs for file './a': Operation not permitted`. */
+/**
+ * GNU tar names an attribute's call first and its file last:
+ * `tar: acl_set_file_at: Cannot set POSIX ACLs for file './a': Operation not permitted`.
+ */
 const lostOfFile = /^tar: \w+: (?:Warning: )?Cannot (?:set|drop) .+? for file '(?:\.\/)?(.+)': [^']+$/;
 const lostOfPath = /^tar: (?:\.\/)?(.+): (?:Warning: )?Cannot (?:set|lset|fset|acl_)/;
 
@@ -42,7 +58,9 @@ async function* oneEntry(path: string, content: AsyncIterable<Buffer>): AsyncGen
   yield { path, content };
 }
 
-/** The host's tar of the files, then its pg_dump, straight into one archive: nothing is kept on the way, here or there. */
+/**
+ * The host's tar of the files, then its pg_dump, straight into one archive: nothing is kept on the way, here or there.
+ */
 export async function packOverSsh(
   tools: SshArchiveTools,
   site: SiteRef,

@@ -18,11 +18,14 @@ async function askPage({ connection, config }: SshTools, site: SiteRef, stop: Ab
   try {
     return await new Promise<number>((resolve, reject) => {
       const headers = { host, [probeHeader]: '1' };
-      const asked = request({ path: pathname, headers, signal, createConnection: () => asSocket(channel) }, (response) => {
-        response.resume();
-        response.on('error', reject);
-        response.on('end', () => resolve(response.statusCode ?? 0));
-      });
+      const asked = request(
+        { path: pathname, headers, signal, createConnection: () => asSocket(channel) },
+        (response) => {
+          response.resume();
+          response.on('error', reject);
+          response.on('end', () => resolve(response.statusCode ?? 0));
+        },
+      );
       asked.on('error', reject);
       asked.end();
     });
@@ -44,12 +47,15 @@ function asSocket(channel: Duplex): Duplex {
   });
 }
 
-/** By Passenger's contract whoever answers now was started after the last touch: its mtime counts the application's processes. */
+/**
+ * By Passenger's contract every process was started after the last touch of the restart file. Its mtime counts the
+ * application's processes.
+ */
 const startedWithin = (status: number): boolean => status >= 100 && status < 500;
 
 /**
- * Asks the current release over HTTP and SQL. `restartSeconds`: what its application's restart file said before, null without one. Rejects only when the
- * order is stopped.
+ * Probes the current release over HTTP and SQL. `restartSeconds`: the mtime of the application's restart file, null
+ * without one. Rejects only if the signal is aborted.
  */
 export async function probeOverSsh(
   tools: SshTools,

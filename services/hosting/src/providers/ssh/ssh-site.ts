@@ -18,13 +18,18 @@ function requireWord(value: string, what: string): string {
 }
 
 /** 112 bits: with what stands before them, names stay within the 32 characters that MySQL leaves to a user. */
-const hashOf = (...parts: readonly string[]): string => createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
+const hashOf = (...parts: readonly string[]): string =>
+  createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 
 /** The site's own role: it may connect to its own databases and nothing else. */
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
-/** A release that is staged whole has a database of its own, whose name follows from it. What it has in fact is in its release.json. */
-export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string => `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
+/**
+ * A release that is staged whole has a database of its own, whose name follows from it. What it has in fact is in its
+ * release.json.
+ */
+export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
+  `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
 
 export const urlOf = ({ public_url_template: template }: SshConfig, { mode, siteId }: SiteRef): string =>
   template.replaceAll('{site_id}', siteId).replaceAll('{mode}', mode);
@@ -64,7 +69,8 @@ function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
 }
 
 /** One script about one site; resolves with what it wrote. @throws SiteHostError, RemoteError */
-export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> => runRemote(tools.connection, remoteCallOf(tools, call));
+export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
+  runRemote(tools.connection, remoteCallOf(tools, call));
 
 /** The same as a stream that ends only after the script has succeeded. */
 export const streamFromSite = (tools: SshTools, call: SiteCall): AsyncGenerator<Buffer> =>

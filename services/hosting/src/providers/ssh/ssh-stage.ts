@@ -4,19 +4,27 @@ import type { RootKey } from '@drydock/archive/format/archive-keys';
 import type { ArchiveLink } from '@drydock/archive/read/open-archive';
 import { openEntries } from '@drydock/archive/read/open-entries';
 import { verifyArchive, verifyChain } from '@drydock/archive/read/verify-archive';
-import { type ArchiveToStage, type FencedCallWithProgress, linksOf, SiteHostError, type SiteRef, type StagedRelease } from '../site-host';
+import {
+  type ArchiveToStage,
+  type FencedCallWithProgress,
+  linksOf,
+  SiteHostError,
+  type SiteRef,
+  type StagedRelease,
+} from '../site-host';
 import { databaseServerOf } from './ssh-database';
 import { databaseStream, filesStream, lostIn } from './ssh-pack';
 import { databaseOf, runOnSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
-/** Raw bytes of the newest archive, after every byte of the chain has been checked. @throws ArchiveError */
+/** Checks every byte of the chain; resolves with the raw bytes of the newest archive. @throws ArchiveError */
 async function verifyAll(chain: readonly ArchiveLink[], key: RootKey, signal: AbortSignal): Promise<number> {
   const options = { contents: true, signal };
   const [only] = chain;
   if (only !== undefined && chain.length === 1) {
     const manifest = await verifyArchive(only.source, key, only.expected, options);
-    if (manifest.parent_mac !== null) throw new ArchiveError('chain_gap', 'an increment without the archives before it');
+    if (manifest.parent_mac !== null)
+      throw new ArchiveError('chain_gap', 'an increment without the archives before it');
     return manifest.raw_bytes;
   }
   return (await verifyChain(chain, key, options)).at(-1)?.raw_bytes ?? 0;
@@ -29,28 +37,37 @@ interface Content {
   onBytes(count: number): void;
 }
 
-/** The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform or database wrote */
+/**
+ * The one stream of a root. @throws ArchiveError, and SiteHostError `unsupported` for an archive that another platform
+ * or database wrote
+ */
 async function* contentOf(
   { root, path }: { root: string; path: string },
   { chain, key, signal, onBytes }: Content,
 ): AsyncGenerator<Buffer> {
   let isFound = false;
   for await (const entry of openEntries({ chain, key, root, signal })) {
-    if (isFound || entry.path !== path) throw new SiteHostError('unsupported', `${root} of this archive is ${entry.path}, and not ${path}`);
+    if (isFound || entry.path !== path)
+      throw new SiteHostError('unsupported', `${root} of this archive is ${entry.path}, and not ${path}`);
     isFound = true;
     for await (const piece of entry.content()) {
       onBytes(piece.length);
-      // The reader uses its memory again for the next piece, while the connection may still hold this one.
+      // Copies the piece: the reader reuses its memory for the next one, while the connection may still hold this one.
       yield Buffer.from(piece);
     }
   }
   if (!isFound) throw new ArchiveError('unknown_root', `${root} of this archive is empty`);
 }
 
-/** GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a read-only file that has some. */
+/**
+ * GNU tar makes a file with its mode before it sets attributes and opens it, so that its account cannot restore a
+ * read-only file that has some.
+ */
 const closedToTar = /^tar: setxattr(?:at)?: Cannot set /;
 
-/** Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent. */
+/**
+ * Nothing is sent before every archive of the chain has been verified; each byte is checked once more as it is sent.
+ */
 export async function stageOverSsh(
   tools: SshArchiveTools,
   site: SiteRef,
@@ -64,7 +81,8 @@ export async function stageOverSsh(
   const rawBytes = await verifyAll(chain, key, signal);
   const args = [databaseOf(site, releaseId)];
   const call = { site, releaseId, fence, signal };
-  const beginStage = () => runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes), contents] });
+  const beginStage = () =>
+    runOnSite(tools, { ...call, script: 'beginStage', args: [...args, String(rawBytes), contents] });
   await beginStage();
   let sent = 0;
   const onBytes = (count: number): void => {
@@ -82,7 +100,13 @@ export async function stageOverSsh(
       isClosed ||= closedToTar.test(line);
     };
     try {
-      await runOnSite(tools, { ...call, script: 'writeFiles', args: [as], input: contentOf(filesStream, content), onErrorLine });
+      await runOnSite(tools, {
+        ...call,
+        script: 'writeFiles',
+        args: [as],
+        input: contentOf(filesStream, content),
+        onErrorLine,
+      });
     } catch (error) {
       if (!isClosed || as === 'owner') throw error;
       return null;
@@ -95,7 +119,8 @@ export async function stageOverSsh(
     await beginStage();
     lost = await writeFiles('owner');
   }
-  if (contents === 'all') await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
+  if (contents === 'all')
+    await runOnSite(tools, { ...call, script: 'writeDatabase', args, input: contentOf(database, content) });
   await runOnSite(tools, { ...call, script: 'endStage', args: [...args, contents] });
   return { lost: lost?.result ?? { count: 0, paths: [] }, database: [] };
 }

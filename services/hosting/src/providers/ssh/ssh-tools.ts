@@ -6,7 +6,7 @@ import type { SshConnection } from './ssh-connection';
 
 export type SshConfig = Pick<SshHostConfig, 'sites_dir' | 'database_admin_url' | 'public_url_template' | 'web_port'>;
 
-/** What reads and steers the sites of one host. */
+/** The tools that read and steer the sites of one host. */
 export interface SshTools {
   connection: SshConnection;
   config: SshConfig;
@@ -17,10 +17,10 @@ export interface SshArchiveTools extends SshTools {
   archiveKey: RootKey;
 }
 
-/** The host of each world that one is configured for: a sandbox site never touches the live one. */
+/** The ssh host of each mode that has one: a sandbox site never touches the live host. */
 export type SshHosts = Readonly<Partial<Record<Mode, SshTools>>>;
 
-/** Throws when the site's world has no host. */
+/** Throws if the site's mode has no host. */
 export function toolsOf(hosts: SshHosts, { mode }: Pick<SiteRef, 'mode'>): SshTools {
   const tools = hosts[mode];
   if (tools === undefined) throw new Error(`no host over ssh is configured for ${mode} sites`);

@@ -1,4 +1,4 @@
-/** Aborts when nothing was heard for so long. */
+/** Aborts after a silence. */
 export interface SilenceWatch {
   signal: AbortSignal;
   /** Something moved. */
@@ -6,7 +6,7 @@ export interface SilenceWatch {
   end(): void;
 }
 
-/** `reason`: what a call is then rejected with. */
+/** `reason`: the error that the aborted call rejects with. */
 export function watchSilence(silenceMs: number, reason: () => Error): SilenceWatch {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), silenceMs);

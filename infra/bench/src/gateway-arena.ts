@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { crcOf } from '@drydock/contracts/platform/api-token';
+import { type Child, startChild } from './children';
+import { type LoadResult, runLoad } from './load';
+import { median } from './measure';
+import { type Row, say } from './report';
+
+/** The supervisor and compose start the gateway with it; its peers get the same. */
+const flags = ['--max-semi-space-size=64'];
+const peersScript = path.join(__dirname, 'gateway-peers.js');
+const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/telemetry.js');
+const gatewayScript = path.resolve(__dirname, '../../../services/gateway/dist/server.js');
+
+function token(): string {
+  const unsigned = `dd_live_${'A1b2C3d4E5f6'}_${'x'.repeat(43)}`;
+  return unsigned + crcOf(unsigned);
+}
+
+/** The other end of telemetry: it answers at once, after 2 s, or never. */
+type CollectorRole = 'collector' | 'slow-collector' | 'hanging-collector';
+
+/** Processes that are compared, before the same trivial upstream and the same keys service. All end with `stop`. */
+export async function startArena() {
+  const started: Child[] = [];
+  const start = async (
+    script: string,
+    env: Record<string, string>,
+    options: Parameters<typeof startChild>[2] = {},
+  ): Promise<Child> => {
+    const child = await startChild(script, env, { ...options, flags: [...flags, ...(options.flags ?? [])] });
+    started.push(child);
+    return child;
+  };
+  const upstream = await start(peersScript, { ROLE: 'upstream' });
+  const keys = await start(peersScript, { ROLE: 'keys' });
+  const secret = (): string => randomBytes(32).toString('hex');
+  const startGateway = (env: Record<string, string> = {}): Promise<Child> =>
+    start(
+      gatewayScript,
+      {
+        SERVICE_NAME: 'gateway',
+        KEYS_URL: keys.url,
+        HOSTING_URL: upstream.url,
+        KEYS_TOKEN_SECRET: secret(),
+        HOSTING_TOKEN_SECRET: secret(),
+        DRYDOCK_RATE_LIMIT_SCALE: '1000000',
+        ...(process.env['REDIS_URL'] === undefined ? {} : { REDIS_URL: process.env['REDIS_URL'] }),
+        ...env,
+      },
+      // As every process of ours is started: without a collector it loads nothing of the SDK.
+      { path: '/healthz', flags: ['--require', telemetryPreload] },
+    );
+  const startPeer = (role: string): Promise<Child> => start(peersScript, { ROLE: role, UPSTREAM: upstream.url });
+  const startCollector = (role: CollectorRole): Promise<Child> =>
+    start(peersScript, { ROLE: role }, { path: '/healthz' });
+  return { startGateway, startPeer, startCollector, stop: () => Promise.all(started.map((child) => child.stop())) };
+}
+
+/**
+ * Loads all of them in each round. The order turns, so that none is always first, and other work of the machine slows
+ * all alike.
+ * Resolves with the results of each, by round.
+ */
+export async function compare(
+  contestants: ReadonlyMap<string, Child>,
+  rounds: number,
+): Promise<Map<string, LoadResult[]>> {
+  const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]));
+  // V8 compiles what is hot for several seconds, and the more a process does the longer.
+  for (const child of contestants.values()) await loadOnce(child);
+  for (let round = 0; round < rounds; round += 1) {
+    const order = [...contestants];
+    const turned = [...order.slice(round % order.length), ...order.slice(0, round % order.length)];
+    for (const [name, child] of turned) {
+      const result = await loadOnce(child);
+      results.get(name)?.push(result);
+      say(`round ${round + 1}: ${name} ${shown(result)}`);
+    }
+  }
+  return results;
+}
+
+/** Ratios are of one round each, and the row has their median. */
+export function rowOf(
+  results: ReadonlyMap<string, readonly LoadResult[]>,
+  what: string,
+  name: string,
+  peerName: string,
+  bar: number,
+): Row {
+  const [ours, peers] = [results.get(name), results.get(peerName)];
+  if (ours === undefined || peers === undefined) throw new Error(`${name} and ${peerName} were not both measured`);
+  const ratios = ours.map(
+    ({ requestsPerSecond }, round) => requestsPerSecond / (peers[round]?.requestsPerSecond ?? Number.NaN),
+  );
+  return {
+    what: `${what}: ${name}`,
+    ours: shown(middle(ours)),
+    peer: peerName,
+    peerValue: shown(middle(peers)),
+    ratio: median(ratios),
+    bar,
+  };
+}
+
+const loadOnce = (child: Child): Promise<LoadResult> =>
+  runLoad({ url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` } }, child.cpuTime);
+
+/** Medians of both figures. CPU time hardly depends on what else the machine does; requests per second do. */
+function middle(results: readonly LoadResult[]): LoadResult {
+  const known = results.flatMap(({ cpuMicroseconds }) => (cpuMicroseconds === undefined ? [] : [cpuMicroseconds]));
+  return {
+    requestsPerSecond: median(results.map(({ requestsPerSecond }) => requestsPerSecond)),
+    cpuMicroseconds: known.length === 0 ? undefined : median(known),
+    p50Ms: median(results.map(({ p50Ms }) => p50Ms)),
+    p99Ms: median(results.map(({ p99Ms }) => p99Ms)),
+  };
+}
+
+const shown = ({ requestsPerSecond, cpuMicroseconds }: LoadResult): string =>
+  `${requestsPerSecond.toFixed(0)} req/s${cpuMicroseconds === undefined ? '' : `, ${cpuMicroseconds.toFixed(0)} µs CPU each`}`;

@@ -1,0 +1,197 @@
+import path from 'node:path';
+
+/**
+ * The text of each file by its path: every TypeScript file of packages, services and infra, and `package.json` of each
+ * package.
+ */
+export type Tree = ReadonlyMap<string, string>;
+
+export interface Finding {
+  /** A file, or a file with its line. */
+  where: string;
+  /** Recognises the same finding in another version of the tree, where its line has another number. */
+  key: string;
+}
+
+export interface HouseRow {
+  /** Its field in house.json. */
+  name: string;
+  title: string;
+  /** A smaller one is better. */
+  value: number;
+  /** The ratchet lets a value that is no worse than the goal rise again. */
+  goal: number;
+  shown: string;
+  findings: Finding[];
+}
+
+/** Files ending in .test.ts, a `testing`, `test` or `e2e` folder, packages/testing itself, and the benchmarks. */
+export const isTestPath = (file: string): boolean =>
+  /\.test\.ts$|\/(testing|test|e2e)\/|^packages\/testing\/|^infra\/bench\//.test(file);
+
+const shortLinesMax = 20;
+const filesOfFolderMax = 25;
+const columnsMax = 120;
+
+/** "What …", "Who …" and their like: the reader learns only at the end of the sentence what it is about. */
+const backwards = /^(?:What|Whatever|Who|Whoever|Whom|Whose|Of|Ones? that)\b(?!.*\?$)/;
+
+/** The rows of the table of the house, for the files of one version of the tree. */
+export function measureHouse(tree: Tree): HouseRow[] {
+  const code = [...tree].filter(([file]) => file.endsWith('.ts')).sort(([a], [b]) => (a < b ? -1 : 1));
+  const sources = code.filter(([file]) => /^(packages|services)\//.test(file) && !isTestPath(file));
+  const lengths = sources.map(([file, text]) => ({ file, lines: text.split('\n').length - 1 }));
+  const short = lengths.filter(({ lines }) => lines <= shortLinesMax);
+  const longest = lengths.reduce((a, b) => (b.lines > a.lines ? b : a), { file: 'none', lines: 0 });
+  const crowded = crowdedFolders(sources.map(([file]) => file));
+  const mutual = mutualImports(sources);
+  const packages = [...tree].filter(([file]) => /^packages\/[^/]+\/package\.json$/.test(file));
+  const closed = packages.filter(([, text]) => !hasFrontDoor(text)).map(([file]) => file);
+  const backward = code.flatMap(([file, text]) => backwardComments(file, text));
+  const long = sources.flatMap(([file, text]) => longLines(file, text));
+  const byKey = (where: string): Finding => ({ where, key: where });
+  return [
+    {
+      name: 'sourceFiles',
+      title: 'Source files in services and packages (no tests, no test helpers)',
+      value: sources.length,
+      goal: 650,
+      shown: String(sources.length),
+      findings: sources.map(([file]) => byKey(file)),
+    },
+    {
+      name: 'shortFiles',
+      title: `of them with ${shortLinesMax} lines or fewer`,
+      value: short.length,
+      goal: Math.floor(sources.length * 0.08),
+      shown: `${short.length} (${Math.round((100 * short.length) / Math.max(1, sources.length))} %)`,
+      findings: short.map(({ file }) => byKey(file)),
+    },
+    {
+      name: 'crowdedFolders',
+      title: `Folders with more than ${filesOfFolderMax} source files`,
+      value: crowded.length,
+      goal: 0,
+      shown: String(crowded.length),
+      findings: crowded.map(byKey),
+    },
+    {
+      name: 'longestFile',
+      title: 'Lines of the longest source file',
+      value: longest.lines,
+      goal: 400,
+      shown: `${longest.lines} (${longest.file})`,
+      findings: [byKey(longest.file)],
+    },
+    {
+      name: 'mutualImports',
+      title: 'Pairs of folders that import each other',
+      value: mutual.length,
+      goal: 10,
+      shown: String(mutual.length),
+      findings: mutual,
+    },
+    {
+      name: 'packagesWithoutFrontDoor',
+      title: 'Packages without a front door (they do not export `.`)',
+      value: closed.length,
+      goal: 0,
+      shown: `${closed.length} of ${packages.length}`,
+      findings: closed.map(byKey),
+    },
+    {
+      name: 'backwardComments',
+      title: 'Comments that open backwards ("What", "Who", "Whoever", "Of", "One that"), tests included',
+      value: backward.length,
+      goal: 0,
+      shown: String(backward.length),
+      findings: backward,
+    },
+    {
+      name: 'longLines',
+      title: `Lines over ${columnsMax} characters in source files`,
+      value: long.length,
+      goal: 0,
+      shown: String(long.length),
+      findings: long,
+    },
+  ];
+}
+
+function crowdedFolders(files: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const folder of files.map((file) => path.posix.dirname(file))) counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  return [...counts].filter(([, count]) => count > filesOfFolderMax).map(([folder]) => folder);
+}
+
+/** Each pair once, found by the relative imports between its two folders. `where` names one file of each direction. */
+function mutualImports(sources: readonly (readonly [string, string])[]): Finding[] {
+  const importers = new Map<string, string>();
+  for (const [file, text] of sources) {
+    const from = path.posix.dirname(file);
+    for (const [, imported = ''] of text.matchAll(/\bfrom '(\.[^'\n]+)'/g)) {
+      const to = path.posix.dirname(path.posix.join(from, imported));
+      const arrow = `${from} -> ${to}`;
+      if (to !== from && !importers.has(arrow)) importers.set(arrow, file);
+    }
+  }
+  return [...importers].flatMap(([arrow, file]) => {
+    const [from = '', to = ''] = arrow.split(' -> ');
+    const back = importers.get(`${to} -> ${from}`);
+    return from < to && back !== undefined ? [{ where: `${from} <-> ${to} (${file}, ${back})`, key: arrow }] : [];
+  });
+}
+
+function hasFrontDoor(manifest: string): boolean {
+  const { exports = {} } = JSON.parse(manifest) as { exports?: Record<string, unknown> };
+  return Object.hasOwn(exports, '.');
+}
+
+/** A block counts by its first line, and lines of `//` that follow one another count as one comment. */
+function backwardComments(file: string, text: string): Finding[] {
+  const lines = text.split('\n');
+  return lines.flatMap((line, index) => {
+    const said = openingOf(line, lines[index - 1] ?? '', lines[index + 1] ?? '');
+    return backwards.test(said) ? [{ where: `${file}:${index + 1}: ${said}`, key: `${file}: ${said}` }] : [];
+  });
+}
+
+/** The first words of the comment that begins on this line; '' for none. */
+function openingOf(line: string, before: string, after: string): string {
+  const block = /^\s*\/\*\*?\s*(.*?)(?:\s*\*\/.*)?$/.exec(line)?.[1];
+  if (block !== undefined) return block === '' ? after.replace(/^\s*\*?\s*/, '') : block;
+  const own = /^\s*\/\/\s*(.*)$/.exec(line)?.[1];
+  if (own !== undefined) return /^\s*\/\//.test(before) ? '' : own;
+  return /[;,{})\]]\s+\/\/ (.*)$/.exec(line)?.[1] ?? '';
+}
+
+const longLines = (file: string, text: string): Finding[] =>
+  text
+    .split('\n')
+    .flatMap((line, index) =>
+      line.length > columnsMax ? [{ where: `${file}:${index + 1}`, key: `${file}: ${line.trim()}` }] : [],
+    );
+
+export type HouseNumbers = Record<string, number>;
+
+export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
+  Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+
+/**
+ * The rows that are worse than the committed numbers, and worse than their goal. A row without a committed number is
+ * worse than it.
+ */
+export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>
+  rows.filter(({ name, value, goal }) => value > Math.max(goal, committed[name] ?? -1));
+
+/** The findings that the earlier tree does not have; all of them where none is new. */
+export function newFindings(row: HouseRow, earlier: HouseRow | undefined): Finding[] {
+  const known = new Map<string, number>();
+  for (const { key } of earlier?.findings ?? []) known.set(key, (known.get(key) ?? 0) + 1);
+  const added = row.findings.filter(({ key }) => {
+    const left = known.get(key) ?? 0;
+    known.set(key, left - 1);
+    return left <= 0;
+  });
+  return added.length > 0 ? added : row.findings;
+}

@@ -1,0 +1,64 @@
+import type { Direction, StepStatus, WorkflowStatus } from './claim.types';
+
+// The state machine of a workflow: the table of allowed transitions. workflow-states.ts has the statements.
+//
+//   none ──insert──▶ queued ──claim──▶ running ──complete, release, claim──▶ running
+//                      ▲  │               │
+//        retry, abandon│  │cancel         ├──succeed──▶ succeeded
+//                      │  ▼               ├──fail─────▶ failed
+//                      │ failed           │
+//                      └──needs_attention◀┘ park
+
+export type WorkflowState = `${WorkflowStatus} ${Direction | '*'}`;
+type Change<State extends string> = `${State | 'none'} -> ${State}`;
+
+/** The change of a workflow by each statement. `*`: any direction, which stays as it is. */
+export const workflowTransitions = {
+  insertWorkflow: ['none -> queued forward'],
+  claimWorkflow: ['queued * -> running *', 'running * -> running *'],
+  renewLease: ['running * -> running *'],
+  reportProgress: ['running * -> running *'],
+  relistSteps: ['running forward -> running forward'],
+  beginStep: ['running forward -> running forward'],
+  completeStep: ['running forward -> running forward'],
+  beginUndo: ['running forward -> running undo'],
+  completeUndo: ['running undo -> running undo'],
+  releaseClaim: ['running * -> running *'],
+  succeedWorkflow: ['running forward -> succeeded forward'],
+  failWorkflow: ['running undo -> failed undo', 'running abandon -> failed abandon'],
+  parkWorkflow: ['running * -> needs_attention *'],
+  retryWorkflow: ['needs_attention * -> queued *'],
+  abandonWorkflow: ['needs_attention * -> queued abandon'],
+  cancelWorkflow: ['queued forward -> failed forward'],
+} as const satisfies Record<string, readonly Change<WorkflowState>[]>;
+
+export type Statement = keyof typeof workflowTransitions;
+
+/** The change of a step by each statement. A statement that is not listed leaves the states of steps as they are. */
+export const stepTransitions = {
+  insertWorkflow: ['none -> pending'],
+  claimWorkflow: ['none -> pending', 'none -> running', 'pending -> running', 'running -> running'],
+  relistSteps: ['none -> pending', 'running -> pending', 'pending -> gone', 'running -> gone'],
+  beginStep: ['pending -> running'],
+  completeStep: ['running -> succeeded', 'pending -> running'],
+  beginUndo: ['running -> failed'],
+  completeUndo: ['succeeded -> undone', 'failed -> failed'],
+  parkWorkflow: ['running -> failed'],
+  retryWorkflow: ['failed -> pending'],
+} as const satisfies Partial<Record<Statement, readonly Change<StepStatus | 'gone'>[]>>;
+
+/** The condition that a workflow is in a state which the statement may change. */
+export function workflowIsIn(statement: Statement): string {
+  const states = workflowTransitions[statement].map((change) => {
+    const [status, direction] = change.split(' ');
+    return `workflow.status = '${status}'${direction === '*' ? '' : ` AND workflow.direction = '${direction}'`}`;
+  });
+  return `(${states.join(' OR ')})`;
+}
+
+/** The condition that a step is in a state from which the statement leads to `to`. */
+export function stepIsIn(statement: keyof typeof stepTransitions, to: StepStatus | 'gone'): string {
+  const changes = stepTransitions[statement].map((change) => change.split(' -> '));
+  const states = changes.filter(([from, leadsTo]) => leadsTo === to && from !== 'none').map(([from]) => `'${from}'`);
+  return `workflow_step.status IN (${states.join(', ')})`;
+}

@@ -1,0 +1,30 @@
+import type { CpuShares } from '@drydock/agent/host/cpu-shares';
+import type { BoxNetwork, Isolation } from '@drydock/process/isolation';
+import type { Log } from '@drydock/service/telemetry/log';
+import type { OutgoingPolicy } from '../apps/outgoing';
+import type { PagePlaces } from '../content/page-places';
+import type { DatabasesByEngine } from '../database/databases-by-engine';
+import type { SlowRemoval } from '../releases/slow-removal';
+
+/** The parts of the host that its sites share. */
+export interface SiteSurroundings {
+  host: string;
+  databases: DatabasesByEngine;
+  removal: SlowRemoval;
+  cpu: CpuShares;
+  /** The organisations' shares of this host for pages. */
+  places: PagePlaces;
+  /** The limit for the live files of a site, and for its live database as well. */
+  diskBytes: number;
+  /** The means that keep a site's programs apart from everything else. */
+  isolation: Isolation;
+  /** Whether an application has a network of its own. */
+  network: BoxNetwork;
+  /** The policy for applications' connections from a network of their own. */
+  outgoing: OutgoingPolicy;
+  /** Whether applications run without isolation. */
+  isRiskTaken: boolean;
+  /** Runs one change of a site at a time: a job's changes of its releases take turns with its other changes. */
+  inTurn<T>(siteId: string, work: () => Promise<T>): Promise<T>;
+  log: Log;
+}
