@@ -307,7 +307,10 @@ export class MariadbDatabase implements ReleaseDatabase {
     return path.join(this.options.folder, 'has-events');
   }
 
-  /** For what ends sessions. They can hold all of the server's memory, so that it takes no statement of ours: then they end with the server, which starts again. */
+  /**
+   * Ends sessions, with the server if need be: they can hold all of its memory, so that it runs no statement of ours.
+   * It is then started again.
+   */
   private async asAdminOrAfresh(work: (admin: Admin) => Promise<void>): Promise<void> {
     try {
       await this.asAdmin(work);

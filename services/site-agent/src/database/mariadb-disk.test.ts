@@ -66,6 +66,7 @@ const suite = (): void => {
         what: code,
       });
     await writesAre('ER_TABLEACCESS_DENIED_ERROR');
+    expect(await run('select count(*) > 0 from heap', socket)).toEqual([[1]]);
     await run('truncate heap', socket);
     await until(async () => (await refusalOf('drop event filling', socket)) === 'none', {
       ...waits,

@@ -92,7 +92,7 @@ export class SiteDisk {
     const bytes = found.bytes + (found.pid === null ? 0 : await countRemoved(this.settings.cpu.processesOf(found.pid)));
     const before = this.database;
     this.database = this.stateOf('database', before, bytes);
-    // What is open writes on after this look, and a database that is closed for its temporary files has none any more soon.
+    // Open sessions still write after this look. One that is closed becomes smaller as its temporary files go.
     this.sessions = isInUse || this.isDatabaseClosed ? -1 : sessionsBegun;
     if (found.isReadOnly === null) {
       // The next look finds a server that answers.
