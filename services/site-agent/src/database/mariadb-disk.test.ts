@@ -66,13 +66,10 @@ const suite = (): void => {
         what: code,
       });
     await writesAre('ER_TABLEACCESS_DENIED_ERROR');
-    expect(await run('select count(*) > 0 from heap', socket)).toEqual([[1]]);
-    await run('truncate heap', socket);
-    await until(async () => (await refusalOf('drop event filling', socket)) === 'none', {
-      ...waits,
-      what: 'its own rights again',
-    });
-    await run('truncate heap', socket);
+    // A session of this test may be one of those that end.
+    for (const sql of ['truncate heap', 'drop event filling', 'truncate heap'])
+      await until(async () => (await refusalOf(sql, socket)) === 'none', { ...waits, what: sql });
+    expect(await refusalOf('drop event filling', socket)).not.toBe('none');
   });
 
   // Each has its files, of more than the site may have, for a minute or longer.
@@ -117,19 +114,16 @@ const suite = (): void => {
         [15e6, 1e6, 50e3, 2e3].map((bytes) => Promise.allSettled(held.map((connection) => hold(connection, bytes)))),
       );
     await fill();
-    // Threads that are there already are taken too.
-    await until(async () => (await enter()) === 'ER_CANT_CREATE_THREAD', { ...waits, what: 'a server without memory' });
     const hasEnded = async (): Promise<boolean> => {
+      // Takes the threads that the server has kept for the next sessions.
       await enter();
       const answers = await Promise.allSettled(held.slice(0, 1).map((connection) => connection.query('select 1')));
       return answers.some(({ status }) => status === 'rejected');
     };
     await until(hasEnded, { ...waits, what: 'the end of its sessions' });
     for (const connection of held) connection.destroy();
-    await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
-      ...waits,
-      what: 'a new session',
-    });
+    await until(async () => (await refusalOf('select 1')) === 'none', { ...waits, what: 'a new session' });
+    expect(await run('select @held_2000_0')).toEqual([[null]]);
   });
 };
 
