@@ -8,6 +8,8 @@ import { UpgradeError } from './upgrade-error';
 const name = pg.escapeIdentifier;
 const pollMs = 2;
 const limitMs = 10_000;
+/** A session that holds a grant back is ended before the next try. */
+const lockMs = 200;
 
 /** The roles that may connect to the database, without the platform's own; null is PUBLIC. */
 const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_build_object('grantee', g.rolname)) as grantees
@@ -29,17 +31,8 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** Postgres' error when somebody else changes the grants of the database at the same moment. */
-const changedMeanwhileCode = 'XX000';
-
-/** A revoke that lost against a grant at the same moment is made again by the caller, who looks at the grants anew. */
-async function revoke(server: pg.ClientBase, statement: string): Promise<void> {
-  try {
-    await server.query(statement);
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError && error.code === changedMeanwhileCode)) throw error;
-  }
-}
+/** Postgres' error for a lock that was not had in time. */
+const lockTimeoutCode = '55P03';
 
 /**
  * Ends every session of every customer and lets none into the database again, on disk, so that a restart of the server
@@ -53,14 +46,37 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
   await server.query('set synchronous_commit = on; set default_transaction_read_only = off');
   const untilMs = performance.now() + limitMs;
   for (;;) {
+    await server.query(endSql, [ours]);
+    const left = await closeDatabase(server, databaseName, ours);
+    if (left === 0) return;
+    if (performance.now() > untilMs)
+      throw new UpgradeError('not_sealed', `${left ?? 'unknown'} sessions cannot be ended`);
+    await wait(pollMs);
+  }
+}
+
+/**
+ * Takes all grants while nobody can give one, ends all sessions, and returns how many are left. If none is left, there
+ * was a moment without a session and without a grant, and then nobody comes back. Null if a grant that is not committed
+ * yet kept the lock.
+ */
+async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
+  await server.query(`begin; set local lock_timeout = '${lockMs}ms'`);
+  try {
+    await server.query('lock table pg_catalog.pg_database in share mode');
     const [found] = await readRows(server, mayConnectSchema, mayConnectSql, [databaseName, ours]);
     const grantees = (found?.grantees ?? []).map(({ grantee }) => (grantee === null ? 'public' : name(grantee)));
     if (grantees.length > 0)
-      await revoke(server, `revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
+      await server.query(`revoke connect on database ${name(databaseName)} from ${grantees.join(', ')} cascade`);
     await server.query(endSql, [ours]);
+    // Within a transaction Postgres shows the same activities again, unless it is told to forget them.
+    await server.query('select pg_catalog.pg_stat_clear_snapshot()');
     const [sessions] = await readRows(server, leftSchema, leftSql, [ours]);
-    if (sessions?.left === 0 && grantees.length === 0) return;
-    if (performance.now() > untilMs) throw new UpgradeError('not_sealed', `${sessions?.left} sessions cannot be ended`);
-    if (sessions?.left !== 0) await wait(pollMs);
+    await server.query('commit');
+    return sessions?.left ?? null;
+  } catch (error) {
+    await server.query('rollback');
+    if (error instanceof pg.DatabaseError && error.code === lockTimeoutCode) return null;
+    throw error;
   }
 }
