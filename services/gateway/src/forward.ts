@@ -18,7 +18,10 @@ import { type Upstream, unavailable } from './upstream';
 const searchLengthMax = 2_048;
 /** Longer than a list of a few dozen of our tags. */
 const entityTagsLengthMax = 1_000;
-/** Longer than any of our ids. With one of 16 kB our own headers would be too large for the service. */
+/**
+ * Longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses requests with
+ * large headers.
+ */
 const eventIdLengthMax = 64;
 
 export interface ForwardOptions {

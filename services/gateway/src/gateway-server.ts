@@ -21,8 +21,9 @@ interface Connection {
 }
 
 /**
- * Service-kit's server with what an edge needs besides. `open` has a place for each connection, by address.
- * `unparsedHeaders`: alternating names and values, for the answers to input that never became a request.
+ * The HTTP server of every service, with the limits of one that strangers reach. `open` limits the connections by
+ * address. `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating
+ * names and values.
  */
 export function createGatewayServer(
   listener: RequestListener,

@@ -31,7 +31,10 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
 export interface StepLimits {
   /** Seconds for one attempt; then its signal is aborted and the attempt has failed. Default 300. */
   timeoutSeconds?: number;
-  /** Passing failures until the step has failed for good. The death of its process does not count. Default 5. */
+  /**
+   * The number of attempts with a transient failure after which the step has failed for good. An attempt whose process
+   * died does not count. Default 5.
+   */
   attemptsMax?: number;
   /** Share of the progress bar, relative to the other steps. Default 1. */
   weight?: number;

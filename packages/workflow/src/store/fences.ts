@@ -9,13 +9,14 @@ import type { Database } from '@drydock/service/database/sql';
  */
 export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
   database.transaction(async (tx) => {
-    // One at a time: two that have read the same number would set it twice, the later one back below claims made in
-    // between.
+    // The lock lets one worker raise the sequence at a time. Otherwise two workers could read the same number, and the
+    // second could set the sequence back below the fence of a claim that was made after the first.
     await database.sql(tx).query(`SELECT pg_advisory_xact_lock(hashtextextended('workflow_fence', 0))::text`);
     return database.sql(tx).query(raiseFencesSql);
   });
 
-// Only from far below, so that a claim that counts up meanwhile is not counted back.
+// The sequence is raised only when it is at least a second behind. Otherwise a claim that raises it in the same moment
+// could be undone.
 const raiseFencesSql = `
   SELECT setval('workflow_fence', now.ms) FROM workflow_fence, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now
   WHERE workflow_fence.last_value < now.ms - 1000`;

@@ -4,11 +4,11 @@ import type { ComputeReason } from './compute-reason.types';
 export interface MachineOrder {
   /** Our id of the server, which is its name at the provider. */
   name: string;
-  /** Size by the provider's word: a Hetzner server type, a size of the Proxmox target's configuration. */
+  /** The size, as the provider names it: a Hetzner server type, or a size of the Proxmox target's configuration. */
   spec: string;
-  /** By the provider's word: a Hetzner image, a template of the Proxmox target's configuration. */
+  /** As the provider names it: a Hetzner image, or a template of the Proxmox target's configuration. */
   image: string;
-  /** By the provider's word: a Hetzner location, a Proxmox node. */
+  /** As the provider names it: a Hetzner location, or a Proxmox node. */
   zone: string;
   /** Stored with the machine if the provider can; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
   labels: Readonly<Record<string, string>>;
@@ -70,7 +70,7 @@ export interface Accepted {
 /** A piece of the provider's work. Once it has ended it stays ended. */
 export interface ProviderAction {
   id: string;
-  /** The provider's word, for the log. */
+  /** The provider's name of the work, for the log. */
   command: string;
   state: 'running' | 'succeeded' | 'failed';
   /** 0 to 100; null if the provider does not report it. */

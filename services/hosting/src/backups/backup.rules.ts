@@ -56,8 +56,8 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 }
 
 /**
- * Whether the site may be overwritten with `backup`. In this order: there is no such backup, somebody works on the site
- * (perhaps on this very backup), the state of the backup, the state of the site.
+ * Whether the site may be overwritten with `backup`. The first reason counts, in this order: the backup does not exist,
+ * a workflow works on the site (perhaps on this very backup), the state of the backup, the state of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
@@ -65,8 +65,8 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
 }
 
 /**
- * Refuses a backup for reasons of its own. The workflow asks again: by then the site's status is `restoring`, which
- * refuseRestore would reject.
+ * The reasons against a restore that lie in the backup alone. The workflow checks these again when it starts. It cannot
+ * call refuseRestore, which refuses a site whose status is `restoring` already.
  */
 export function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
