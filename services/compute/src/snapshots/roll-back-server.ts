@@ -12,10 +12,7 @@ import { lookAtSnapshot } from './look-at-snapshot';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
-/**
- * Endpoint 8: accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries
- * out.
- */
+/** Accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries out. */
 export const rollBackServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {

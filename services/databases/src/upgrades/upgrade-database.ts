@@ -16,9 +16,7 @@ import { holdDatabase } from '../databases/find-database';
 import { refuseUpgrade } from './upgrade.rules';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 
-/**
- * Endpoint 10: accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
- */
+/** Accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out. */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),

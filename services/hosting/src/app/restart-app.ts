@@ -23,7 +23,7 @@ interface FoundApp {
 
 const touchedSchema = z.object({ restartedAt: z.string() });
 
-/** Endpoint 7: answers once the host has confirmed that the next request gets a fresh process. */
+/** Answers once the host has confirmed that the next request gets a fresh process. */
 export const restartApp = (context: HandlerContext) =>
   ({
     preload: async (request) => {

@@ -14,7 +14,7 @@ import { findBackup } from './backup.store';
 import { backupList, readSurface, readSurfaceRows } from './backup-surface';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 
-/** Endpoint 3: accepts a restore of the site to the named backup, which {@link restoreBackupWorkflow} carries out. */
+/** Accepts a restore of the site to the named backup, which {@link restoreBackupWorkflow} carries out. */
 export const restoreBackup = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

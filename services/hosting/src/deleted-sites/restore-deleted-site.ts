@@ -18,8 +18,7 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { reviveSite } from './revived-site.store';
 
 /**
- * Endpoint 6: reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds
- * the site.
+ * Reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site.
  */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({

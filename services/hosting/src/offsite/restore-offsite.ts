@@ -15,8 +15,8 @@ import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
- * Endpoint 5: accepts a restore of the site to the named copy and all that it depends on, which {@link
- * restoreOffsiteWorkflow} carries out.
+ * Accepts a restore of the site to the named copy and all that it depends on, which {@link restoreOffsiteWorkflow}
+ * carries out.
  */
 export const restoreOffsite = (context: HandlerContext) =>
   ({

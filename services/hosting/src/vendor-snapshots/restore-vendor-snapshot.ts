@@ -12,9 +12,7 @@ import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { refuseVendorRestore } from './vendor-snapshot.rules';
 
-/**
- * Endpoint 4: checks the named point against the live listing and commits the order. The answer is the vendor's own.
- */
+/** Checks the named point against the live listing and commits the order. The answer is the vendor's own. */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
     preload: async (request) =>
