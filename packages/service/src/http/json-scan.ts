@@ -5,9 +5,9 @@ const depthMax = 32;
 export type JsonFault = 'too deep' | 'duplicate key';
 
 /**
- * One string literal or one structural character at a time; numbers, true, false and null are skipped. A string that is
- * not closed matches to the end of the text: otherwise its end would be searched again from each quote in it, for
- * seconds.
+ * Matches one string literal or one structural character; numbers, true, false and null are skipped. A string without a
+ * closing quote matches to the end of the text. Otherwise the end would be searched again from each quote in it, which
+ * takes seconds.
  */
 const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
 

@@ -1,11 +1,11 @@
 import type { Database } from '@drydock/service/database/sql';
 
 /**
- * Raises the fences of later claims above all earlier ones. A database that was put back from a backup counts from
- * where it was, while hosts have seen higher fences since and would refuse its claims, or take one for another with the
- * same number. The milliseconds since 1970 are higher than every earlier number: each start of a worker begins there at
- * least, and there are far fewer than 1,000 claims a second. Raising does no harm to claims, so it may be done at any
- * time.
+ * Raises the fences of later claims above all earlier ones. A database that was put back from a backup counts from its
+ * old number, but hosts have seen higher fences since. They would refuse its claims, or confuse a claim with an earlier
+ * one of the same number. So each start of a worker sets the counter to at least the milliseconds since 1970. That
+ * number is above every earlier one, because there are far fewer than 1,000 claims a second. Raising does no harm to
+ * claims and may be done at any time.
  */
 export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
   database.transaction(async (tx) => {

@@ -13,8 +13,8 @@ export const providerUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * Limit for a look: one call, and its wait for the rate limit. A listing of many pages gets no more, because the
- * request has been answered by then.
+ * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets no
+ * more time, because the request has been answered by then.
  */
 const lookMsMax = 14_000;
 

@@ -67,7 +67,7 @@ export interface Accepted {
   snapshotId: string | null;
 }
 
-/** A piece of the provider's work. Once it has ended it stays ended. */
+/** A piece of the provider's work. Its state does not change after the end. */
 export interface ProviderAction {
   id: string;
   /** The provider's name of the work, for the log. */

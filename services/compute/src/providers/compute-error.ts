@@ -2,7 +2,7 @@ import type { ComputeReason } from './compute-reason.types';
 
 const passing: readonly ComputeReason[] = ['locked', 'conflict', 'rate_limited', 'unavailable'];
 
-/** `message` is for the log only: it may contain the provider's words. */
+/** `message` is for the log only, because it may contain text of the provider. */
 export class ComputeError extends Error {
   readonly reason: ComputeReason;
   /** For `rate_limited` and `unavailable`, if it is known; at least 1. */

@@ -1,6 +1,6 @@
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
 
-/** A machine in the words of its provider. Facts that the provider does not state are null or empty. */
+/** A machine as its provider describes it. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
   /** As ordered: our id of the server. */
@@ -10,7 +10,10 @@ export interface Machine {
   powerState: PowerState;
   /** Public addresses; empty if not stated. An IPv6 network is in CIDR notation, as the provider gives it. */
   addresses: readonly string[];
-  /** Whether an action, perhaps a hidden one, locks it: no change is accepted now. */
+  /**
+   * Whether an action locks the machine, perhaps one that the provider does not show. No change is accepted while it
+   * does.
+   */
   isLocked: boolean;
   /** A rollback or rebuild would be refused until staff lift the protection. */
   isRebuildProtected: boolean;

@@ -1,5 +1,5 @@
 /**
- * Every reason for a provider's refusal, whatever its own words. After `locked`, `conflict`, `rate_limited` and
+ * Every reason for a provider's refusal, independent of the provider. After `locked`, `conflict`, `rate_limited` and
  * `unavailable` the same call may be tried later. The others are final, except for `ambiguous`, after which the
  * driver's `find` is called.
  */
@@ -8,7 +8,7 @@ export type ComputeReason =
   | 'locked'
   /** Somebody else changed it at the same time (409). Passes. */
   | 'conflict'
-  /** Ours or the provider's budget is spent: `retryAfterSeconds` says until when. Passes. */
+  /** Our rate budget or the provider's is used up; `retryAfterSeconds` says for how long. Passes. */
   | 'rate_limited'
   /** No answer, or none that can be read, and nothing was accepted. Passes. */
   | 'unavailable'

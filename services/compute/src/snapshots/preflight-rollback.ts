@@ -10,7 +10,7 @@ import { lookAtSnapshot } from './look-at-snapshot';
 import { viewPreflight } from './preflight-rollback.view';
 import { refuseRollback } from './snapshot.rules';
 
-/** The preflight of endpoint 8: asks the same rules and changes nothing. */
+/** The preflight of a rollback: asks the same rules and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {

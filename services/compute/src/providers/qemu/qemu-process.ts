@@ -26,7 +26,8 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // Also if the process in the way is one whose parent died while it was starting.
+      // A second process of the same machine fails. The first one may be of a parent that died while it was starting
+      // it.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);
