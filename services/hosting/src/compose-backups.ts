@@ -8,8 +8,8 @@ import { s3BackupReader, s3BackupStorage } from './providers/backup-storage.s3';
 import type { S3Place } from './providers/s3-place';
 
 /**
- * Live backups go to object storage if it is configured. Those of the sandbox, and those from before, are in the
- * folder.
+ * Live backups go to object storage if it is configured. Backups of the sandbox, and those from the time before object
+ * storage, are in the folder.
  */
 export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStorage {
   const { BACKUPS_S3_ACCESS_KEY_ID: id, BACKUPS_S3_SECRET_ACCESS_KEY: secret } = config;

@@ -4,8 +4,8 @@ import { dropSlots, unpublish } from './replication';
 import { type Move, withStage } from './session';
 
 /**
- * Puts the old database back to the state before the move: nothing is published, and identities and DDL are given back.
- * The target must be stopped first. May be called again.
+ * Puts the old database back to the state before the move: removes the publication, and gives replica identities and
+ * the right to change the schema back. The target must be stopped first. May be called again.
  */
 export async function abandonMove(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

@@ -3,8 +3,8 @@ import { unsubscribe } from './replication';
 import { type Move, withStage } from './session';
 
 /**
- * Stage: the new database keeps no trace of the move, and its planner knows the tables. Again is harmless. The old
- * server is not asked.
+ * Stage: removes every trace of the move from the new database, and gives its planner statistics. It may run again. It
+ * does not need the old server.
  */
 export async function finishTarget(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

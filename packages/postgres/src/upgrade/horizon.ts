@@ -3,7 +3,9 @@ import { readRows, type Stage } from './session';
 
 const horizonSchema = z.object({ horizon: z.string() });
 
-/** Up to where the large objects are level, kept with them on the target; null before the first time. */
+/**
+ * The position up to which large objects are copied. It is stored with them on the target; null before the first copy.
+ */
 export async function readHorizon(stage: Stage): Promise<string | null> {
   return (
     (await readRows(await stage.keeper(), horizonSchema, `select horizon from ${stage.own.schema}.horizon`))[0]

@@ -13,8 +13,8 @@ import { UpgradeError } from './upgrade-error';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as the owner that it stands for. Code of the customer's may have run in the session,
- * and left it as another role or with other settings.
+ * Begins a transaction of a loader as its owner. Code of the customer may have run in the session before, and may have
+ * left it with another role or other settings.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -27,8 +27,9 @@ const statementSchema = z.object({
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * Our schema on the target. A loader notes what it has made in the transaction that made it, by a token that only the
- * keeper can read: the customer's code may run in that session, and can neither read the plan nor note anything else.
+ * Our schema on the target. A loader records each object in the transaction that makes the object, with a token that
+ * only the keeper can read. The customer's code may run in that session, but it can neither read the plan nor record
+ * anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
@@ -90,9 +91,7 @@ export async function noteDone(stage: Stage, session: pg.Client, token: string):
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }
 
-/**
- * Opens what will be needed for a part, so that it costs no time later.
- */
+/** Opens the sessions for a part in advance, so that it costs no time later. */
 export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }
@@ -109,18 +108,17 @@ interface PartOptions {
   /** How many statements are made at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
-  /**
-   * Is told of a statement that failed, and the others are made all the same. Without it the first failure is thrown.
-   */
+  /** Called for each statement that failed; the others still run. Without it the first failure is thrown. */
   onFailure?: (failed: FailedStatement) => void;
 }
 
 /**
- * Makes what is left of a part of the plan, each statement as its owner. Each is noted in its own transaction, so that
- * work which a crash has cut goes on behind the last one. Throws `statement_failed`.
+ * Runs the remaining statements of a part of the plan, each as its owner. Each is recorded in its own transaction, so
+ * that after a crash the work continues behind the last one. Throws `statement_failed`.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
-  // Rights that a statement is lent add others to the end of the last part.
+  // A statement that is lent rights adds statements to the end of the last part, so the loop goes on until none is
+  // left.
   for (let last = 0; ; ) {
     const left = (await readLeft(stage, part)).filter(({ number }) => number > last);
     last = left.at(-1)?.number ?? last;
@@ -178,9 +176,9 @@ interface Maker {
 }
 
 /**
- * A statement may need rights that its owner has lost since it was made. Those on a schema, and that to refer to a
- * table, are lent until the last part, which begins when rows and indexes are there; those of all other owners for one
- * statement, where no code of the customer's could use them.
+ * Runs a statement as its owner, who may have lost rights since that the statement needs. Rights on a schema, and the
+ * right to refer to a table, are lent until the last part, which begins when rows and indexes are there. The rights of
+ * all other owners are lent for one statement, and only where no code of the customer could use them.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
   const { owner, lane } = maker;
@@ -232,8 +230,8 @@ interface Refused {
 }
 
 /**
- * False if the owner lacks nothing there, or nobody can lend it. What takes the right back is planned before it is
- * given.
+ * Lends the missing right. The statement that takes the right back is planned first. False if the owner lacks no right
+ * there, or if nobody can lend it.
  */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();
@@ -252,7 +250,7 @@ async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refuse
   return lent.length > 0;
 }
 
-/** The giver may make statements of its own meanwhile. */
+/** A lane of its own, because the giver may run statements of its own at the same time. */
 const lendingLane = 100;
 
 async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: PlannedStatement): Promise<void> {
@@ -295,7 +293,7 @@ async function withAllRights(stage: Stage, owner: string, work: () => Promise<vo
 const extensionForm =
   /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
 
-/** By the superuser, while nothing of the customer's is in the database but empty schemas. */
+/** Creates an extension as the superuser. At this time the database holds nothing of the customer but empty schemas. */
 async function makeExtension(stage: Stage, { sql, token }: StoredStatement): Promise<void> {
   const form = extensionForm.exec(sql);
   if (form === null) throw new UpgradeError('statement_failed', 'no extension');

@@ -12,7 +12,10 @@ import { readRows, type Stage } from './session';
 import { UpgradeError } from './upgrade-error';
 
 const pollMs = 50;
-/** A subscriber tries again by itself; that many failures in a row are no accident. */
+/**
+ * The most failures of a subscriber in a row. A subscriber repeats failed work by itself, so this many failures are no
+ * accident.
+ */
 const errorsMax = 20;
 /** How many tables one statement names at most. */
 const tablesAtOnce = 500;
@@ -42,8 +45,8 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
 }
 
 /**
- * Every table with rows that are logged, by name: only a superuser could say FOR ALL TABLES. None can be made
- * meanwhile.
+ * Publishes every logged table with rows by name, because only a superuser could publish FOR ALL TABLES. No table can
+ * be created meanwhile.
  */
 export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
@@ -88,9 +91,9 @@ const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
   isThere(client, subscriptionSql, [stage.own.subscription, stage.move.databaseName]);
 
 /**
- * Rows flow from now on: a copy of each table first, then every change. What is there already goes on. The connection's
- * password reaches the server as a parameter, and only the server puts it into the command, so that it is in no
- * statement's text. It has to be in the command: a subscription whose owner is no superuser needs one.
+ * Starts the replication: each table is copied first, then every change follows. An existing subscription continues.
+ * The connection's password reaches the server as a parameter, and only the server puts it into the command, so that no
+ * statement's text contains it. The command needs it, because the owner of the subscription is no superuser.
  */
 export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
@@ -125,9 +128,10 @@ const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds out why a subscriber does not come on, which it tells to the server's log alone: what it could not copy is
- * copied here, in a transaction that is taken back, and Postgres says what it refuses. The next attempt enables the
- * subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
+ * Finds out why a subscriber does not make progress, which it reports only in the server's log. The rows that it could
+ * not copy are copied here, in a transaction that is rolled back, and Postgres reports what it refuses. The next
+ * attempt enables the subscription again. Throws `copy_failed` with the table. A transient refusal is left to the
+ * caller.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();
@@ -149,8 +153,9 @@ async function findRefusedTable(stage: Stage): Promise<void> {
 }
 
 /**
- * Resolves when every table has been copied and follows. Throws `replication_failed` when the subscriber cannot go on,
- * which may pass, and TransferError `copy_failed` where Postgres refuses the rows of a table, which does not.
+ * Resolves when every table has been copied and follows changes. Throws `replication_failed` if the subscriber cannot
+ * continue, which may be transient. Throws TransferError `copy_failed` if Postgres refuses the rows of a table, which
+ * is permanent.
  */
 export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const keeper = await stage.keeper();
@@ -166,7 +171,10 @@ export async function waitUntilCopied(stage: Stage, onProgress: (fraction: numbe
   }
 }
 
-/** The target stops following; the slot on the old server is left to {@link dropSlots}. Not there is no error. */
+/**
+ * Removes the subscription of the target. The slot on the old server is left to {@link dropSlots}. A subscription that
+ * is not there is no error.
+ */
 export async function unsubscribe(stage: Stage): Promise<void> {
   if (!(await isSubscribed(await stage.server('target'), stage))) return;
   const { subscription } = stage.own;
@@ -181,7 +189,10 @@ const slotsSql = `select slot_name, active_pid from pg_catalog.pg_replication_sl
   where database = $2 and (slot_name = $1 or slot_name ~ '^pg_[0-9]+_sync_')`;
 const slotSchema = z.object({ slot_name: z.string(), active_pid: z.number().nullable() });
 
-/** Slots keep the old server's log for ever, so none may stay behind. Whoever still reads from one is ended. */
+/**
+ * Drops the slots on the old server, because a slot keeps that server's log for ever. A session that still reads from
+ * one is ended.
+ */
 export async function dropSlots(stage: Stage): Promise<void> {
   const server = await stage.server('old');
   for (const { slot_name: name, active_pid: pid } of await readRows(server, slotSchema, slotsSql, [
@@ -194,8 +205,7 @@ export async function dropSlots(stage: Stage): Promise<void> {
 }
 
 /**
- * The old database as it was before {@link publish} and the widening of identities. The roles on the old server must be
- * there.
+ * Undoes {@link publish} and the widening of identities on the old database. The roles on the old server must exist.
  */
 export async function unpublish(stage: Stage): Promise<void> {
   await dropSlots(stage);

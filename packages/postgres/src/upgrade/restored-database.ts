@@ -11,9 +11,9 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * For a restore: the roles of the server that serves, without their memberships, and an empty database of the same
- * owner on the target. Begins again from empty each time. The owner may make no roles until the switch, since a dump is
- * loaded by nobody who could. Resolves with the owner.
+ * For a restore: makes an empty target. It gets the roles of the server in use, without their memberships, and an empty
+ * database of the same owner. Each call begins from empty. The owner may make no roles until the switch, because no
+ * role that can make roles may load a dump. Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -70,7 +70,7 @@ export function ownersOf(stage: Stage): LoadOwners {
   };
 }
 
-/** Roles that can do nothing, so that policies may mention them; those that are there stay. */
+/** Makes roles without any rights, so that policies may mention them. Roles that exist stay as they are. */
 export async function makeMentionedRoles(server: pg.ClientBase, roles: readonly string[]): Promise<void> {
   for (const role of roles) {
     const { rowCount } = await server.query('select from pg_catalog.pg_roles where rolname = $1', [role]);

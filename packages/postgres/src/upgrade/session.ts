@@ -12,8 +12,8 @@ import { openSession, type Session, type SessionOptions } from '../session/sessi
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
 /**
- * Both instances of one move, and on whose behalf. The URLs are the superuser's, of the database `postgres`: they stay
- * on the host.
+ * Both instances of one move, and the customer's names. The URLs are the superuser's, for the database `postgres`, and
+ * stay on the host.
  */
 export interface Move {
   /** The URL of the instance that serves. */
@@ -53,10 +53,7 @@ const revokeParameterSql = (role: string): string =>
   `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
 
 export interface StageNames {
-  /**
-   * Tells its readers and loaders from those of others; the ones that an earlier stage of the same tag has left are
-   * dropped.
-   */
+  /** Marks the readers and loaders of a stage. Those that an earlier stage with the same tag has left are dropped. */
   tag?: string;
   /**
    * The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage
@@ -149,14 +146,15 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * The superuser in the customer's own database: it names nothing there but what it has made itself and the catalogue.
+   * The superuser in the customer's database. Its statements name only the catalogue and objects that the superuser
+   * itself has made.
    */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Our roles on one server: those that a lock leaves alone. */
+  /** Our roles on one server, which {@link lockOut} leaves alone. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;

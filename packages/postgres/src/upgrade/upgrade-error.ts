@@ -23,9 +23,9 @@ export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** Postgres' own words, without the row's values, which it puts into the detail. */
+  /** Postgres' own text, without the values of the row, which are in its detail. */
   readonly reason: string;
-  /** The same content fails again however often it is tried. */
+  /** Whether the same content fails again at every attempt. */
   readonly isPermanent: boolean;
 
   constructor(code: UpgradeErrorCode, message: string, options: UpgradeErrorOptions = {}) {

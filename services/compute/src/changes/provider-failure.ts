@@ -64,8 +64,8 @@ const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
   log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
 
 /**
- * Failures of our credential or of our own calls, which only staff can repair. The workflow looks before it sends, so
- * nothing has been sent.
+ * Failures of our credential or of our own calls, which only staff can repair. The workflow looks before every send, so
+ * a repeat sends nothing twice.
  */
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 

@@ -85,7 +85,7 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
 
-/** S3 keeps whole seconds. Rounded up, so that the lock never ends before the promised time. */
+/** The end of the lock. S3 keeps whole seconds, so it is rounded up and never lies before the promised time. */
 export const lockEnd = (completedAt: Date): Date =>
   new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 

@@ -11,7 +11,7 @@ import { findBackup } from './backup.store';
 import { viewPreflight } from './preflight-restore.view';
 
 /**
- * The preflight of endpoint 3: asks the same rule and changes nothing. A host that does not answer is a finding, not a
+ * The preflight of a restore: asks the same rule and changes nothing. A host that does not answer is a finding, not a
  * failure.
  */
 export const preflightRestore = (context: HandlerContext) =>

@@ -18,7 +18,7 @@ import { refuseRevival } from './refuse-revival';
 /** Closer than this to its purge, a deleted site gets a warning. */
 const soonMs = 3 * 86_400_000;
 
-/** The preflight of endpoint 6: asks the same rule and changes nothing. */
+/** The preflight of the restore of a deleted site: asks the same rule and changes nothing. */
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -43,7 +43,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
                 taken_at: backup.createdAt.toISOString(),
                 age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
               },
-        // A site that is not there has no host whose free space could be read.
+        // Free space is not shown, because a deleted site has no host yet.
         space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: [

@@ -14,7 +14,10 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
     take: purgePageSize,
   });
 
-/** From here on they cannot be restored. A record whose site was restored meanwhile is left alone. */
+/**
+ * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is left
+ * alone.
+ */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
   await tx.deletedSite.updateMany({
     where: { id: { in: [...ids] }, restoredAt: null, purgedAt: null },

@@ -10,11 +10,11 @@ import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { isLetGo } from './revived-site.store';
 
 /**
- * The refusal of endpoint 6 and of its preflight. In this order: the restore that is rebuilding the site, the record's
- * own reason, no host to restore to that has the programs of the site's database.
- * The row of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even
- * while its restore still cleans up.
- * Other work on the site does not refuse: the record's reason already says that the site was restored.
+ * The refusal of a restore of a deleted site, and of its preflight. The first reason counts, in this order: a restore
+ * that is rebuilding the site, the reason of the record, and no host with the programs of the site's database. The row
+ * of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even while its
+ * restore still cleans up. Other work on the site is no reason, because the record already says that the site was
+ * restored.
  */
 export async function refuseRevival(
   context: HandlerContext,

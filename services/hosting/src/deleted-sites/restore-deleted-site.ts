@@ -51,7 +51,8 @@ export const restoreDeletedSite = (context: HandlerContext) =>
   }) satisfies ExecuteHandlers<typeof endpoint, Tx, { hasObject: boolean; isDatabaseOffered: boolean }>;
 
 /**
- * Has the site's own resource key: it is a site again from here on, and nobody else may touch it before it is whole.
+ * The target has the resource key of the site, because the record is a site again from here on. No other work may touch
+ * it before the restore has ended.
  */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),

@@ -45,8 +45,8 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who write to it: it serves, or it is being checked until
- * it does.
+ * Whether the site is released to its owner and its visitors, who then write to it. It is when it serves, and when it
+ * waits for a check that it serves.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;

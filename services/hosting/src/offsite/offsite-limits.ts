@@ -1,6 +1,9 @@
 import type { OffsiteDeadlines } from '../providers/offsite-storage';
 
-/** A whole probe of a customer's bucket: what a customer waits for an answer, with room for a slow handshake. */
+/**
+ * The time for a whole probe of a customer's bucket, while the customer waits for an answer. It leaves room for a slow
+ * handshake.
+ */
 export const probeSeconds = 7;
 
 /** The deadlines of one call of a probe, in milliseconds. */
@@ -15,5 +18,5 @@ export const lookMs = 8_000;
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Objects read at once: each is in memory, of 8 MB in the main. */
+/** How many objects are read at once. Each is in memory, mostly with 8 MB. */
 export const readsAtOnce = 6;

@@ -8,7 +8,10 @@ import { holdSite } from '../sites/find-site';
 import { sitePath, siteResourceKey } from '../sites/site-names';
 import { removeActive } from './destination.store';
 
-/** Nothing is deleted in the customer's storage, which is theirs. A site without a destination is no error. */
+/**
+ * Removes the destination of a site's copies. The objects in the customer's storage stay, because they are the
+ * customer's. A site without a destination is no error.
+ */
 export const removeOffsite = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -11,7 +11,7 @@ import { sectionPaths } from '@drydock/postgres/dump/section';
 import { z } from 'zod';
 import { appEntry, createSample, isServedAsItIs, type Sentinels, sentinelsMax } from './sentinel.rules';
 
-/** A dump of either kind has it under the same path. */
+/** The manifest of a dump of Postgres or MySQL, which both have under the same path. */
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**

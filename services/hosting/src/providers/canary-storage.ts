@@ -20,7 +20,7 @@ export interface CanaryStorage {
   write(name: string, until: Date): Promise<Canary>;
   /** The lock as the storage reports it for this version; null: none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;
-  /** Names the version: a delete without one hides an object and proves nothing. */
+  /** Deletes this version. A delete without a version would only hide the object and prove nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;
   exists(canary: Canary): Promise<boolean>;
   /** Removes the canaries of former days whose lock is over. */

@@ -10,7 +10,7 @@ export interface OffsitePlace {
   prefix: string;
 }
 
-/** The customer's secret: in memory for as long as a storage is open, and nowhere else in the clear. */
+/** The customer's secret. It is in memory while a storage is open, and is stored only sealed. */
 export interface OffsiteCredentials {
   accessKeyId: string;
   secretAccessKey: string;

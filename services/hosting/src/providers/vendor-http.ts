@@ -35,8 +35,8 @@ export interface VendorCall<Answer> {
 
 export interface VendorHttp {
   /**
-   * A read that fails for a passing reason is repeated twice, a change never. Rejects with {@link VendorError}; an
-   * abort by the caller is thrown as it is.
+   * A read that fails for a transient reason is repeated twice. A change is never repeated. Rejects with {@link
+   * VendorError}; an abort by the caller is thrown as it is.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The status of a page that is not the API's; 0 without an answer. */

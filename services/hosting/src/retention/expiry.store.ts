@@ -2,7 +2,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { Reader, Tx } from '../database.store';
 import { findBusySites } from './busy-sites.store';
 
-/** Handled at once; a sweep goes from page to page. */
+/** How many backups are handled at once. A sweep goes from page to page. */
 export const pageBackups = 100;
 /** Data of a failed attempt may be locked for as long as a backup is kept. */
 const failedAgeMs = 31 * 24 * 3_600_000;
@@ -51,7 +51,7 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
     WHERE mode = ${mode}::mode AND status = 'completed' AND expires_at <= ${now} AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
     ORDER BY expires_at, id LIMIT ${pageBackups}`;
   const last = await tx.deletedSite.findMany({
-    // A restored site has other backups; the backup that it was restored from expires as they do.
+    // A site that was restored has newer backups, so the backup that it was restored from expires as usual.
     where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null, restoredAt: null },
     select: { backupId: true },
   });

@@ -26,8 +26,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // A second process of the same machine fails. The first one may be of a parent that died while it was starting
-      // it.
+      // The start fails, too, when the machine runs already. Its parent may have died while it was starting.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);

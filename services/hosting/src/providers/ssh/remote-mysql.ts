@@ -1,7 +1,7 @@
 /**
- * The same for MariaDB and MySQL. A site's databases are those whose name begins as its role's does; grants take a name
- * as a pattern, hence the backslashes. In binary mode the client obeys no command of its own in what it is fed: a dump
- * can run nothing on the host.
+ * The scripts' functions for a host's MariaDB or MySQL. A site's databases are those whose name begins with the name of
+ * its role. Grants read a name as a pattern, hence the backslashes. In binary mode the client executes no commands of
+ * its own from its input, so a dump can run nothing on the host.
  */
 export const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { Client, ClientChannel } from 'ssh2';
 import { type Address, openClient } from './open-client';
 
-/** Under OpenSSH's MaxSessions, which is 10 unless the host says otherwise. */
+/** Below OpenSSH's MaxSessions, which is 10 by default. */
 const channelsMax = 8;
 
 interface Line {

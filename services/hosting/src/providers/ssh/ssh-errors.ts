@@ -12,13 +12,13 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
-/** The database server went away during the load; the dump may be good. */
+/** Matches errors of a database server that went away during the load. The dump may be good. */
 const lostServer =
   /connection to server|server closed the connection|terminating connection|could not connect|database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) /;
 
 /**
- * Errors of a dump that will be the same next time. Its other errors may come from a lock, a limit or a table that was
- * just dropped.
+ * Matches errors of a dump that are the same at every attempt. Other errors may come from a lock, a limit or a table
+ * that was just dropped.
  */
 const unreadable =
   /query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|invalid internal value for enum|invalid memory alloc request|\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):/;
@@ -36,7 +36,7 @@ function contentIn(errors: string): RefusedContent {
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 
-/** A remote command failed for a reason that may pass. */
+/** Thrown when a remote command failed for a transient reason. */
 export class RemoteError extends Error {
   constructor(detail: string) {
     super(detail);
