@@ -12,17 +12,17 @@ import type { VerificationCache } from './verification-cache';
 /** A key that is good. */
 export interface KnownKey {
   caller: Caller;
-  /** The addresses from which it can be used; undefined for any. */
+  /** The addresses from which the key can be used; undefined for any. */
   from: BlockList | undefined;
 }
 
-/** Null: the token is not good; the reason is not told. */
+/** Null: the token is not good. The reason is not given. */
 export type Verified = KnownKey | null;
 
 export interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
-  /** Questions under way about unknown tokens, by address: they must not delay callers whose keys are known. */
+  /** Limits the questions about unknown tokens, by address, so that they do not delay callers whose keys are known. */
   lookUps: Shares;
   /** Proxies whose X-Forwarded-For is believed. */
   proxies: BlockList | undefined;

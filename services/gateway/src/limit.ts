@@ -7,7 +7,10 @@ import type { QuotaStore } from './quota-store';
 
 type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
 
-/** The windows of callers. Never rejects and never waits long: without Redis each gateway counts by itself. */
+/**
+ * Counts the calls of each caller in windows. Never rejects and never waits long: without Redis each gateway counts by
+ * itself.
+ */
 export interface Limit {
   /** Counts a call. */
   count: Ask;

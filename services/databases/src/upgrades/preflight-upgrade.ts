@@ -15,7 +15,7 @@ import { DatabaseProviderError, type UpgradePlan } from '../providers/database-p
 import { viewPreflight } from './preflight-upgrade.view';
 import { refuseUpgrade } from './upgrade.rules';
 
-/** The preflight of endpoint 10: asks the same rules, and the instance for its findings. Changes nothing. */
+/** The preflight of an upgrade: asks the same rules, and the instance for its findings. Changes nothing. */
 export const preflightUpgrade = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -14,7 +14,7 @@ export interface UpgradeFacts {
   now: Date;
 }
 
-/** It says that nothing undoes an upgrade after its cutover. */
+/** The preflight as the caller sees it. It says that nothing undoes an upgrade after its cutover. */
 export function viewPreflight(
   { managed, target, plan, backup, now }: UpgradeFacts,
   refusal: Preflight['refusal'],

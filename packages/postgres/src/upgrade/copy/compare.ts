@@ -52,7 +52,8 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
       move.progress?.((index + 1) / tables.length);
     }
     recomputed.push(...(await emptyViews(old, snapshot)));
-    // Without the snapshot, a view that the customer has refreshed since would be reported.
+    // Views are compared only with the snapshot. Without it, a view that the customer has refreshed since the cutover
+    // would be reported.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));
     const behind = await sequencesBehind(old, target);

@@ -8,10 +8,11 @@ import { copyOffline } from './copy-offline';
 import { copyLargeObjects } from './large-objects';
 
 /**
- * Stage: every row, then indexes, foreign keys, triggers, contents of materialised views, large objects and ANALYZE. By
- * replication the customer writes on; offline nobody may write from before this stage until the end of the upgrade,
- * which the caller sees to. Goes on where a crash has cut it. Throws UpgradeError `replication_failed`,
- * `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that the new version refuses.
+ * Stage: copies every row, then indexes, foreign keys, triggers, contents of materialised views and large objects, and
+ * runs ANALYZE. With replication the customer continues to write. On the offline path the caller makes sure that nobody
+ * writes from before this stage until the end of the upgrade. After a crash it continues where it stopped. Throws
+ * UpgradeError `replication_failed`, `statement_failed`, `copy_failed`, and TransferError `copy_failed` for rows that
+ * the new version refuses.
  */
 export async function copyData(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -23,22 +24,23 @@ export async function copyData(move: Move): Promise<void> {
     await runPart(stage, 'rest', { onFailure: passOverRefresh });
     const keeper = await stage.keeper();
     await writeHorizon(stage, await copyLargeObjects(await stage.reader('old'), keeper, await readHorizon(stage)));
-    // Postgres runs the customer's functions as the table's owner here, and lets them become nobody else.
+    // ANALYZE runs the customer's functions as the table's owner, who can become no other role there.
     await keeper.query('analyze');
     move.progress?.(1);
   });
 }
 
 /**
- * A materialized view whose query fails over the rows as they are stays without its contents, which the comparison
- * tells.
+ * Ignores the failure of a materialized view whose query fails over the present rows. The view stays empty, and the
+ * comparison reports it.
  */
 function passOverRefresh({ sql, error }: FailedStatement): void {
   if (!isRefresh({ outline: sql })) throw error;
 }
 
 async function copyLogical(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
-  // Before anything is published: from then on a change of a row without identity would be refused.
+  // Identities are widened before anything is published, because from then on Postgres refuses a change of a row
+  // without identity.
   await widenIdentities(stage);
   await publish(stage);
   await subscribe(stage);

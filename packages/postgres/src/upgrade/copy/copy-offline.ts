@@ -9,8 +9,8 @@ const sizeSchema = z.object({ bytes: z.coerce.number() });
 const sizeSql = 'select pg_catalog.pg_database_size(pg_catalog.current_database()) as bytes';
 
 /**
- * All rows straight from one server to the other, two tables at a time, while nobody writes. Tables that are over
- * already are left alone.
+ * Copies all rows from one server to the other, two tables at a time, while nobody writes. Tables that were copied
+ * before a crash are left alone.
  */
 export async function copyOffline(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const old = await stage.reader('old');

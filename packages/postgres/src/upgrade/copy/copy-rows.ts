@@ -8,18 +8,24 @@ import { UpgradeError } from '../upgrade-error';
 export interface CopyEnds {
   /** A reader of the old database. */
   from: pg.Client;
-  /** A loader of rows as the table's owner: whatever the customer has attached to the table runs as the owner. */
+  /**
+   * A loader of rows that acts as the table's owner, so that code that the customer has attached to the table runs as
+   * the owner.
+   */
   into: pg.Client;
 }
 
 interface CopyOptions {
   note?: () => Promise<unknown>;
   onBytes?: (bytes: number) => void;
-  /** Finds each row's partition, qualified. It may hold rows of other tables, so nothing of it is removed first. */
+  /**
+   * The partitioned table that finds each row's partition, qualified. It may hold rows of other tables, so none of its
+   * rows are removed first.
+   */
   root?: string | undefined;
 }
 
-/** One table's rows in place of what the target has, in the transaction that `note` closes. Throws `copy_failed`. */
+/** Replaces the target's rows of one table, in the transaction that `note` commits. Throws `copy_failed`. */
 export async function copyRows(
   { from, into }: CopyEnds,
   table: CustomerTable,

@@ -9,8 +9,8 @@ import { syncRoles } from './roles';
 import { planSchema } from './schema-statements';
 
 /**
- * Stage: the customer's DDL is refused from here on; roles, then an empty database with the old one's types, functions,
- * tables and views, and the keys where replication needs them. Begins again from an empty target each time. Throws
+ * Stage: refuses the customer's DDL from now on. Then it makes the roles, an empty database with the old one's types,
+ * functions, tables and views, and the keys that replication needs. Each run begins from an empty target. Throws
  * UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
  */
 export async function copySchema(move: Move): Promise<void> {
@@ -35,7 +35,7 @@ export async function copySchema(move: Move): Promise<void> {
   });
 }
 
-/** Returns the owners of what is to come. */
+/** Makes an empty target. Returns the owners of the objects that will be made in it. */
 export async function makeEmptyTarget(stage: Stage): Promise<string[]> {
   const { databaseName } = stage.move;
   const [old, target] = [await stage.server('old'), await stage.server('target')];

@@ -24,7 +24,10 @@ async function ensureRole(server: pg.ClientBase, { role, password }: TransferLog
 
 const rights = 'login nosuperuser nocreatedb nocreaterole inherit';
 
-/** Said again before each attempt: the owner of the database can take grants back. */
+/**
+ * Grants the rights of the move's roles. It is repeated before each attempt, because the owner of the database can
+ * revoke them.
+ */
 async function grantAll(
   server: pg.ClientBase,
   role: string,
@@ -63,7 +66,10 @@ export async function ensureTargetRoles(stage: Stage, owners: readonly string[])
   await grantAll(server, keeper.role, stage.move.databaseName, owners, 'connect, create');
 }
 
-/** A role that the customer has mentioned somewhere stays, without a login and without any right. */
+/**
+ * Drops a role of the move. If the customer has used the role somewhere, it stays without a login and without any
+ * right.
+ */
 export async function dropOwnRole(server: pg.ClientBase, { role }: TransferLogin): Promise<void> {
   const memberOf = `select g.rolname as name from pg_catalog.pg_auth_members m join pg_catalog.pg_roles g on g.oid = m.roleid
     join pg_catalog.pg_roles r on r.oid = m.member where r.rolname = $1`;

@@ -5,13 +5,13 @@ import { qualify, quoteName } from '../../dump/list-tables';
 import { readRows } from '../session';
 
 /**
- * A value that Postgres computes from what the customer wrote, and that the new version computes otherwise than the old
- * one has stored it.
+ * A value that Postgres computes from the customer's content, and for which the new version gets another result than
+ * the old one has stored.
  */
 export interface Recomputed {
   /** With its kind, such as `column "public"."notes"."search"`. */
   object: string;
-  /** Computes once more what is made of it. Empty when nothing is. */
+  /** Statements that compute the objects again that depend on the value. Empty when none do. */
   statements: readonly string[];
   /** A materialized view that the new version could not fill. */
   isEmpty?: true;
@@ -72,7 +72,10 @@ export async function recomputedColumns(
 const viewsSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where c.relkind = 'm' and c.relispopulated and ${own} order by 1, 2`;
 
-/** Materialized views are filled by the new version itself: one that was stale before holds other rows as well. */
+/**
+ * Compares materialized views. The new version fills them itself, so a view that was out of date has other rows as
+ * well.
+ */
 export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const recomputed: Recomputed[] = [];
@@ -82,7 +85,7 @@ export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase)
   return recomputed;
 }
 
-/** The views that are without contents on the new side only. */
+/** The views that are empty only on the new server. */
 export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const empty = (await readRows(old, namedSchema, viewsSql)).map(qualify).filter((name) => !filled.has(name));

@@ -33,8 +33,8 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
 /**
- * Memberships in the server's own roles (pg_read_all_data) are kept too; those that the server itself grants among its
- * roles are not ours.
+ * Reads the memberships. Those in the server's own roles, such as pg_read_all_data, count too. Those that the server
+ * itself grants among its own roles are left out.
  */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
@@ -81,7 +81,7 @@ async function readRoles(client: pg.ClientBase, databaseName: string): Promise<R
   };
 }
 
-/** One statement; a password is never in its text. */
+/** One statement. Its text never contains a password. */
 interface Step {
   sql: string;
   password?: { verb: 'create' | 'alter'; role: string; options: string; password: string };
@@ -93,7 +93,8 @@ function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
     const found = existing.get(role.rolname);
     if (found && found.options === role.options && found.password === role.password && found.until === role.until)
       return [];
-    // Nothing takes an end away again; one that never comes means the same.
+    // Postgres has no statement that removes the end of a role's validity, so the end is set to `infinity`, which means
+    // the same.
     const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
     const verb = found ? 'alter' : 'create';
     const options = `nosuperuser noreplication ${role.options}${until}`;
@@ -111,7 +112,10 @@ function commentStatements(wanted: Roles['roles'], there: Roles['roles']): strin
 
 const membershipKey = (entry: z.infer<typeof membershipSchema>): string => JSON.stringify(entry);
 
-/** In the order in which they were granted, so that whoever granted one holds its right already. */
+/**
+ * The statements for memberships, in the order in which these were granted, so that each grantor holds the right before
+ * it grants it.
+ */
 function membershipStatements(wanted: Roles['memberships'], there: Roles['memberships']): string[] {
   const [wantedKeys, thereKeys] = [new Set(wanted.map(membershipKey)), new Set(there.map(membershipKey))];
   const revoked = there.filter((entry) => !wantedKeys.has(membershipKey(entry))).reverse();
@@ -162,18 +166,21 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
 interface Levelling {
   withMemberships?: boolean;
   dropsGone?: boolean;
-  /** Whether what is set for the whole database is the old one's; that of a restored one is its backup's. */
+  /**
+   * Whether the settings of the whole database are copied from the old one. A restored database has those of its
+   * backup.
+   */
   withDatabase?: boolean;
 }
 
 /**
- * Roles with their SCRAM verifiers and comments, memberships with their options, and settings, until both servers have
- * the same: what differs is changed on the target, roles that have gone are dropped. What is set for the whole database
- * waits until customers are let in, but for what {@link decidesValues}: it would hold for the subscriber too, which is
- * no session whose settings we could pin. `databaseName` must exist on both. Without memberships, none of two owners is
- * a member of the other, so that either may be lent the rights of the other while the schema is made. Without dropping,
- * a role that has gone stays without login, password, rights and memberships: policies of a backup mention it. Returns
- * how many statements it took; 0 when nothing differed.
+ * Makes roles with their SCRAM verifiers and comments, memberships with their options, and settings equal on both
+ * servers. Differences are changed on the target, and roles that are gone on the old server are dropped. Settings of
+ * the whole database wait until customers are let in, except those of {@link decidesValues}. They would also hold for
+ * the subscriber, whose settings we cannot fix in a session. `databaseName` must exist on both. Without memberships, no
+ * owner is a member of another, so that any owner can be lent another's rights while the schema is made. Without
+ * dropping, a role that is gone stays without login, password, rights and memberships, because policies of a backup
+ * mention it. Returns the number of statements; 0 when nothing differed.
  */
 export async function syncRoles(
   old: pg.ClientBase,
@@ -184,7 +191,7 @@ export async function syncRoles(
   const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
   const names = new Set(wanted.roles.map((role) => role.rolname));
   const gone = there.roles.filter((role) => !names.has(role.rolname));
-  // A role that has gone takes its memberships along.
+  // A role that is dropped takes its memberships with it.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
   const isLevelled = ({ role, key }: Setting): boolean =>

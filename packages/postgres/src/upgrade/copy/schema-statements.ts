@@ -27,7 +27,7 @@ export interface SchemaPlan {
   extensions: PlannedStatement[];
   /** Types, functions, tables, views. */
   pre: PlannedStatement[];
-  /** CHECKs that call the customer's functions go, until no more rows arrive. */
+  /** Statements that drop CHECKs which call the customer's functions, until no more rows arrive. */
   dropChecks: PlannedStatement[];
   /** Partitions become part of their table. Postgres looks at their CHECKs then, and may call the functions. */
   attach: PlannedStatement[];
@@ -46,7 +46,10 @@ export interface SchemaPlan {
 
 const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
-/** A CHECK that pg_dump makes behind the rows, since it is not validated; and the comment of any constraint there. */
+/**
+ * Whether a statement makes a CHECK that is not validated, which pg_dump makes after the rows. Comments of constraints
+ * in that section count too.
+ */
 const isLateCheck = ({ outline }: Statement): boolean =>
   /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) ||
   /^COMMENT ON CONSTRAINT /i.test(outline);
@@ -104,7 +107,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // pg_dump makes those that are not validated behind the rows, where they are late by themselves.
+  // CHECKs that are not validated need no handling, because pg_dump makes them after the rows anyway.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,

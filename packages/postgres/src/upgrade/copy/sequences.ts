@@ -28,8 +28,9 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads every position in one round trip: the writes of a customer wait for it. As the text of a row, so that no cast
- * and no function of the customer's is called, whatever is there by the name of the sequence: `(last_value,is_called)`.
+ * Reads every position in one round trip, because writes of the customer wait for it. It reads each as the text of a
+ * row, `(last_value,is_called)`, so that no cast and no function of the customer's is called, even if another object
+ * has taken the name of the sequence.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];
@@ -48,7 +49,8 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
 }
 
 /**
- * Sets the target's sequences to the old one's positions. `names` were listed before, so that listing costs no pause.
+ * Sets the target's sequences to the old one's positions. `names` were listed earlier, so that the pause does not
+ * include the listing.
  */
 export async function copySequences(
   old: pg.ClientBase,

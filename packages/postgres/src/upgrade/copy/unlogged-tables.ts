@@ -8,8 +8,9 @@ import { copyRows } from './copy-rows';
 const stateSchema = z.object({ state: z.string() });
 
 /**
- * Changes of a table are counted when a session ends at the latest, and TRUNCATE gives it another file: after every
- * session has ended, the same state means the same rows. A count that arrives late only makes us copy once more.
+ * Reads a state of a table that changes with its rows. Postgres counts changes of a table when a session ends at the
+ * latest, and TRUNCATE gives the table another file. So once every session has ended, the same state means the same
+ * rows. A count that arrives late only causes one more copy.
  */
 const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_filenode(c.oid), pg_catalog.pg_stat_get_tuples_inserted(c.oid),
   pg_catalog.pg_stat_get_tuples_updated(c.oid), pg_catalog.pg_stat_get_tuples_deleted(c.oid)) as state from pg_catalog.pg_class c where c.oid = $1::regclass`;
@@ -41,7 +42,7 @@ export async function copyUnlogged(stage: Stage): Promise<CopiedTable[]> {
   return copied;
 }
 
-/** Copies again those that have changed since. No customer's session may be left. */
+/** Copies the unlogged tables again that have changed since. No session of a customer may be left. */
 export async function copyChangedUnlogged(stage: Stage, copied: readonly CopiedTable[]): Promise<void> {
   const old = await stage.reader('old');
   for (const { table, state } of copied) if ((await readState(old, table)) !== state) await copy(stage, table);
