@@ -11,7 +11,10 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** The starting point of the effect, if the target tells it: the same operation from elsewhere is another effect. */
+  /**
+   * The state from which the effect started, if the target reports it. The same operation from another state is another
+   * effect.
+   */
   detail?: string;
   /** A digest of the effect, where the target knows it. Equal digests mean that one effect was applied again. */
   digest?: string;

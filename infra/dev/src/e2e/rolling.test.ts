@@ -69,7 +69,7 @@ type Kind = (typeof kinds)[number];
 interface Load {
   /** Resolves once so many more requests of every kind were answered. */
   more(requests: number): Promise<void>;
-  /** Ends it when each client has its last answer; resolves with what was not as it should be, one line each. */
+  /** Ends the load when each client has its last answer. Resolves with the errors, one line each. */
   end(): Promise<string[]>;
 }
 
@@ -162,7 +162,7 @@ async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-/** Requests of each kind before, between and after the restarts. */
+/** How many requests of each kind are sent before, between and after the restarts. */
 const someRequests = 10;
 
 async function roll(processes: readonly Rolled[], load: Load): Promise<unknown[]> {

@@ -106,7 +106,7 @@ async function startReceiver() {
   const { port } = server.address() as AddressInfo;
   return {
     authority: `127.0.0.1:${port}`,
-    /** Those it knows: the last ones when the customer has changed it. */
+    /** The secrets that the receiver knows. They are only the latest ones once the customer has changed the secret. */
     secrets,
     refused,
     more: (): Promise<unknown> => {
@@ -289,7 +289,9 @@ function stepOne(): string {
   return block;
 }
 
-/** Runs them in a folder of files as an operator has it. The superuser of this Postgres has a password of its own. */
+/**
+ * Runs the commands in a folder of files like an operator's. The superuser of this Postgres has a password of its own.
+ */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
   const superuser = fs.readFileSync(path.join(dataDir, 'postgres/password'), 'utf8').trim();
@@ -530,7 +532,7 @@ itWithRedis(
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls, ...newUrls].map(() => true));
     expect(await held()).toEqual(everythingHolds);
     await receiver.more();
-    // As the page has customers do before the old key is gone.
+    // Customers change the secret before the old key is gone, as the page tells them.
     const changed = await front.ask(token, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`, {});
     receiver.secrets.push(webhookSchema.parse(changed.body).secret);
     await receiver.more();
@@ -551,7 +553,7 @@ itWithRedis(
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
 
     receiver.secrets.shift();
-    // The archive key stays: its holders keep what they were given in phase 2.
+    // The archive key is not changed, so the processes that hold it keep the value of phase 2.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
     expect(await stays()).toEqual(everythingStays);

@@ -1,6 +1,6 @@
 /**
- * The whole of Drydock, started by the program of `npm start`, once: what `npm test` has of it. The other suites of
- * whole stacks are in `npm run test:all`.
+ * The whole of Drydock, started once by the program of `npm start`. `npm test` runs only this suite of it. The other
+ * suites of whole stacks are in `npm run test:all`.
  *
  * @processes
  * @root

@@ -46,7 +46,7 @@ export function requestsOf(endpoint: EndpointDefinition, things: Things, good: o
   return fc.record(asked, { requiredKeys: ['params', 'query'] }) as fc.Arbitrary<Asked>;
 }
 
-/** Versions of a workflow, ids of events, and what is neither. */
+/** Places in a stream: versions of a workflow, ids of events, and texts that are neither. */
 const placesInStream = fc.oneof(
   fc.nat({ max: 3 }).map(String),
   fc.uuid({ version: 7 }),

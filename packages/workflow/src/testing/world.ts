@@ -54,7 +54,7 @@ const prismaFolder = path.resolve(__dirname, '../../prisma');
 export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) =>
   readFileSync(path.join(prismaFolder, file), 'utf8'),
 );
-/** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link World.leases}. */
+/** So long that a worker on a busy machine does not lose it. Nobody waits for it: see {@link World.leases}. */
 const leaseSeconds = 15;
 export const sweepMs = 200;
 
