@@ -16,7 +16,7 @@ export function obeyFault(mode: FaultMode, point: string): FaultOutcome {
 
 function killSelf(): never {
   process.kill(process.pid, 'SIGKILL');
-  // The signal may arrive a moment later, and no further line of the caller may run.
+  // The signal may arrive a moment later, so the loop keeps the caller from running any further line.
   for (;;) blockEventLoop(1_000);
 }
 

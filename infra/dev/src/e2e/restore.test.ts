@@ -91,7 +91,7 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
 
   const victims = ['hosting-worker', 'hosting', 'gateway', ...(queueBackend === 'redis' ? ['redis'] : [])];
   test.each(victims)('kill -9 of %s at any moment of a restore loses nothing', async (victim) => {
-    // The gate kills at few moments here, because the engine's own tests cover every moment on every backend.
+    // Few moments are enough here, because the engine's own tests cover every moment on every backend.
     for (const delayMs of queueBackend === firstBackend ? [0, 150, 600] : [150]) {
       await spoil();
       const accepted = await restore();

@@ -471,7 +471,7 @@ asRoot('trash_not_removed: a path that the file system keeps is found, freed, an
   await shell(`chattr +i ${kept}`);
   expect(await customer.follow(await restore())).toMatchObject({ status: 'succeeded' });
   const left = `${SITES_DIR}/trash`;
-  // The sweep meets a tree that cannot be removed.
+  // The removal of the old release stops at the file that cannot be removed.
   const found = page.says('find SITES_DIR', { SITES_DIR });
   const path1 = await until(async () => (await shell(`find ${left} -name kept.txt`)).trim(), {
     timeoutMs: 120_000,

@@ -79,7 +79,7 @@ export type MetadataChange = Readonly<Record<string, string | null>>;
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
-  // A string, exactly as it was sent. The pager reads it, so that every mistake in it has the same code.
+  // The limit as a string, exactly as it was sent. The pager reads it, so that every mistake in it has the same code.
   limit: z
     .string()
     .optional()

@@ -31,9 +31,9 @@ export const faultOrderSchema = z.strictObject({
   method: z.string().optional(),
   /** A regular expression that the path must match. */
   path: z.string(),
-  /** So many calls are struck, then all is well. */
+  /** How many calls the fault affects. */
   times: z.int().min(1).default(1),
-  /** Whether the call is carried out. It decides whether the answer is lost, or the request. */
+  /** Whether the call is carried out. If so, only its answer is lost. Otherwise the request is lost. */
   isCarriedOut: z.boolean().default(false),
   delayMs: ms.default(0),
   answer: answerSchema,

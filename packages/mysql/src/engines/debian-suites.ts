@@ -118,7 +118,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // Hooks of the machine are for its own state.
+  // The machine's hooks are cleared, because they are meant for its own state.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',

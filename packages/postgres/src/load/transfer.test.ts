@@ -85,7 +85,7 @@ test('an owner can dump its own database with its large objects, and the dump is
   const target = await createOwnedDatabase();
   await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
   expect(await fingerprintDatabase({ url: target.readerUrl })).toEqual(byReader);
-  // A column that has the same name as the row in a comparison must not be compared instead of the row.
+  // The fingerprint must cover the whole row, even if a column has the name by which the query calls the row.
   await runSql(source.url, "update t set u = 'c' where u = 'b'");
   expect((await fingerprintDatabase({ url: source.readerUrl })).tables).not.toEqual(byReader.tables);
 });

@@ -24,8 +24,8 @@ import type { Move } from './session';
 const colours = ['red', 'orange', 'yellow', 'green', 'blue', 'indigo', 'violet', 'grey'];
 
 /**
- * Enums made first, so that the numbers of later values differ from those in the new database. The number of a value
- * decides its hash.
+ * The dropped type shifts the numbers of the enum's values, so that they differ from those in the new database. The
+ * number of a value decides its hash.
  */
 const content = [
   "create type spare as enum ('a', 'b', 'c'); drop type spare",
