@@ -3,10 +3,10 @@ import type { Machine, MachineSnapshot } from './compute-machine.types';
 
 /**
  * The part for requests: it only reads. One instance stands for one account (project, cluster) of one deploy target in
- * one mode; an id of another account is not found. Ids are the provider's, opaque to us.
- * Every rejection is a ComputeError. A failed read that may pass is `unavailable` or `rate_limited`, never `ambiguous`,
- * and has already been repeated as often as makes sense. No answer takes longer than the driver's deadline (10 s a call
- * unless configured).
+ * one mode; an id of another account is not found. Ids are the provider's, opaque to us. Every rejection is a
+ * ComputeError. A transient failure of a read is `unavailable` or `rate_limited`, never `ambiguous`, and has already
+ * been repeated as often as makes sense. No answer takes longer than the driver's deadline (10 s a call unless
+ * configured).
  */
 export interface ComputeReader {
   /** The service's name for it, such as `hetzner`. */

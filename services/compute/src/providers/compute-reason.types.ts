@@ -4,13 +4,13 @@
  * driver's `find` is called.
  */
 export type ComputeReason =
-  /** Another action holds the machine (423). Passes. */
+  /** Another action holds the machine (423). Transient. */
   | 'locked'
-  /** Somebody else changed it at the same time (409). Passes. */
+  /** Somebody else changed it at the same time (409). Transient. */
   | 'conflict'
-  /** Our rate budget or the provider's is used up; `retryAfterSeconds` says for how long. Passes. */
+  /** Our rate budget or the provider's is used up; `retryAfterSeconds` says for how long. Transient. */
   | 'rate_limited'
-  /** No answer, or none that can be read, and nothing was accepted. Passes. */
+  /** No answer, or none that can be read, and nothing was accepted. Transient. */
   | 'unavailable'
   /**
    * A change was sent and its answer lost or unreadable: it may have been accepted. Look for it, and never send it

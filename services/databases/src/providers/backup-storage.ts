@@ -17,7 +17,10 @@ export interface BackupStorage {
    * end.
    */
   listFinished(prefix: string): Promise<string[]>;
-  /** Removes every archive whose key begins with the folder `prefix`, except `keep`. Not there is no error. */
+  /**
+   * Removes every archive whose key begins with the folder `prefix`, except `keep`. A folder that is not there is no
+   * error.
+   */
   removeAll(prefix: string, keep?: string): Promise<void>;
 }
 

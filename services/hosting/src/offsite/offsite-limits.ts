@@ -13,8 +13,8 @@ export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_00
 export const lookMs = 8_000;
 
 /**
- * Steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s; failures that may pass are
- * tried more often.
+ * The limits of steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s. Transient
+ * failures are tried more often than in other steps.
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 

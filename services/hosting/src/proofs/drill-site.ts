@@ -65,7 +65,7 @@ export async function clearDrillSite(context: WorkContext, step: Step): Promise<
   await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
-/** Null if the archive cannot be read as it was written; throws any other error, which may pass. */
+/** Null if the archive cannot be read as it was written; throws any other error, which may be transient. */
 export function asUnavailable(error: unknown): null {
   if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
   throw error;

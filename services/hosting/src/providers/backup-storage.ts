@@ -40,8 +40,8 @@ export interface BackupStorage extends BackupReader {
    */
   listFinished(prefix: string): Promise<string[]>;
   /**
-   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no
-   * error.
+   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. A folder that is
+   * not there is no error.
    */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**

@@ -122,7 +122,7 @@ export interface SiteHostReader {
 
 /**
  * The part for workflow steps. Every method may be called again with the same arguments and has the same result. A
- * {@link SiteHostError} is permanent; every other rejection may pass.
+ * {@link SiteHostError} is permanent; every other rejection may be transient.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** The id of the empty release that `create` makes. */
