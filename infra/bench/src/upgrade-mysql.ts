@@ -58,7 +58,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs the move while the writer writes. Counts the rows that the writer was told are stored, and that are missing. */
+/** Runs the move while the writer writes. Counts the rows that were acknowledged to the writer and are missing. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,

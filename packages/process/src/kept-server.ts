@@ -45,7 +45,7 @@ export class KeptServer<Server extends RunningServer> {
     return this.adminUrlKnown;
   }
 
-  /** Resolves when the server answers. Throws if the first start fails. After it, failed starts are repeated. */
+  /** Resolves when the server answers. Throws if the first start fails. A later start that fails is repeated. */
   async start(): Promise<void> {
     if (this.running) return;
     this.isStopping = false;

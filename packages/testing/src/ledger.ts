@@ -61,8 +61,8 @@ export function readLedger(file: string): LedgerEntry[] {
 }
 
 /**
- * The changes that a provider has accepted. It knows no fence and no workflow; one effect is known by its own action,
- * so that a second send is told from the first.
+ * The changes that a provider has accepted. A provider knows no fence and no workflow. Each effect has the id of its
+ * own action, so that a second send can be recognised.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],

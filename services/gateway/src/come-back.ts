@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
-/** After a longer wait a customer's program gives up. */
+/** The longest wait. A customer's program would not wait for longer. */
 const secondsMax = 30;
 
 /** Seconds after which a refused call of this holder may come again. */
@@ -8,9 +8,9 @@ export type ComeBack = (holder: string) => number;
 
 /**
  * Spreads the returns of refused calls: `perSecond` of one holder come back in each second, the last one after 30. If
- * ten thousand clients were all told "in a second", they would be back, and refused, every second, which keeps the
- * gateway as busy as answering them would. Holders are verified organisations, so nobody can make many. A holder is
- * forgotten within a minute after its last call came back.
+ * ten thousand clients all had to wait for a second, all of them would come back and be refused every second. That
+ * would cost the gateway as much as answering them. Holders are verified organisations, so nobody can make many. A
+ * holder is forgotten within a minute after its last call came back.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** For each holder the time when its last refused call comes back. */

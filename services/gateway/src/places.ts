@@ -51,7 +51,8 @@ interface Waiter {
  */
 export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
-  // As many as one organisation gets answered if each of its calls takes a second.
+  // The number of calls that one organisation gets answered in a second, if each takes a second: it may have half of
+  // the places.
   const comeBack = createComeBack(Math.max(1, placesMax / 2));
   const ownShareIsUp = ({ orgId }: Caller): Problem =>
     problem('overloaded', {

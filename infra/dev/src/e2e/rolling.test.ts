@@ -1,6 +1,6 @@
 /**
- * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll
- * begins and goes on when so many requests were answered, whatever time that takes.
+ * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. Each
+ * restart begins after a fixed number of answered requests, however long these take.
  *
  * @tier long
  * @processes
@@ -67,7 +67,7 @@ const kinds = ['read', 'list', 'keyed write', 'write'] as const;
 type Kind = (typeof kinds)[number];
 
 interface Load {
-  /** Resolves once so many more requests of every kind were answered. */
+  /** Resolves when this many more requests of every kind were answered. */
   more(requests: number): Promise<void>;
   /** Ends the load when each client has its last answer. Resolves with the errors, one line each. */
   end(): Promise<string[]>;

@@ -1,7 +1,7 @@
 /**
  * The master key is rotated by the phases and the commands of docs/operating.md in a whole Drydock, with two of each
- * API and of the gateway, while requests and restores run. A phase goes on when so many requests were answered,
- * whatever time that takes.
+ * API and of the gateway, while requests and restores run. A phase continues after a fixed number of answered requests,
+ * however long these take.
  *
  * @tier long
  * @processes
@@ -82,8 +82,8 @@ afterAll(async () => {
 });
 
 /**
- * A customer's receiver of webhooks: it takes what is signed with one of the secrets that it knows, and refuses the
- * rest.
+ * A customer's receiver of webhooks. It accepts messages that are signed with one of the secrets that it knows, and
+ * refuses the rest.
  */
 async function startReceiver() {
   const secrets: string[] = [];
@@ -183,7 +183,7 @@ const front = new Front();
 
 const endSchema = z.looseObject({ status: z.string() });
 
-/** Follows what was accepted to its end; resolves with its status. */
+/** Follows accepted work to its end. Resolves with its status. */
 const follow = (token: string, location: string): Promise<string> =>
   until(
     async () => {
@@ -199,8 +199,7 @@ interface Restored {
 }
 
 /**
- * Clients that ask again and again, and one that restores a site again and again; what is not answered as it should be
- * is kept.
+ * Clients that send requests all the time, and one that restores a site again and again. Wrong answers are collected.
  */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
@@ -281,7 +280,7 @@ async function restart(each: Rolled): Promise<void> {
   await until(() => isReady(each.url), { timeoutMs: 100_000, what: `${each.url} to be ready` });
 }
 
-/** The commands of step 1, as they stand on the page. */
+/** The commands of step 1, exactly as on the page. */
 function stepOne(): string {
   const page = fs.readFileSync(inRepo('docs/operating.md'), 'utf8');
   const [, block] = /^## Rotating the master key\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -469,7 +468,7 @@ itWithRedis(
     const token = stack.demo.live_key;
     const [site] = stack.demo.sites;
     if (site === undefined) throw new Error('the demo has no site');
-    // The supervisor's own gateway is one process: what is asked of it here is asked between the phases.
+    // The supervisor's own gateway is a single process, so these calls are made between the phases.
     const tenant = new Tenant(stack, token);
     const old = fs.readFileSync(path.join(dataDir, 'master.key'), 'utf8').trim();
     const next = randomBytes(32).toString('hex');

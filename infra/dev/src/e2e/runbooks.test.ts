@@ -1,6 +1,6 @@
 /**
- * Every page of docs/runbooks against the failure it is for: the failure is caused in a whole stack, and the page's own
- * commands are run as they stand there.
+ * Every page of docs/runbooks is tried on its failure. The failure is caused in a whole stack, and the page's own
+ * commands are run unchanged.
  *
  * @tier long
  * @processes

@@ -49,7 +49,7 @@ export interface PackOptions {
 }
 
 export interface PackResult {
-  /** In hex. To be recorded, and expected of the archive whenever it is read. */
+  /** The MAC of the manifest in hex. Record it, and expect it whenever the archive is read. */
   manifestMac: string;
   /** Hex SHA-256 of the manifest object. */
   manifestSha256: string;

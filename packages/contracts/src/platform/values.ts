@@ -99,7 +99,7 @@ export const pageMetaSchema = z
   .meta({ id: 'PageMeta' });
 export type PageMeta = z.infer<typeof pageMetaSchema>;
 
-/** It is named after its item: a page of `Site` is a `SitePage`. Throws for an item without a name. */
+/** The schema of a page, named after its item: a page of `Site` is a `SitePage`. Throws for an item without a name. */
 export const pageOf = <Item extends z.ZodType>(item: Item) => {
   const name = item.meta()?.id;
   if (name === undefined) throw new Error('the items of a page have no name');

@@ -20,7 +20,7 @@ const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('silence') }),
   /** The whole length is announced, but only `bytes` of it are sent. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** JSON that goes on for `bytes`, or for ever when that is missing. */
+  /** JSON of `bytes` bytes, or an endless one when that is missing. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
   /** The real answer, with one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),

@@ -7,7 +7,7 @@ import { findProgram } from '@drydock/process/find-program';
 const run = promisify(execFile);
 
 /**
- * Distributions of Debian. By these names the entry of its main archive is told from those of other archives, of
+ * Distributions of Debian. These names distinguish the entry of its main archive from those of other archives, of
  * updates and of security.
  */
 const distributions = new Set([

@@ -153,8 +153,8 @@ test('every object is its owner’s again, with the grants that each owner has m
 });
 
 /**
- * Runs statements one after the other in a session of the owner's on the restored database, and gives what the last one
- * answers.
+ * Runs statements one after the other in a session of the owner on the restored database. Returns the result of the
+ * last one.
  */
 const as = async (customer: Customer, role: string, sql: string): Promise<unknown[]> => {
   const target = new URL(withDatabase(customer.targetUrl, customer.databaseName));

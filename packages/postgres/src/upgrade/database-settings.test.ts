@@ -1,5 +1,5 @@
 /**
- * Content that is computed by what is set for its database.
+ * Content that is computed with settings of its database.
  *
  * @tier long
  * @processes

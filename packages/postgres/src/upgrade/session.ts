@@ -24,7 +24,7 @@ export interface Move {
   databaseName: string;
   /** `restore`: the target is filled from a backup, and nothing of the old one's content goes over. */
   path: 'logical' | 'offline' | 'restore';
-  /** 32 random bytes as hex, made once for the move: names and passwords of what it makes come from it. */
+  /** 32 random bytes as hex, made once for the move. The names and passwords of its objects are derived from it. */
   secret: string;
   /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
   fence: string;
@@ -102,7 +102,7 @@ export class Stage {
     ).client;
   }
 
-  /** `lane` tells sessions apart that work at the same time. */
+  /** `lane` distinguishes sessions that work at the same time. */
   async reader(side: Side, lane = 0): Promise<pg.Client> {
     return (
       await this.open(`reader ${side} ${lane}`, async () =>
@@ -125,7 +125,7 @@ export class Stage {
       .client;
   }
 
-  /** Like a loader, and no trigger fires on what it writes. */
+  /** Like a loader, but no trigger fires on its writes. */
   async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
     const { url, login } = await this.loaderLogin('rows loader', owner);
     return (

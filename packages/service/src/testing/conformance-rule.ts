@@ -7,9 +7,9 @@ import type { CallOptions, ServiceApi } from './service-api';
 
 /** Records of one caller, on which operations can be tried. */
 export interface Things {
-  /** By the name of the path parameter that leads to them. */
+  /** The path parameters that name the records, by parameter. */
   params: Readonly<Record<string, string>>;
-  /** By the name of the body's field that names them. */
+  /** The fields of the body that name the records, by field. */
   fields?: Readonly<Record<string, unknown>>;
 }
 

@@ -15,8 +15,8 @@ export interface Asked {
 }
 
 /**
- * Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody
- * expects. `good`: a body that succeeds.
+ * Requests that are close to those that the operation accepts: parts of one that succeeds, parts of its schemas, and
+ * values that nobody expects. `good`: a body that succeeds.
  */
 export function requestsOf(endpoint: EndpointDefinition, things: Things, good: object = {}): fc.Arbitrary<Asked> {
   const { query, body, idempotency, response } = endpoint;

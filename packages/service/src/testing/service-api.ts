@@ -59,7 +59,7 @@ export const callerOf = (change: Partial<Caller> = {}): Caller => ({
   ...change,
 });
 
-/** For the processes of a test: they do not inherit its environment. */
+/** The scale of time-outs for the processes of a test, which do not inherit its environment. */
 export const timeoutScale = (): Record<string, string> => {
   const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
   return scale === undefined ? {} : { DRYDOCK_TIMEOUT_SCALE: scale };

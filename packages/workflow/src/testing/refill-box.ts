@@ -53,7 +53,7 @@ export const boxTables = `
   CREATE TABLE box_swap (workflow_id uuid PRIMARY KEY);
   CREATE TABLE box_end (workflow_id uuid PRIMARY KEY, status text NOT NULL);`;
 
-/** Workflows of the tests: their steps close over what they need, and their hooks write nothing. */
+/** Makes workflows for tests. Their steps use variables of the test, and their hooks write nothing. */
 export const workflow = workflowsFor<unknown, unknown>();
 
 /** A slow step that stops at once when it is told to. With `poison` it kills its process, whichever process that is. */

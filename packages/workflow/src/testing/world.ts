@@ -36,7 +36,7 @@ export interface World {
   status(workflowId: string): Promise<string | undefined>;
   engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
-  /** Its leases end with it when it is killed. */
+  /** Starts a worker process. Its leases end with it when it is killed. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   /** For a worker that is frozen. */
   leases: Leases;

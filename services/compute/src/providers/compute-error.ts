@@ -5,7 +5,7 @@ const passing: readonly ComputeReason[] = ['locked', 'conflict', 'rate_limited',
 /** `message` is for the log only, because it may contain text of the provider. */
 export class ComputeError extends Error {
   readonly reason: ComputeReason;
-  /** For `rate_limited` and `unavailable`, if it is known; at least 1. */
+  /** Seconds to wait after `rate_limited` and `unavailable`, if they are known; at least 1. */
   readonly retryAfterSeconds: number | null;
 
   constructor(reason: ComputeReason, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {

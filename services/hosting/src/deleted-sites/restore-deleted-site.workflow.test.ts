@@ -1,5 +1,5 @@
 /**
- * Each way in which a deleted site’s return can fail; one that succeeds is in one-life.test.ts.
+ * Each way in which the restore of a deleted site can fail. A restore that succeeds is in one-life.test.ts.
  *
  * @tier long
  * @processes

@@ -10,7 +10,7 @@ import { lookMs } from './offsite-limits';
 import { readOffsiteWorld } from './offsite-state';
 import { storageUnavailable } from './storage-problem';
 
-/** Ids are ours and UUIDs; any other text names no copy. */
+/** The copy with this id. Ids are UUIDs, so any other text names no copy. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
   copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;
 

@@ -26,8 +26,8 @@ export interface Removal {
  */
 export interface BackupStorage extends BackupReader {
   /**
-   * Reads objects; one that is missing rejects with ArchiveError `missing`, a storage that cannot be asked with
-   * anything else.
+   * Reads objects. A missing object rejects with ArchiveError `missing`. A storage that cannot be asked rejects with
+   * another error.
    */
   source(storageKey: string): ArchiveSource;
   /**

@@ -63,7 +63,7 @@ export interface ArchiveToStage extends ArchiveAtHand {
    * served.
    */
   contents?: RestoreContents | undefined;
-  /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
+  /** The site of which the archives are, if it is not the one on which they are staged. A drill sets it. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
@@ -142,8 +142,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
-   * Makes a whole new release beside the live one, verified while it is written and synced to disk before this
-   * resolves; what is served does not change. It always begins from empty. SiteHostError `archive_refused`,
+   * Makes a whole new release beside the live one. It is verified while it is written and synced to disk before this
+   * resolves. The live release stays in use. Each call begins from empty. SiteHostError `archive_refused`,
    * `content_not_loaded`, `no_space`.
    */
   stage(

@@ -65,7 +65,7 @@ export type VendorFault =
 /** `message` is for the log: nothing that the vendor says reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** Seconds; what the vendor asked for, within reason. */
+  /** The seconds that the vendor asked for, within reason. */
   readonly retryAfterSeconds: number;
 
   constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {

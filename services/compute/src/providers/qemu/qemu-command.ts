@@ -7,7 +7,7 @@ export const driveName = 'disk';
 
 /**
  * QEMU's arguments for a machine, to be run in the machine's folder: no devices but those listed, no network, no new
- * processes and no privileges. A guest that powers off leaves QEMU paused, which tells it from a crash.
+ * processes and no privileges. A guest that powers off leaves QEMU paused. So it can be distinguished from a crash.
  */
 export function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
   return [

@@ -9,7 +9,7 @@ import { readStatus } from './qemu-status';
 import { askQmp } from './qmp';
 
 const lookEveryMs = 25;
-/** The time for a process to answer: hundreds of times what it needs. */
+/** The time that a process has to answer. It is hundreds of times longer than needed. */
 const startMs = 30_000;
 /** A process that was asked to end has this long to write its data. */
 const quitMs = 20_000;

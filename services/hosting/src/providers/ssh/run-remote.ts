@@ -9,7 +9,7 @@ export interface RemoteCall {
   /** Quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
-  /** A host that neither sends nor takes a byte for so long hangs. */
+  /** The time without a byte in either direction after which the host counts as hanging. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
   /** Told of each line on stderr. */
@@ -107,7 +107,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // If a command ended before it had read everything, its exit code tells the real reason.
+    // If a command ended before it had read everything, its exit code has the real reason.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;
