@@ -101,7 +101,10 @@ function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath
   const first = hardLinks.find(stat);
   if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
   const linked = hardLinks.isLinked(stat);
-  if (!linked && stat.nlink > 1n) skip(packing, path, lostParts.severalNames);
+  if (!linked && stat.nlink > 1n) {
+    skip(packing, path, lostParts.severalNames);
+    if (stat.isFile()) hardLinks.countCopy(stat);
+  }
   if (stat.isSymbolicLink()) return describeSymlink(packing, live, linked);
   if (stat.isFIFO()) return { ...describeStat('fifo', path, stat), linked, attributes: attributesOf(packing, live) };
   if (!stat.isFile()) return skip(packing, path, 'a socket or a device');
