@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { crcOf } from '@drydock/contracts/platform/api-token';
 import { type Child, startChild } from './children';
-import { type LoadResult, runLoad } from './load';
+import { type Load, type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { type Row, say } from './report';
 
@@ -104,8 +104,12 @@ export function rowOf(
   };
 }
 
-const loadOnce = (child: Child): Promise<LoadResult> =>
-  runLoad({ url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` } }, child.cpuTime);
+/** Calls the gateway, or a peer, for some seconds. */
+export const loadOnce = (child: Child, durations: Pick<Load, 'seconds' | 'warmUpSeconds'> = {}): Promise<LoadResult> =>
+  runLoad(
+    { url: `${child.url}/v1/sites`, headers: { authorization: `Bearer ${token()}` }, ...durations },
+    child.cpuTime,
+  );
 
 /** Medians of both figures. CPU time hardly depends on what else the machine does; requests per second do. */
 function middle(results: readonly LoadResult[]): LoadResult {

@@ -6,6 +6,7 @@ export interface Load {
   headers?: Record<string, string>;
   connections?: number;
   seconds?: number;
+  warmUpSeconds?: number;
 }
 
 export interface LoadResult {
@@ -19,12 +20,12 @@ export interface LoadResult {
   p99Ms: number;
 }
 
-/** Puts load on it for `seconds`, after two seconds of warming up. Refuses a run in which any answer was not 2xx. */
+/** Puts load on it for `seconds`, after as many of warming up as are asked for. Refuses a run in which any answer was not 2xx. */
 export async function runLoad(
-  { url, headers = {}, connections = 32, seconds = 5 }: Load,
+  { url, headers = {}, connections = 32, seconds = 5, warmUpSeconds = 2 }: Load,
   cpuOf?: () => CpuTime,
 ): Promise<LoadResult> {
-  await autocannon({ url, headers, connections, duration: 2 });
+  if (warmUpSeconds > 0) await autocannon({ url, headers, connections, duration: warmUpSeconds });
   const before = cpuOf?.();
   const result = await autocannon({ url, headers, connections, duration: seconds });
   const after = cpuOf?.();

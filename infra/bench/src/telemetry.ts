@@ -1,13 +1,18 @@
 import type { Child } from './children';
-import { compare, rowOf, startArena } from './gateway-arena';
-import { printRows } from './report';
+import { loadOnce, rowOf, startArena } from './gateway-arena';
+import type { LoadResult } from './load';
+import { printRows, say } from './report';
 
-const rounds = 9;
+const pairs = 4;
+const rounds = 10;
+const roundSeconds = 2;
 const off = 'without telemetry';
 
 /**
- * The gateway with telemetry at its default, before collectors of every kind, beside itself without telemetry. The
- * collector is a process of its own, and takes its share of the same processors.
+ * The gateway with telemetry at its default, before collectors of every kind, beside itself without telemetry. Both are
+ * under load at the same time, because this machine's rounds differ by more than what is measured; and each pair is of
+ * new processes, because V8 compiles each differently. The collector is a process of its own, and takes its share of
+ * the same processors.
  */
 export async function benchTelemetry(): Promise<void> {
   const arena = await startArena();
@@ -18,16 +23,45 @@ export async function benchTelemetry(): Promise<void> {
       'with a collector that never answers': (await arena.startCollector('hanging-collector')).url,
       'with a collector that is not there': 'http://127.0.0.1:9',
     };
-    const contestants = new Map<string, Child>([[off, await arena.startGateway()]]);
-    for (const [name, url] of Object.entries(endpoints))
-      contestants.set(name, await arena.startGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: url }));
-    const results = await compare(contestants, rounds);
+    const rows = [];
+    for (const [name, url] of Object.entries(endpoints)) {
+      const results = await compareAtOnce(name, arena.startGateway, { OTEL_EXPORTER_OTLP_ENDPOINT: url });
+      rows.push(rowOf(results, 'GET through the gateway, 32 connections each', name, off, 0.97));
+    }
     printRows(
       'Telemetry',
-      Object.keys(endpoints).map((name) => rowOf(results, 'GET through the gateway, 32 connections', name, off, 0.97)),
-      `Ours has a collector (\`OTEL_EXPORTER_OTLP_ENDPOINT\`), and every other setting as it is. ${rounds} rounds; the ratio is the median of the rounds' own.`,
+      rows,
+      `Ours has a collector (\`OTEL_EXPORTER_OTLP_ENDPOINT\`), and every other setting as it is. ${pairs} pairs of processes, ${rounds} rounds of ${roundSeconds} s each, both at once; the ratio is the median of the rounds' own.`,
     );
   } finally {
     await arena.stop();
   }
+}
+
+/** Resolves with the results of both, by round. */
+async function compareAtOnce(
+  name: string,
+  start: (env?: Record<string, string>) => Promise<Child>,
+  env: Record<string, string>,
+): Promise<Map<string, LoadResult[]>> {
+  const results = new Map<string, LoadResult[]>([
+    [name, []],
+    [off, []],
+  ]);
+  for (let pair = 0; pair < pairs; pair += 1) {
+    const both = [[name, await start(env)] as const, [off, await start()] as const];
+    // Whichever is called first is a little slower.
+    if (pair % 2 === 1) both.reverse();
+    const load = (seconds: number) =>
+      Promise.all(
+        both.map(async ([who, child]) => [who, await loadOnce(child, { seconds, warmUpSeconds: 0 })] as const),
+      );
+    // V8 compiles what is hot for several seconds.
+    await load(8);
+    for (let round = 0; round < rounds; round += 1)
+      for (const [who, result] of await load(roundSeconds)) results.get(who)?.push(result);
+    await Promise.all(both.map(([, child]) => child.stop()));
+    say(`pair ${pair + 1} of ${pairs} ${name}`);
+  }
+  return results;
 }

@@ -124,7 +124,12 @@ function endTrace(
   // Until its head is written, an answer has the status 200 in Node, whatever it will be.
   const status = response.headersSent ? response.statusCode : undefined;
   trace?.end({
-    ...{ method: request.method ?? '', route: routePath, status, startedMs, endedMs, isStream },
+    method: request.method ?? '',
+    route: routePath,
+    status,
+    startedMs,
+    endedMs,
+    isStream,
     attributes: () => ({
       'url.path': request.url?.split('?', 1)[0],
       'user_agent.original': request.headers['user-agent'],

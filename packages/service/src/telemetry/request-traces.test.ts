@@ -1,6 +1,6 @@
 import { trace } from '@opentelemetry/api';
 import { tracing } from '@opentelemetry/sdk-node';
-import { createRequestTraces, type EndedRequest, ForetoldIds } from './request-traces';
+import { createRequestTraces, type EndedRequest, ForetoldIds, RequestDurations } from './request-traces';
 
 const sent: tracing.ReadableSpan[] = [];
 const ids = new ForetoldIds();
@@ -29,7 +29,8 @@ const ended = (about: Partial<EndedRequest> = {}): EndedRequest => ({
   attributes: () => ({ 'drydock.request_id': 'request' }),
   ...about,
 });
-const traces = (readShare: number, slowMs = 60_000) => createRequestTraces(ids, { readShare, slowMs });
+const traces = (readShare: number, slowMs = 60_000) =>
+  createRequestTraces(ids, new RequestDurations(), { readShare, slowMs });
 
 test('a request that is sent has the very span that whoever was called has been told of', () => {
   const { traceId, traceparent, end } = traces(0).begin('POST');
@@ -64,6 +65,20 @@ test('a slow read is sent, and a stream, which lasts as long as its client stays
   expect(sent).toHaveLength(0);
   traces(0, 10).begin('GET').end(ended());
   expect(sent).toHaveLength(1);
+});
+
+test('of many reads at most 50 a second are sent, and all of them with a share of 1', () => {
+  const seconds = () => Math.floor(performance.now() / 1_000);
+  for (const [share, isCapped] of [
+    [0.999, true],
+    [1, false],
+  ] as const) {
+    sent.length = 0;
+    const [{ begin }, first] = [traces(share), seconds()];
+    for (let count = 0; count < 1_000; count += 1) begin('GET').end(ended());
+    if (isCapped) expect(sent.length).toBeLessThanOrEqual(50 * (seconds() - first + 1));
+    else expect(sent).toHaveLength(1_000);
+  }
 });
 
 test('of many reads about the share is sent', () => {

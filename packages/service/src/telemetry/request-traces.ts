@@ -1,13 +1,26 @@
+import { randomBytes } from 'node:crypto';
 import {
+  type Attributes,
+  type HrTime,
   isSpanContextValid,
   type Link,
-  metrics,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
   trace,
+  ValueType,
 } from '@opentelemetry/api';
-import { tracing } from '@opentelemetry/sdk-node';
+import { hrTime } from '@opentelemetry/core';
+import { emptyResource } from '@opentelemetry/resources';
+import {
+  AggregationTemporality,
+  type CollectionResult,
+  type DataPoint,
+  DataPointType,
+  type Histogram,
+  type MetricProducer,
+} from '@opentelemetry/sdk-metrics';
+import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
 
 /*
@@ -60,13 +73,90 @@ const hasFailed = (status = 0): boolean => status >= 500;
 /** Seconds, as the semantic conventions have them. */
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
-/** Makes ids as the SDK does, except for a span whose ids were given out before it was made. */
-export class ForetoldIds implements tracing.IdGenerator {
-  private readonly random = new tracing.RandomIdGenerator();
-  private foretold: { traceId: string; spanId: string } | null = null;
+interface Series {
+  attributes: Attributes;
+  /** Seconds. */
+  sum: number;
+  /** One for each bound, and one for what is above the last. */
+  counts: number[];
+}
 
-  generateTraceId = (): string => this.foretold?.traceId ?? this.random.generateTraceId();
-  generateSpanId = (): string => this.foretold?.spanId ?? this.random.generateSpanId();
+/**
+ * The histogram `http.server.request.duration`, by method, route and status. The SDK's own sorts and hashes the
+ * attributes of each request, which costs 5 % of what the gateway does for one.
+ */
+export class RequestDurations implements MetricProducer {
+  /** By route, method and status: three look-ups cost a fifth of making one text of the three. */
+  private readonly routes = new Map<EndedRequest['route'], Map<string, Map<EndedRequest['status'], Series>>>();
+  private readonly all: Series[] = [];
+  private readonly startTime: HrTime = hrTime();
+
+  record(request: EndedRequest): void {
+    const { method, route, status, startedMs, endedMs } = request;
+    const series = this.routes.get(route)?.get(method)?.get(status) ?? this.begin(request);
+    const seconds = (endedMs - startedMs) / 1_000;
+    let bucket = 0;
+    while (bucket < bounds.length && seconds > (bounds[bucket] ?? 0)) bucket += 1;
+    series.sum += seconds;
+    series.counts[bucket] = (series.counts[bucket] ?? 0) + 1;
+  }
+
+  private begin({ method, route, status }: EndedRequest): Series {
+    const attributes = {
+      'http.request.method': method,
+      ...(status === undefined ? {} : { 'http.response.status_code': status }),
+      ...(route === undefined ? {} : { 'http.route': route }),
+    };
+    const series: Series = { attributes, sum: 0, counts: Array.from({ length: bounds.length + 1 }, () => 0) };
+    const methods = this.routes.get(route) ?? new Map<string, Map<EndedRequest['status'], Series>>();
+    const statuses = methods.get(method) ?? new Map<EndedRequest['status'], Series>();
+    this.routes.set(route, methods.set(method, statuses.set(status, series)));
+    this.all.push(series);
+    return series;
+  }
+
+  /** Cumulative since the process started. */
+  async collect(): Promise<CollectionResult> {
+    const endTime = hrTime();
+    const dataPoints = this.all.map(({ attributes, sum, counts }): DataPoint<Histogram> => {
+      const count = counts.reduce((total, each) => total + each, 0);
+      const value = { sum, count, buckets: { boundaries: bounds, counts: [...counts] } };
+      return { attributes, startTime: this.startTime, endTime, value };
+    });
+    const metric = {
+      descriptor: {
+        name: 'http.server.request.duration',
+        description: 'Duration of HTTP server requests.',
+        unit: 's',
+        valueType: ValueType.DOUBLE,
+      },
+      aggregationTemporality: AggregationTemporality.CUMULATIVE,
+      dataPointType: DataPointType.HISTOGRAM as const,
+      dataPoints,
+    };
+    const scopeMetrics = dataPoints.length === 0 ? [] : [{ scope: { name: '@drydock/service' }, metrics: [metric] }];
+    return { resourceMetrics: { resource: emptyResource(), scopeMetrics }, errors: [] };
+  }
+}
+
+/** Random ids, except for a span whose ids were given out before it was made. */
+export class ForetoldIds implements tracing.IdGenerator {
+  private foretold: { traceId: string; spanId: string } | null = null;
+  /** Hex. Drawn ahead, because a call for each id costs as much as all else that is done for a request's trace. */
+  private random = '';
+  private used = 0;
+
+  generateTraceId = (): string => this.foretold?.traceId ?? this.draw(32);
+  generateSpanId = (): string => this.foretold?.spanId ?? this.draw(16);
+
+  private draw(digits: number): string {
+    if (this.used + digits > this.random.length) {
+      this.random = randomBytes(4_096).toString('hex');
+      this.used = 0;
+    }
+    this.used += digits;
+    return this.random.slice(this.used - digits, this.used);
+  }
 
   /** Gives these ids to the span that `work` makes at once. */
   as<T>(ids: { traceId: string; spanId: string }, work: () => T): T {
@@ -79,21 +169,37 @@ export class ForetoldIds implements tracing.IdGenerator {
   }
 }
 
+/** The most reads that a share below 1 sends in a second. More tell nobody more, and each costs half a request. */
+const drawnMax = 50;
+
+/** Draws a share of the reads. */
+function createDraw(share: number): () => boolean {
+  let [second, drawn] = [0, 0];
+  return () => {
+    if (Math.random() >= share) return false;
+    const now = Math.floor(performance.now() / 1_000);
+    if (now !== second) [second, drawn] = [now, 0];
+    drawn += 1;
+    return drawn <= drawnMax || share >= 1;
+  };
+}
+
 /** `sampling`: null if no traces are sent, and requests are only counted. */
-export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions | null): RequestTraces {
+export function createRequestTraces(
+  ids: ForetoldIds,
+  durations: RequestDurations,
+  sampling: SamplingOptions | null,
+): RequestTraces {
   const tracer = trace.getTracer('@drydock/service');
-  const duration = metrics.getMeter('@drydock/service').createHistogram('http.server.request.duration', {
-    unit: 's',
-    description: 'Duration of HTTP server requests.',
-    advice: { explicitBucketBoundaries: bounds },
-  });
-  const count = ({ method, route, status, startedMs, endedMs }: EndedRequest): void =>
-    duration.record((endedMs - startedMs) / 1_000, {
-      'http.request.method': method,
-      ...(status === undefined ? {} : { 'http.response.status_code': status }),
-      ...(route === undefined ? {} : { 'http.route': route }),
-    });
-  if (sampling === null) return { begin: () => ({ traceId: undefined, traceparent: undefined, end: count }) };
+  const isDrawn = createDraw(sampling?.readShare ?? 0);
+  if (sampling === null) {
+    const counted = {
+      traceId: undefined,
+      traceparent: undefined,
+      end: (request: EndedRequest) => durations.record(request),
+    };
+    return { begin: () => counted };
+  }
 
   const send = (own: { traceId: string; spanId: string }, request: EndedRequest, callers: string | undefined): void => {
     const { method, route, status, startedMs, endedMs } = request;
@@ -113,12 +219,12 @@ export function createRequestTraces(ids: ForetoldIds, sampling: SamplingOptions 
   return {
     begin: (method, callers) => {
       const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
-      const isSent = !readMethods.has(method) || Math.random() < sampling.readShare;
+      const isSent = !readMethods.has(method) || isDrawn();
       return {
         traceId: own.traceId,
         traceparent: `00-${own.traceId}-${own.spanId}-0${isSent ? 1 : 0}`,
         end: (request) => {
-          count(request);
+          durations.record(request);
           const isSlow = !request.isStream && request.endedMs - request.startedMs > sampling.slowMs;
           if (isSent || isSlow || hasFailed(request.status)) send(own, request, callers);
         },
