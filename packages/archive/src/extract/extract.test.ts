@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { reasonOf } from '../../test/memory-archive';
 import { freshFolder, key, packDirectory, removeFolders } from '../../test/trees';
 import { asWriteError } from '../format/archive-error';
-import { extract } from './extract';
-import { checkSpace } from './staging';
+import { checkSpace, extract } from './extract';
 
 const isRoot = process.getuid?.() === 0;
 /** A folder with hardly any room. Also root may not mount everywhere: not in most containers. */

@@ -5,15 +5,16 @@ import { type OwnObjects, platformRole } from './copy/own-objects';
 import { readRows, type Stage } from './session';
 import { UpgradeError } from './upgrade-error';
 
-/** How long transactions that may have changed the schema before the guard stood are waited for. */
+/** How long to wait for transactions that may have changed the schema before the guard was there. */
 const waitSeconds = 60;
 
 const message = 'the schema of this database cannot be changed while it is being upgraded to a newer version';
 const hint = 'Try again when the upgrade has finished. Reading and writing rows goes on.';
 
 /**
- * Plain CREATE, which fails where something of the name is there, and only names of pg_catalog and of the move: the
- * superuser's session meets nothing of the customer's. The function runs with the rights of whoever changes the schema.
+ * Uses plain CREATE, which fails where an object of the name exists, and names only objects of pg_catalog and of the
+ * move, so that the superuser's session never meets an object of the customer. The function runs with the rights of the
+ * role that changes the schema.
  */
 function guardStatements({ guardSchema: schema, publisher }: OwnObjects): string[] {
   const trigger = (event: string): string[] => [
@@ -43,8 +44,8 @@ const passedSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snap
 const idSchema = z.object({ id: z.coerce.bigint() });
 
 /**
- * From here on the customer's DDL is refused, and what was changed before is committed: transactions that began earlier
- * are waited for. Again is harmless. Throws `busy` when such a transaction goes on for over a minute.
+ * From here on the customer's DDL is refused. Waits for transactions that began earlier, so that every earlier change
+ * is committed. May be run again. Throws `busy` when such a transaction runs for more than a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
   const guardian = await stage.guardian('old');
@@ -72,7 +73,7 @@ async function inTransaction(client: pg.ClientBase, statements: readonly string[
   }
 }
 
-/** The customer may change the schema again. Not there is no error. */
+/** Lets the customer change the schema again. It is no error if the guard is not there. */
 export async function removeGuard(stage: Stage): Promise<void> {
   const { guardSchema: schema } = stage.own;
   await inTransaction(await stage.guardian('old'), [

@@ -12,7 +12,7 @@ const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.stri
 
 const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner, pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
   from pg_catalog.pg_database where datname = $1`;
-/** The customer's; ours are granted and taken back by themselves. */
+/** Reads the customer's grants. Our own are made and taken back elsewhere. */
 const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
   from pg_catalog.pg_database d cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
   left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql}) order by 1, 2`;
@@ -27,8 +27,8 @@ async function readDatabase(server: pg.ClientBase, databaseName: string): Promis
 }
 
 /**
- * Makes an empty database of the name, with the old one's comment, which nobody but the platform may enter before the
- * cutover. Its owner is the old one's when the roles are there: see {@link ownDatabase}.
+ * Makes an empty database with the old one's name and comment, which only the platform may enter before the cutover.
+ * {@link ownDatabase} gives it its owner when the roles exist.
  */
 export async function createTargetDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
@@ -39,7 +39,7 @@ export async function createTargetDatabase(stage: Stage): Promise<void> {
   if (comment !== null) await target.query(`comment on database ${name(databaseName)} is ${pg.escapeLiteral(comment)}`);
 }
 
-/** The database belongs to whom the old one belongs to; the owner may make schemas in it, and may not enter yet. */
+/** Gives the database the owner of the old one, who may make schemas in it and may not enter it yet. */
 export async function ownDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
   const { owner } = await readDatabase(await stage.server('old'), databaseName);
@@ -49,8 +49,8 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * The statements that let customers into a database with the grants, the limit and the settings that the old one has
- * now. They may be run on the target, or on the old one again after {@link lockOut}; again is harmless.
+ * Returns the statements that let customers into a database, with the old one's current grants, limit and settings.
+ * They may run on the target, or on the old one after {@link lockOut}, and more than once.
  */
 export async function openingStatements(
   old: pg.ClientBase,
@@ -72,14 +72,14 @@ export async function openingStatements(
   ];
 }
 
-/** Runs them as one: customers are let in or they are not. */
+/** Runs the statements in one transaction: customers are let in, or they are not. */
 export async function openDatabase(server: pg.ClientBase, statements: readonly string[]): Promise<void> {
   await server.query('set synchronous_commit = on');
-  // One round trip, since clients wait for it. Names in it are quoted, and nothing else is the customer's.
+  // One round trip, because clients wait for it. Names are quoted, and nothing else comes from the customer.
   await server.query(['begin', ...statements, 'commit'].join('; '));
 }
 
-/** How many customers' sessions the database takes; -1 when only the server limits them. */
+/** How many sessions of customers the database allows; -1 when only the server limits them. */
 export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
   const { limit } = await readDatabase(server, databaseName);
   // 0 was how earlier versions kept customers out.
@@ -92,7 +92,10 @@ export async function liftConnectionLimit(server: pg.ClientBase, databaseName: s
   if (limit >= 0) await server.query(`alter database ${name(databaseName)} connection limit -1`);
 }
 
-/** Runs the opening of the target and takes it back: behind the switch it must not fail. Throws `statement_failed`. */
+/**
+ * Runs the opening of the target and rolls it back, because it must not fail after the switch. Throws
+ * `statement_failed`.
+ */
 export async function rehearseOpening(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
   const target = await stage.server('target');

@@ -15,15 +15,15 @@ export interface UpgradeErrorOptions extends ErrorOptions {
 }
 
 /**
- * Why a stage stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only;
- * `object` and `reason` are for the customer. All of them leave the old instance as it is; `busy` and `not_caught_up`
- * may pass.
+ * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log
+ * only. `object` and `reason` are for the customer. Every code leaves the old instance as it is; `busy` and
+ * `not_caught_up` may pass.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** Postgres' own words, without the row's values, which it puts into the detail. */
+  /** The message of Postgres. It has no values of rows, which Postgres puts into the detail. */
   readonly reason: string;
   /** The same content fails again however often it is tried. */
   readonly isPermanent: boolean;

@@ -14,7 +14,7 @@ import {
 import { proxmoxRig } from '../../test/proxmox-rig';
 import { hasQemu, needsQemu } from '../../test/qemu-host';
 import { qemuRig } from '../../test/qemu-rig';
-import type { Change } from './compute-change.types';
+import type { Change } from './compute.types';
 
 /** Every driver is one more line here; the promises are the same. */
 const rigs: ReadonlyArray<Rig | HostRig> = [hetznerRig(100_000), proxmoxRig(), ...(hasQemu() ? [qemuRig()] : [])];

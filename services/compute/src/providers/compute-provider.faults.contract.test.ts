@@ -18,7 +18,7 @@ import {
   takeSnapshot,
 } from '../../test/provider-rig';
 import { proxmoxRig } from '../../test/proxmox-rig';
-import type { Change } from './compute-change.types';
+import type { Change } from './compute.types';
 
 /** Every driver is one more line here; the promises are the same. */
 const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];

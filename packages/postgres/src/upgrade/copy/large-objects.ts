@@ -2,7 +2,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { readRows } from '../session';
 
-/** Pages of 2 kB that go over at once. */
+/** Pages of 2 kB that are read and written at once. */
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
@@ -17,8 +17,8 @@ const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
 
 /**
- * Large objects of which a transaction at or after the horizon has written the content, the owner or the grants.
- * Compared by age, because transaction numbers wrap around.
+ * Finds the large objects whose content, owner or grants were written by a transaction at or after the horizon. Ages
+ * are compared, because transaction numbers wrap around.
  */
 const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner, pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
     coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable', a.is_grantable,
@@ -28,7 +28,9 @@ const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owne
     or m.oid in (select l.loid from pg_catalog.pg_largeobject l where pg_catalog.age(l.xmin) <= pg_catalog.age($1::xid)) order by m.oid`;
 const horizonSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::xid::text as horizon';
 const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
-/** The catalogue itself, page by page: the functions that read a large object ask for a right that a reader has not. */
+/**
+ * Reads the catalogue, page by page: the functions that read a large object need a right that a reader does not have.
+ */
 const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1 and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
 const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
 
@@ -58,9 +60,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon` (all for null), with owners and grants, under their
- * numbers, and removes those that have gone. `old` is a reader, `target` the keeper. Returns the horizon for the next
- * time: replication carries no large objects.
+ * Copies the large objects that were written since `horizon` (all of them when it is null) with owners, grants and
+ * numbers, and removes those that are gone: replication carries no large objects. `old` is a reader, `target` the
+ * keeper. Returns the horizon for the next call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
@@ -76,7 +78,9 @@ export async function copyLargeObjects(
   return next.horizon;
 }
 
-/** Over pages without the zeros at their ends, and the length: a hole and a page of zeros read the same. */
+/**
+ * Hashes the pages without the zeros at their ends, and the length: a missing page and a page of zeros read the same.
+ */
 const hashSql = `select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(p.number || ':' || pg_catalog.encode(p.data, 'hex'), 0)), 0)::text || ':'
     || (select coalesce(pg_catalog.max(l.pageno * ${pageBytes}::bigint + pg_catalog.length(l.data)), 0) from pg_catalog.pg_largeobject l where l.loid = $1) as hash
   from (select l.pageno as number, pg_catalog.rtrim(l.data, '\\x00') as data from pg_catalog.pg_largeobject l where l.loid = $1) p

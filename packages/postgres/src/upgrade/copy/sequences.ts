@@ -28,8 +28,9 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads every position in one round trip: the writes of a customer wait for it. As the text of a row, so that no cast
- * and no function of the customer's is called, whatever is there by the name of the sequence: `(last_value,is_called)`.
+ * Reads every position in one round trip, because the customer's writes wait for it. A position is read as the text of
+ * a row, `(last_value,is_called)`: so no cast and no function of the customer is called, whatever object has the
+ * sequence's name.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];

@@ -1,5 +1,5 @@
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
-import { ComputeError } from '../compute-error';
+import { ComputeError } from '../compute-provider';
 
 /** Calls in a row without a usable answer that open the circuit, and how long it stays open before one call may try. */
 const failuresMax = 8;

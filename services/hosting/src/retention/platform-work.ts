@@ -1,7 +1,0 @@
-/** Work that no customer asked for and no site is the subject of. */
-export const platformOrgId = '00000000-0000-0000-0000-000000000000';
-
-export const platformSubject = { type: 'platform', id: platformOrgId } as const;
-
-/** One workflow of a kind at a time, in each mode. */
-export const platformResourceKey = (kind: string, mode: string): string => `platform:${mode}:${kind}`;
