@@ -55,7 +55,7 @@ export const applySeen = (
       AND servers.status = 'active' AND servers.observed_at < ${listedAt}::timestamptz AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))`;
 
-/** The message of a server whose machine its provider does not know any more, in the providers' own word. */
+/** The message of a server whose machine its provider does not know any more, as providers word it. */
 const vanishedWord = 'not_found';
 
 /** Resolves with the servers whose machines have vanished just now. */
