@@ -15,7 +15,7 @@ interface DatabaseStore {
 }
 
 const keysDist = path.resolve(__dirname, '../../../services/keys/dist');
-const { listSubtree }: Store = require(path.join(keysDist, 'api-keys/api-key-list.store.js'));
+const { listSubtree }: Store = require(path.join(keysDist, 'api-keys/api-key.store.js'));
 const { openDatabase }: DatabaseStore = require(path.join(keysDist, 'database.store.js'));
 
 const { pool } = openDatabase(process.env['DATABASE_URL'] ?? '', { max: 10, applicationName: 'bench-bare' });

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { startPostgres } from '@drydock/postgres/server/postgres';
 import { findRedis, startRedis } from '@drydock/process/redis';
-import { pgDatabase } from '@drydock/service/database/pg-database';
+import { pgDatabase } from '@drydock/service/database/pool';
 import { workflowsFor } from '@drydock/workflow/definition/definition';
 import { createDispatcher } from '@drydock/workflow/dispatch/dispatcher';
 import { prepareQueue } from '@drydock/workflow/dispatch/prepare-queue';

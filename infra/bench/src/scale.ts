@@ -1,10 +1,10 @@
 import path from 'node:path';
-import { openDatabase as openHosting } from '@drydock/hosting/database.store';
+import { openDatabase as openHosting } from '@drydock/hosting/context/database.store';
 import { purgeDeletedSitesWorkflow } from '@drydock/hosting/deleted-sites/purge-deleted-sites.workflow';
 import { chooseBackup } from '@drydock/hosting/proofs/drill-choice.store';
 import { expireBackupsWorkflow } from '@drydock/hosting/retention/expire-backups.workflow';
 import { sweepBackupsWorkflow } from '@drydock/hosting/retention/sweep-backups.workflow';
-import { openDatabase as openKeys } from '@drydock/keys/database.store';
+import { openDatabase as openKeys } from '@drydock/keys/context/database.store';
 import { listEvents } from '@drydock/keys/events/event.store';
 import { sequenceEvents } from '@drydock/keys/events/sequencer';
 import { claimDeliveries, listDeliveries, purgeEvents } from '@drydock/keys/webhooks/delivery.store';

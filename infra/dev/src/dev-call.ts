@@ -2,7 +2,7 @@
 // token for this very request.
 
 import { randomUUID } from 'node:crypto';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { permissions } from '@drydock/contracts/platform/permissions';
 import { readCommandLine } from '@drydock/process/command-line';
 import { signRequestToken, tokenKey } from '@drydock/service/access/internal-token';

@@ -9,10 +9,10 @@ import { promisify } from 'node:util';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { ActionsService, ImagesService, OpenAPI, ServerActionsService, ServersService } from 'hetzner-sdk-ts';
 import { proxmoxApi } from 'proxmox-api';
-import { fasterActions } from './hetzner/action-seconds';
 import { createHetznerEmulator } from './hetzner/hetzner-emulator';
+import { fasterActions } from './hetzner/hetzner-world';
 import { createProxmoxEmulator } from './proxmox/proxmox-emulator';
-import { fasterTasks } from './proxmox/task-seconds';
+import { fasterTasks } from './proxmox/proxmox-world';
 import { type RunningS3, startS3 } from './s3/start-s3';
 
 /*

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { loginUrl, makeLoader, makeReader } from '../src/load/transfer-roles';
+import { loginUrl, makeLoader, makeReader } from '../src/session/transfer-roles';
 import { runSql, withClient } from '../src/testing/run-sql';
 import { statementsOf } from '../src/testing/schema-corpus';
 import { readSharedCluster, withDatabase } from '../src/testing/test-cluster';

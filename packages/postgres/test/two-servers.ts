@@ -4,8 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { type PostgresServer, startPostgres } from '../src/server/postgres';
 import { withClient } from '../src/testing/run-sql';
-import { abandonMove } from '../src/upgrade/abandon';
 import { bringLevel, prepareLevel } from '../src/upgrade/bring-level';
+import { abandonMove } from '../src/upgrade/finish';
 import { lockOut } from '../src/upgrade/lock-out';
 import { unsubscribe } from '../src/upgrade/replication';
 import { type Move, withDatabase, withStage } from '../src/upgrade/session';
@@ -17,7 +17,9 @@ export interface TwoServers {
   stop(): Promise<void>;
 }
 
-/** A 16 and an 18, or other majors, with no host around them. `onLog` gets what each writes to its log. */
+/**
+ * Starts a server of major 16 and one of 18, or other majors, without a host. `onLog` gets what each writes to its log.
+ */
 export async function startTwoServers(
   onLog: (major: number, text: string) => void = () => undefined,
   [oldMajor, targetMajor]: readonly [number, number] = [16, 18],
@@ -45,12 +47,12 @@ export async function startTwoServers(
 }
 
 export interface Customer extends Move {
-  /** The customer's own, at the old and the new server. */
+  /** The customer's URLs, at the old and the new server. */
   ownUrl: string;
   ownTargetUrl: string;
 }
 
-/** A database of an ordinary role on the old server, filled by that role. */
+/** Makes a database of an ordinary role on the old server, filled by that role. */
 export async function createCustomer(
   { old, target }: TwoServers,
   name: string,
@@ -82,7 +84,7 @@ export async function createCustomer(
   return { ...base, ownUrl: own(old), ownTargetUrl: own(target) };
 }
 
-/** The cutover as a host does it, without an address in front. */
+/** Cuts over as a host does, without an address in front. */
 export async function cutOver(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
     const old = await stage.server('old');
@@ -94,7 +96,7 @@ export async function cutOver(move: Move): Promise<void> {
   });
 }
 
-/** Replication ends, so that the next test has the slots. */
+/** Ends replication, so that the next test has the slots. */
 export async function endMove(move: Customer): Promise<void> {
   await withStage(move, unsubscribe);
   await abandonMove(move);

@@ -4,8 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { faultpoint } from './faultpoint';
-import { InjectedFault } from './injected-fault';
+import { faultpoint, InjectedFault } from './faultpoint';
 
 describe('faultpoint', () => {
   let folder: string;

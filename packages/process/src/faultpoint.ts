@@ -1,10 +1,65 @@
 import { readdirSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
-import { type FaultMode, type FaultToken, faultTokenName, parseFaultToken } from './fault-token';
-import { obeyFault } from './obey-fault';
+
+/** A faultpoint in mode `throw` throws it: a definite failure, never to be retried. */
+export class InjectedFault extends Error {
+  constructor(point: string) {
+    super(`fault injected at ${point}`);
+    this.name = 'InjectedFault';
+  }
+}
+
+const faultModes = ['kill', 'stop', 'throw', 'delay', 'repeat'] as const;
+/**
+ * kill: SIGKILL to itself. stop: SIGSTOP. throw: {@link InjectedFault}. delay: the event loop is blocked for 3 s.
+ * repeat: the caller runs its work twice.
+ */
+export type FaultMode = (typeof faultModes)[number];
+
+interface FaultToken {
+  point: string;
+  mode: FaultMode;
+  /** Tells several tokens of one point and mode apart; the lowest is taken first. */
+  number?: number;
+}
+
+const isMode = (text: string | undefined): text is FaultMode => faultModes.some((mode) => mode === text);
+
+/** The file name of a token: `<point>@<mode>` or `<point>@<mode>@<number>`. */
+export const faultTokenName = ({ point, mode, number }: FaultToken): string =>
+  [point, mode, ...(number === undefined ? [] : [number])].join('@');
+
+/** Undefined for a file that is no token. */
+function parseFaultToken(fileName: string): FaultToken | undefined {
+  const [point, mode, number] = fileName.split('@');
+  if (point === undefined || point === '' || !isMode(mode)) return undefined;
+  return { point, mode, ...(number === undefined ? {} : { number: Number(number) }) };
+}
+
+/** Longer than any lease in tests, so that a blocked event loop loses its work. */
+const delayMs = 3_000;
+
+function obeyFault(mode: FaultMode, point: string): FaultOutcome {
+  if (mode === 'kill') return killSelf();
+  // The call returns once somebody sends SIGCONT.
+  if (mode === 'stop') process.kill(process.pid, 'SIGSTOP');
+  if (mode === 'throw') throw new InjectedFault(point);
+  if (mode === 'delay') blockEventLoop(delayMs);
+  return mode === 'repeat' ? 'repeat' : 'continue';
+}
+
+function killSelf(): never {
+  process.kill(process.pid, 'SIGKILL');
+  // The signal may arrive a moment later, so the loop keeps the caller from running any further line.
+  for (;;) blockEventLoop(1_000);
+}
+
+function blockEventLoop(durationMs: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
+}
 
 /** The caller's next action: `repeat` asks it to run once more what it has just run. */
-export type FaultOutcome = 'continue' | 'repeat';
+type FaultOutcome = 'continue' | 'repeat';
 
 /**
  * A named place where a test may make this process die, freeze, throw, stall or repeat itself. Does nothing unless

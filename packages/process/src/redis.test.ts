@@ -3,8 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { isSameProcess } from './process-proof';
-import { type RedisServer, startRedis } from './redis';
-import { pingRedis } from './redis-ping';
+import { pingRedis, type RedisServer, startRedis } from './redis';
 import { missingTools } from './testing/needs';
 
 const lacking = missingTools('redis');

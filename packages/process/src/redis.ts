@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endProcess } from './end-process';
@@ -8,9 +9,33 @@ import { findProgram } from './find-program';
 import { startOnFreePort } from './free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from './guarded-child';
 import type { ProcessProof } from './process-proof';
-import { pingRedis } from './redis-ping';
 
-export interface RedisOptions {
+const timeoutMs = 1000;
+
+/**
+ * Whether a Redis with this password answers PING on loopback. A server that is still loading its file answers with an
+ * error: false.
+ */
+export function pingRedis(port: number, password: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let answer = '';
+    const socket = net.connect(port, '127.0.0.1', () => socket.write(`AUTH ${password}\r\nPING\r\n`));
+    const settle = (isUp: boolean): void => {
+      socket.destroy();
+      resolve(isUp);
+    };
+    socket.setTimeout(timeoutMs, () => settle(false));
+    socket.on('error', () => settle(false));
+    socket.on('close', () => resolve(false));
+    socket.on('data', (chunk) => {
+      answer += chunk.toString();
+      if (answer.includes('+PONG')) settle(true);
+      else if (answer.includes('-')) settle(false);
+    });
+  });
+}
+
+interface RedisOptions {
   /**
    * Holds the append-only file, the configuration and the password that is generated here (all mode 0600). Created when
    * missing.

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { testPostgres } from '@drydock/postgres/testing/postgres';
 import pg from 'pg';
-import { pgDatabase } from '../src/database/pg-database';
-import { poolConfig } from '../src/database/pool';
+import { pgDatabase, poolConfig } from '../src/database/pool';
 import type { Database } from '../src/database/sql';
 
 export interface TestDatabase {

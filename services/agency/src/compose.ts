@@ -1,12 +1,12 @@
 import { auditOutbox } from '@drydock/service/effects/audit';
-import { createIdempotencyPurge } from '@drydock/service/effects/idempotency-purge';
+import { createIdempotencyPurge } from '@drydock/service/effects/idempotency.store';
 import { createOutboxDelivery } from '@drydock/service/effects/outbox-delivery';
+import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
 import { createPager } from '@drydock/service/http/paging';
-import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
 import { deriveKeys } from '@drydock/service/process/secrets';
 import type { ServerConfig } from './config';
-import { openDatabase } from './database.store';
+import { openDatabase } from './context/database.store';
 import { routes } from './routes';
 
 const serviceName = 'agency';

@@ -1,21 +1,15 @@
 import * as boards from '@drydock/contracts/agency/agency-boards';
 import * as cards from '@drydock/contracts/agency/agency-cards';
 import { type Route, route } from '@drydock/service/http/route';
-import { createBoard } from './boards/create-board';
-import { createColumn } from './boards/create-column';
-import { createLabel } from './boards/create-label';
+import { createBoard, createColumn, createLabel } from './boards/create-board';
 import { deleteBoard, deleteColumn, deleteLabel } from './boards/delete-board';
-import { getBoard } from './boards/get-board';
-import { getColumn, getLabel } from './boards/get-part';
-import { listBoards } from './boards/list-boards';
-import { archiveCard } from './cards/archive-card';
+import { getBoard, getColumn, getLabel, listBoards } from './boards/list-boards';
+import { archiveCard, restoreCard } from './cards/archive-card';
 import { createCard } from './cards/create-card';
-import { getCard } from './cards/get-card';
-import { listCards } from './cards/list-cards';
-import { restoreCard } from './cards/restore-card';
+import { getCard, listCards } from './cards/list-cards';
 import { updateCard } from './cards/update-card';
-import type { HandlerContext } from './context';
-import type { Tx } from './database.store';
+import type { HandlerContext } from './context/context';
+import type { Tx } from './context/database.store';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(boards.listBoards, listBoards(context)),

@@ -1,17 +1,123 @@
-import { createIdempotencyPurge } from '@drydock/service/effects/idempotency-purge';
+import type { Mode } from '@drydock/contracts/platform/values';
+import { createIdempotencyPurge } from '@drydock/service/effects/idempotency.store';
+import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
 import { createPager } from '@drydock/service/http/paging';
-import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
 import { layFoundation } from '@drydock/service/process/foundation';
 import type { Process } from '@drydock/service/process/run-process';
 import { deriveKeys } from '@drydock/service/process/secrets';
 import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
 import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
-import { openDrivers, openReaders } from './compose-targets';
-import type { ServerConfig, WorkerConfig } from './config';
-import { openDatabase } from './database.store';
+import type { ServerConfig, TargetConfig, TargetsConfig, WorkerConfig } from './config';
+import { openDatabase } from './context/database.store';
+import type { Closing, ComputeDriver, ComputeReader } from './providers/compute-provider';
+import { hetznerCompute, hetznerComputeReader } from './providers/hetzner/compute-provider.hetzner';
+import { proxmoxCompute, proxmoxComputeReader } from './providers/proxmox/compute-provider.proxmox';
+import type { ProxmoxOptions } from './providers/proxmox/proxmox-options';
+import { qemuCompute, qemuComputeReader } from './providers/qemu/compute-provider.qemu';
+import type { QemuOptions } from './providers/qemu/qemu-options';
+import type { Offer, Target, Targets } from './providers/targets';
 import { routes } from './routes';
-import { scheduleReconciliation } from './servers/schedule-reconciliation';
+import { scheduleReconciliation } from './servers/reconcile-servers.workflow';
 import { workflows } from './workflows';
+
+type Configured = Readonly<Record<Mode, TargetsConfig>>;
+
+/** The drivers of every range, by configuration, and how to close them. */
+interface OpenTargets<Provider> {
+  targets: Targets<Provider>;
+  close(): Promise<void>;
+}
+
+const callsOf = ({
+  url,
+  deadline_ms,
+  lost_answer_seconds,
+}: Pick<Extract<TargetConfig, { driver: 'hetzner' | 'proxmox' }>, 'url' | 'deadline_ms' | 'lost_answer_seconds'>) => ({
+  baseUrl: url,
+  deadlineMs: deadline_ms,
+  lostAnswerSeconds: lost_answer_seconds,
+});
+
+const proxmoxOptions = (config: Extract<TargetConfig, { driver: 'proxmox' }>): ProxmoxOptions => ({
+  ...callsOf(config),
+  ...{ token: config.token, ca: config.ca, templates: config.templates },
+  sizes: Object.fromEntries(
+    Object.entries(config.sizes).map(([name, { cores, memory_mb, disk_gb }]) => [
+      name,
+      { cores, memoryMb: memory_mb, diskGb: disk_gb },
+    ]),
+  ),
+});
+
+const qemuOptions = ({ folder, zone, images, sizes }: Extract<TargetConfig, { driver: 'qemu' }>): QemuOptions => ({
+  ...{ folder, zone, images },
+  sizes: Object.fromEntries(
+    Object.entries(sizes).map(([name, { cpus, memory_mb, disk_gb }]) => [
+      name,
+      { cpus, memoryMb: memory_mb, diskGb: disk_gb },
+    ]),
+  ),
+});
+
+function openReader(config: TargetConfig): ComputeReader & Closing {
+  switch (config.driver) {
+    case 'hetzner':
+      return hetznerComputeReader({ ...callsOf(config), token: config.token });
+    case 'proxmox':
+      return proxmoxComputeReader(proxmoxOptions(config));
+    case 'qemu':
+      return qemuComputeReader(qemuOptions(config));
+  }
+}
+
+function openDriver(config: TargetConfig): ComputeDriver & Closing {
+  switch (config.driver) {
+    case 'hetzner':
+      return hetznerCompute({ ...callsOf(config), token: config.token });
+    case 'proxmox':
+      return proxmoxCompute(proxmoxOptions(config));
+    case 'qemu':
+      return qemuCompute(qemuOptions(config));
+  }
+}
+
+/** The part for handlers: it only reads. */
+const openReaders = (configured: Configured): OpenTargets<ComputeReader> => openAll(configured, openReader);
+
+/** The part for workers. */
+const openDrivers = (configured: Configured): OpenTargets<ComputeDriver> => openAll(configured, openDriver);
+
+function openAll<Provider extends Closing>(
+  configured: Configured,
+  open: (config: TargetConfig) => Provider,
+): OpenTargets<Provider> {
+  const opened: Provider[] = [];
+  const openMode = (configs: TargetsConfig): ReadonlyMap<string, Target<Provider>> =>
+    new Map(
+      Object.entries(configs).map(([name, config]) => {
+        const provider = open(config);
+        opened.push(provider);
+        return [name, { provider, offer: offerOf(config) }];
+      }),
+    );
+  return {
+    targets: { live: openMode(configured.live), sandbox: openMode(configured.sandbox) },
+    close: async () => {
+      await Promise.all(opened.map((provider) => provider.close()));
+    },
+  };
+}
+
+const offerOf = ({ currency, specs, plans }: TargetConfig): Offer => ({
+  currency,
+  prices: new Map(
+    Object.entries(specs).map(([name, price]) => [
+      name,
+      { hourMinor: price.hour_minor, monthMinor: price.month_minor },
+    ]),
+  ),
+  plans: new Map(Object.entries(plans)),
+});
 
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'compute';

@@ -8,7 +8,107 @@ import {
   workerFields,
 } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
-import { targetsField } from './config-targets';
+
+/** An amount in the currency's smallest unit, such as cents. */
+const amount = z.int32().min(0);
+const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
+
+const offered = {
+  /** ISO 4217. */
+  currency: z.string().regex(/^[A-Z]{3}$/),
+  /** The sizes on offer, in the provider's words, and their prices. */
+  specs: z.record(z.string(), priceSchema),
+  /** Codes under which sizes are sold. */
+  plans: z.record(z.string(), z.string()).default({}),
+};
+
+const calls = {
+  url: z.url(),
+  /** The driver's deadline for one call, and how long an accepted call may stay invisible; see ComputeDriver. */
+  deadline_ms: z.int().min(100).optional(),
+  lost_answer_seconds: z.number().min(0).optional(),
+};
+
+const hetznerSchema = z.strictObject({ driver: z.literal('hetzner'), token: z.string().min(1), ...calls, ...offered });
+
+const everySpecIsASize = [
+  ({ sizes, specs }: { sizes: object; specs: object }) =>
+    Object.keys(specs).every((spec) => Object.hasOwn(sizes, spec)),
+  'a price of a size that there is not',
+] as const;
+
+const proxmoxSchema = z
+  .strictObject({
+    driver: z.literal('proxmox'),
+    /** `USER@REALM!TOKENID=UUID` */
+    token: z.string().regex(/^[^@\s]+@[^!\s]+![^=\s]+=\S+$/, 'a token is USER@REALM!TOKENID=UUID'),
+    /** PEM of the cluster's own authority. */
+    ca: z.string().startsWith('-----BEGIN CERTIFICATE-----').optional(),
+    /** Image to the number of the template that is cloned for it. */
+    templates: z.record(z.string(), z.int().min(100)),
+    sizes: z.record(
+      z.string(),
+      z.strictObject({ cores: z.int().min(1), memory_mb: z.int().min(16), disk_gb: z.int().min(1) }),
+    ),
+    ...calls,
+    ...offered,
+  })
+  .refine(...everySpecIsASize);
+
+const absolute = z.string().startsWith('/');
+
+/** Machines of this host: the worker runs them and the API reads them, so both run on it. */
+const qemuSchema = z
+  .strictObject({
+    driver: z.literal('qemu'),
+    /** A folder for this range in this mode, and for no other. */
+    folder: absolute,
+    zone: z.string().default('local'),
+    images: z.record(
+      z.string(),
+      z.strictObject({
+        disk: absolute,
+        kernel: absolute.optional(),
+        initrd: absolute.optional(),
+        append: z.string().optional(),
+      }),
+    ),
+    sizes: z.record(
+      z.string(),
+      z.strictObject({ cpus: z.int().min(1), memory_mb: z.int().min(32), disk_gb: z.int().min(1) }),
+    ),
+    ...offered,
+  })
+  .refine(...everySpecIsASize);
+
+const targetSchema = z
+  .discriminatedUnion('driver', [hetznerSchema, proxmoxSchema, qemuSchema])
+  .refine(
+    ({ plans, specs }) => Object.values(plans).every((spec) => Object.hasOwn(specs, spec)),
+    'a plan names a size without a price',
+  );
+
+export type TargetConfig = z.infer<typeof targetSchema>;
+/** By deploy target. */
+export type TargetsConfig = Readonly<Record<string, TargetConfig>>;
+
+function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue('must be JSON');
+    return z.NEVER;
+  }
+}
+
+/** The field of the targets. Its value contains credentials, so neither value nor default is ever shown. */
+const targetsField = (description: string) =>
+  z
+    .string()
+    .default('{}')
+    .transform(parseJson)
+    .pipe(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), targetSchema))
+    .meta({ description, secret: true });
 
 /** The API reads machines and never changes one: its tokens cannot. */
 export const serverShape = {

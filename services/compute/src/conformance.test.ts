@@ -6,7 +6,7 @@ import { uuidv7 } from 'uuidv7';
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../test/hetzner-project';
-import { serverSubject } from './servers/server-names';
+import { serverSubject } from './servers/server.types';
 
 const owner = callerOf();
 let project: HetznerProject;

@@ -9,11 +9,11 @@ import {
   retryWorkflow,
   watchWorkflow,
 } from '@drydock/workflow/http/workflow-endpoints';
-import type { HandlerContext } from './context';
-import type { Tx } from './database.store';
-import { deleteServer } from './servers/delete-server';
-import { getServer } from './servers/get-server';
-import { listServers } from './servers/list-servers';
+import type { HandlerContext } from './context/context';
+import type { Tx } from './context/database.store';
+import { deleteServer, preflightDeletion } from './servers/delete-server';
+import { serverParent } from './servers/find-server';
+import { getServer, listServers } from './servers/list-servers';
 import { orderServer } from './servers/order-server';
 import {
   powerOffServer,
@@ -23,15 +23,11 @@ import {
   preflightReboot,
   rebootServer,
 } from './servers/power-server';
-import { preflightDeletion } from './servers/preflight-deletion';
-import { preflightRebuild } from './servers/preflight-rebuild';
-import { rebuildServer } from './servers/rebuild-server';
-import { serverParent } from './servers/server-parent';
+import { preflightRebuild, rebuildServer } from './servers/rebuild-server';
 import { updateServer } from './servers/update-server';
 import { deleteSnapshot } from './snapshots/delete-snapshot';
 import { getSnapshot, listSnapshots } from './snapshots/list-snapshots';
-import { preflightRollback } from './snapshots/preflight-rollback';
-import { rollBackServer } from './snapshots/roll-back-server';
+import { preflightRollback, rollBackServer } from './snapshots/roll-back-server';
 import { takeSnapshot } from './snapshots/take-snapshot';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [

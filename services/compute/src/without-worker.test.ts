@@ -10,7 +10,7 @@ import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api'
 import { startApi } from '../test/compute-api';
 import { givenServer } from '../test/given-server';
 import { type HetznerProject, openHetznerProject } from '../test/hetzner-project';
-import { serverSubject } from './servers/server-names';
+import { serverSubject } from './servers/server.types';
 
 const owner = callerOf();
 let project: HetznerProject;

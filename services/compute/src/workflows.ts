@@ -1,11 +1,11 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
-import type { Tx } from './database.store';
+import type { Tx } from './context/database.store';
+import type { WorkContext } from './context/work';
 import { deleteServerWorkflow } from './servers/delete-server.workflow';
 import { orderServerWorkflow } from './servers/order-server.workflow';
 import { powerServerWorkflow } from './servers/power-server.workflow';
 import { rebuildServerWorkflow } from './servers/rebuild-server.workflow';
 import { reconcileServersWorkflow } from './servers/reconcile-servers.workflow';
-import type { WorkContext } from './servers/work';
 import { deleteSnapshotWorkflow } from './snapshots/delete-snapshot.workflow';
 import { rollBackServerWorkflow } from './snapshots/roll-back-server.workflow';
 import { takeSnapshotWorkflow } from './snapshots/take-snapshot.workflow';

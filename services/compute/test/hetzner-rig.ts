@@ -1,7 +1,7 @@
-import { usualActionSeconds } from '@drydock/emulators/hetzner/action-seconds';
 import { createHetznerEmulator } from '@drydock/emulators/hetzner/hetzner-emulator';
+import { usualActionSeconds } from '@drydock/emulators/hetzner/hetzner-world';
 import { uuidv7 } from 'uuidv7';
-import { hetznerCompute } from '../src/providers/compute-provider.hetzner';
+import { hetznerCompute } from '../src/providers/hetzner/compute-provider.hetzner';
 import type { Rig } from './provider-rig';
 
 const tokens = { one: 'token-of-one', other: 'token-of-another', nobody: 'token-of-nobody' };

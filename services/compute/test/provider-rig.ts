@@ -5,9 +5,8 @@ import path from 'node:path';
 import { type EmulatorAdmin, emulatorAdmin } from '@drydock/emulators/admin-client';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { uuidv7 } from 'uuidv7';
-import type { Accepted, Change, MachineOrder, ProviderAction } from '../src/providers/compute-change.types';
-import { ComputeError } from '../src/providers/compute-error';
-import type { Closing, ComputeDriver } from '../src/providers/compute-provider';
+import type { Accepted, Change, MachineOrder, ProviderAction } from '../src/providers/compute.types';
+import { type Closing, type ComputeDriver, ComputeError } from '../src/providers/compute-provider';
 
 export type Driver = ComputeDriver & Closing;
 export interface DriverTweaks {

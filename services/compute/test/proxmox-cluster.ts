@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type EmulatorAdmin, emulatorAdmin } from '@drydock/emulators/admin-client';
 import { createProxmoxEmulator } from '@drydock/emulators/proxmox/proxmox-emulator';
-import { usualTaskSeconds } from '@drydock/emulators/proxmox/task-seconds';
+import { usualTaskSeconds } from '@drydock/emulators/proxmox/proxmox-world';
 import { closeServer, listen } from '@drydock/service/http/http-server';
 import { vmidOf } from '../src/providers/proxmox/order-note';
 

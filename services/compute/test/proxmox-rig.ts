@@ -1,7 +1,7 @@
 import { createProxmoxEmulator } from '@drydock/emulators/proxmox/proxmox-emulator';
-import { usualTaskSeconds } from '@drydock/emulators/proxmox/task-seconds';
+import { usualTaskSeconds } from '@drydock/emulators/proxmox/proxmox-world';
 import { uuidv7 } from 'uuidv7';
-import { proxmoxCompute } from '../src/providers/compute-provider.proxmox';
+import { proxmoxCompute } from '../src/providers/proxmox/compute-provider.proxmox';
 import type { Rig } from './provider-rig';
 
 const secrets = { one: 'secret-of-one', other: 'secret-of-another', nobody: 'secret-of-nobody' };

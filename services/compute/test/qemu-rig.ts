@@ -6,11 +6,11 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { EmulatorAdmin } from '@drydock/emulators/admin-client';
 import { uuidv7 } from 'uuidv7';
-import { qemuCompute } from '../src/providers/compute-provider.qemu';
 import { carryOutJob } from '../src/providers/qemu/carry-out-job';
+import { qemuCompute } from '../src/providers/qemu/compute-provider.qemu';
 import { deleteInside } from '../src/providers/qemu/qemu-disk';
-import { readJobs } from '../src/providers/qemu/qemu-jobs';
 import { findPid } from '../src/providers/qemu/qemu-process';
+import { readJobs } from '../src/providers/qemu/qemu-records';
 import { askQmp } from '../src/providers/qemu/qmp';
 import type { HostRig, RigWorld } from './provider-rig';
 

@@ -1,5 +1,5 @@
-import { setRolePassword } from '@drydock/postgres/load/transfer-roles';
 import { openSession } from '@drydock/postgres/session/session';
+import { setRolePassword } from '@drydock/postgres/session/transfer-roles';
 import { lockOut } from '@drydock/postgres/upgrade/lock-out';
 import { openDatabase, readConnectionLimit } from '@drydock/postgres/upgrade/target-database';
 import pg from 'pg';

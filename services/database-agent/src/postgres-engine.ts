@@ -1,8 +1,8 @@
 import { comparisonSchema } from '@drydock/agent/database/protocol';
 import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
 import { startPostgres } from '@drydock/postgres/server/postgres';
-import { abandonMove } from '@drydock/postgres/upgrade/abandon';
 import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
+import { abandonMove } from '@drydock/postgres/upgrade/finish';
 import { settleHome } from '@drydock/process/server-folder';
 import type { Engine, Moving, Purpose, Start } from './engine';
 import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';

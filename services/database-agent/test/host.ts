@@ -9,7 +9,7 @@ import { type Claim, createDatabaseHostClient, type DatabaseHostClient } from '@
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import { PortAllocator } from '@drydock/agent/host/ports';
 import type { Major } from '@drydock/contracts/databases/major';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
 import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/database-folder';

@@ -3,7 +3,7 @@ import { type ConformanceWorld, giveMetadata } from '@drydock/service/testing/co
 import { givenWorkflow, standInForWorkers, statusFor } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
-import { databaseSubject } from './databases/database-names';
+import { databaseSubject } from './databases/database.types';
 
 const owner = callerOf();
 let api: ServiceApi;

@@ -3,7 +3,7 @@ import * as databaseUpgrades from '@drydock/contracts/databases/database-upgrade
 import * as databaseWorkflows from '@drydock/contracts/databases/database-workflows';
 import * as databases from '@drydock/contracts/databases/databases';
 import * as quotas from '@drydock/contracts/platform/quotas';
-import { getQuota, setQuota } from '@drydock/service/access/org-quota';
+import { getQuota, setQuota } from '@drydock/service/http/org-quota';
 import { type Route, route } from '@drydock/service/http/route';
 import {
   abandonWorkflow,
@@ -15,20 +15,16 @@ import {
 import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
-import type { HandlerContext } from './context';
-import type { Tx } from './database.store';
+import type { HandlerContext } from './context/context';
+import type { Tx } from './context/database.store';
 import { createDatabase } from './databases/create-database';
-import { databaseParent } from './databases/database-parent';
-import { deleteDatabase } from './databases/delete-database';
-import { getDatabase } from './databases/get-database';
-import { listDatabases } from './databases/list-databases';
-import { preflightDeletion } from './databases/preflight-deletion';
+import { deleteDatabase, preflightDeletion } from './databases/delete-database';
+import { databaseParent } from './databases/find-database';
+import { getDatabase, listDatabases } from './databases/list-databases';
 import { updateDatabase } from './databases/update-database';
-import { preflightRestore } from './restores/preflight-restore';
-import { restoreDatabase } from './restores/restore-database';
+import { preflightRestore, restoreDatabase } from './restores/restore-database';
 import { abandoned } from './upgrades/abandoned';
-import { preflightUpgrade } from './upgrades/preflight-upgrade';
-import { upgradeDatabase } from './upgrades/upgrade-database';
+import { preflightUpgrade, upgradeDatabase } from './upgrades/upgrade-database';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabaseCatalogue, getCatalogue(context)),

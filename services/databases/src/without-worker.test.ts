@@ -7,7 +7,7 @@ import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { givenWorkflow } from '@drydock/service/testing/conformance-workflow';
 import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api';
 import { givenBackup, givenDatabase, startApi } from '../test/databases-api';
-import { databaseSubject } from './databases/database-names';
+import { databaseSubject } from './databases/database.types';
 
 const owner = callerOf();
 let api: ServiceApi;

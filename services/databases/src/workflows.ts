@@ -1,10 +1,10 @@
 import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import { verifyRestoreWorkflow } from './backups/verify-restore.workflow';
-import type { Tx } from './database.store';
+import type { Tx } from './context/database.store';
+import type { WorkContext } from './context/work';
 import { createDatabaseWorkflow } from './databases/create-database.workflow';
 import { deleteDatabaseWorkflow } from './databases/delete-database.workflow';
-import type { WorkContext } from './databases/work';
 import { createFromBackupWorkflow } from './restores/create-from-backup.workflow';
 import { restoreDatabaseWorkflow } from './restores/restore-database.workflow';
 import { tryBackupWorkflow } from './restores/try-backup.workflow';

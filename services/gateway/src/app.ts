@@ -1,7 +1,8 @@
 import type { RequestListener } from 'node:http';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Shares } from '@drydock/service/access/shares';
-import { answerHealth, answerReady, type ReadyChecks } from '@drydock/service/process/health';
+import { answerHealth, answerReady } from '@drydock/service/http/health';
+import type { ReadyChecks } from '@drydock/service/process/foundation';
 import type { Log } from '@drydock/service/telemetry/log';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { addressGroup } from './address';

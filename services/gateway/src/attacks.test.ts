@@ -1,4 +1,4 @@
-import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { type Bench, randomToken, startBench, type TestKey } from '../test/fixture';
 import { rawRequest, sendRaw } from '../test/raw';
 import { noId } from './route-table';

@@ -1,25 +1,68 @@
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
+import { performance } from 'node:perf_hooks';
 import { parseToken } from '@drydock/contracts/platform/api-token';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
+import { verificationSchema } from '@drydock/contracts/platform/verification';
+import { scaled } from '@drydock/process/time-out-scale';
+import { type Caller, signInternalToken } from '@drydock/service/access/internal-token';
 import type { Shares } from '@drydock/service/access/shares';
-import { addressGroup, clientAddress, isWithin } from './address';
-import type { FailureThrottle } from './failure-throttle';
+import { addressGroup, clientAddress, isWithin, networksOf } from './address';
+import { requestOf } from './replicas';
+import type { Upstream } from './upstream';
 import type { VerificationCache } from './verification-cache';
 
+interface FailureThrottleOptions {
+  /** Failed look-ups that one address may cause in a window. */
+  failuresMax: number;
+  windowMs: number;
+  addressesMax?: number;
+  nowMs?: () => number;
+}
+
+interface FailureThrottle {
+  isThrottled(address: string): boolean;
+  note(address: string): void;
+}
+
+/**
+ * Counts failed look-ups per address in fixed windows, so that guessing keys cannot keep the database busy. Memory is
+ * bounded.
+ */
+export function createFailureThrottle(options: FailureThrottleOptions): FailureThrottle {
+  const { failuresMax, windowMs, addressesMax = 10_000, nowMs = () => performance.now() } = options;
+  const windows = new Map<string, { startedMs: number; failures: number }>();
+  const current = (address: string) => {
+    const window = windows.get(address);
+    return window !== undefined && nowMs() - window.startedMs < windowMs ? window : undefined;
+  };
+  return {
+    isThrottled: (address) => (current(address)?.failures ?? 0) >= failuresMax,
+    note: (address) => {
+      const window = current(address);
+      if (window !== undefined) {
+        window.failures += 1;
+        return;
+      }
+      windows.delete(address);
+      if (windows.size >= addressesMax) for (const oldest of windows.keys()) if (windows.delete(oldest)) break;
+      windows.set(address, { startedMs: nowMs(), failures: 1 });
+    },
+  };
+}
+
 /** A key that is good. */
-export interface KnownKey {
+interface KnownKey {
   caller: Caller;
   /** The addresses from which the key can be used; undefined for any. */
   from: BlockList | undefined;
 }
 
-/** Null: the token is not good. The reason is not given. */
-export type Verified = KnownKey | null;
+/** Null: the token is not good; the reason is not told. */
+type Verified = KnownKey | null;
 
-export interface AuthenticateOptions {
+interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
   /** Limits the questions about unknown tokens, by address, so that they do not delay callers whose keys are known. */
@@ -96,3 +139,37 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
 }
 
 const unauthenticated = (internal: string) => problem('unauthenticated', { internal });
+
+const verifyPath = '/internal/verify';
+/** A verification is one indexed read. If it takes longer than this, the caller should come back later. */
+const verifyMs = 2_000;
+
+/** Asks keys whether a token is good now. Rejects with 503 `dependency_unavailable` if keys cannot be asked. */
+export const createAskKeys =
+  (keys: Upstream) =>
+  (token: string, traceparent?: string): Promise<Verified> =>
+    keys.guard(async () => {
+      const body = Buffer.from(JSON.stringify({ token }));
+      const signal = AbortSignal.timeout(scaled(verifyMs));
+      const { status, text } = await keys.replicas.run((replica) => {
+        const bound = { requestId: randomUUID(), method: 'POST', path: verifyPath, body };
+        const internalToken = signInternalToken(keys.key, { issuer: 'gateway', audience: 'keys' }, bound);
+        const headers = {
+          authorization: `Bearer ${internalToken}`,
+          'content-type': 'application/json',
+          ...(traceparent === undefined ? {} : { traceparent }),
+        };
+        return requestOf(replica, { method: 'POST', path: verifyPath, headers, body, signal });
+      }, true);
+      if (status !== 200) {
+        throw problem('dependency_unavailable', {
+          extra: { dependency: 'keys' },
+          retryAfterSeconds: 5,
+          internal: `keys answered ${status} to a verification`,
+        });
+      }
+      const verification = verificationSchema.parse(JSON.parse(text));
+      if (!verification.valid) return null;
+      const { key_id: keyId, org_id: orgId, mode, scopes, allowed_ips: from } = verification;
+      return { caller: { keyId, orgId, mode, scopes }, from: from === undefined ? undefined : networksOf(from) };
+    });

@@ -1,4 +1,4 @@
-import { createComeBack } from './come-back';
+import { createComeBack } from './places';
 
 let nowMs: number;
 beforeEach(() => {

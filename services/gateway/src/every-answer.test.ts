@@ -1,5 +1,5 @@
+import { endpoints } from '@drydock/contracts/endpoints';
 import { bodyRefusalsOf, type EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problemSchema } from '@drydock/contracts/platform/problems';
 import { answerOfProblem } from '@drydock/service/http/answer';

@@ -1,9 +1,13 @@
 import type { Caller } from '@drydock/service/access/internal-token';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import { type CountOne, createBatchCounter, type WindowCount } from './batch-counter';
-import { createLocalCounter, type LocalCounter } from './local-counter';
-import type { Quota, QuotaName, QuotaUse } from './quota';
-import type { QuotaStore } from './quota-store';
+import {
+  type CountOne,
+  createBatchCounter,
+  createLocalCounter,
+  type LocalCounter,
+  type WindowCount,
+} from './local-counter';
+import type { Quota, QuotaName, QuotaStore, QuotaUse } from './quota';
 
 type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
 

@@ -1,6 +1,5 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import { answerOfProblem } from '@drydock/service/http/answer';
-import { problemOfError } from '@drydock/service/http/problem-of-error';
+import { answerOfProblem, problemOfError } from '@drydock/service/http/answer';
 import { type Exchange, headOf } from './exchange';
 
 /** Sends the problem for `error`, or a 500 without details. A connection whose answer has begun can only be cut. */

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { surfaceOf } from '@drydock/contracts/platform/breaking-changes';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 import { readCommandLine } from '@drydock/process/command-line';
 

@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { formatToken } from '@drydock/contracts/platform/api-token';
-import { base62Alphabet } from '@drydock/contracts/platform/base62';
+import { base62Alphabet, formatToken } from '@drydock/contracts/platform/api-token';
 import { permissions } from '@drydock/contracts/platform/permissions';
 import type { Mode } from '@drydock/contracts/platform/values';
 import {

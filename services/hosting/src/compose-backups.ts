@@ -1,15 +1,72 @@
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import type { Lifetime } from '@drydock/service/process/shutdown';
 import type { ServerConfig, WorkerConfig } from './config';
 import type { BackupReader, BackupStorage } from './providers/backup-storage';
-import { storageByMode } from './providers/backup-storage.by-mode';
 import { localBackupStorage } from './providers/backup-storage.local';
-import { movedReader, movedStorage } from './providers/backup-storage.moved';
 import { s3BackupReader, s3BackupStorage } from './providers/backup-storage.s3';
 import type { S3Place } from './providers/s3-place';
 
 /**
- * Live backups go to object storage if it is configured. Backups of the sandbox, and those from the time before object
- * storage, are in the folder.
+ * Keeps sandbox backups in a place of their own, so that a client's tests never touch live ones. The mode is the first
+ * part of every key.
+ */
+export function storageByMode({ live, sandbox }: { live: BackupStorage; sandbox: BackupStorage }): BackupStorage {
+  const of = (mode: string): BackupStorage => (mode === 'sandbox' ? sandbox : live);
+  const ofKey = (key: string): BackupStorage => of(key.split('/', 1)[0] ?? '');
+  return {
+    locationIn: (mode) => of(mode).locationIn(mode),
+    placeIn: (mode) => of(mode).placeIn(mode),
+    sink: (key) => ofKey(key).sink(key),
+    source: (key) => ofKey(key).source(key),
+    has: (key) => ofKey(key).has(key),
+    listFinished: (prefix) => ofKey(prefix).listFinished(prefix),
+    removeAll: (prefix, keep) => ofKey(prefix).removeAll(prefix, keep),
+    lock: (key, until) => ofKey(key).lock(key, until),
+    canary: (mode) => of(mode).canary(mode),
+  };
+}
+
+const isMissing = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
+
+/** Looks in `current`, then in the place where backups were before. */
+const movedReader = (current: BackupReader, former: BackupReader): BackupReader => ({
+  locationIn: (mode) => current.locationIn(mode),
+  placeIn: (mode) => current.placeIn(mode),
+  has: async (key) => (await current.has(key)) || (await former.has(key)),
+});
+
+/**
+ * Writes to `current`. Backups in `former` stay there and are found there, so that object storage can be configured at
+ * any time.
+ */
+export function movedStorage(current: BackupStorage, former: BackupStorage): BackupStorage {
+  return {
+    ...current,
+    source: (key): ArchiveSource => {
+      const [here, there] = [current.source(key), former.source(key)];
+      return {
+        read: (name) =>
+          here.read(name).catch((error: unknown) => {
+            if (isMissing(error)) return there.read(name);
+            throw error;
+          }),
+      };
+    },
+    ...movedReader(current, former),
+    listFinished: async (prefix) => [
+      ...new Set([...(await current.listFinished(prefix)), ...(await former.listFinished(prefix))]),
+    ],
+    removeAll: async (prefix, keep) => {
+      await former.removeAll(prefix, keep);
+      return current.removeAll(prefix, keep);
+    },
+  };
+}
+
+/**
+ * Live backups go to object storage if it is configured. Those of the sandbox, and those from before, are in the
+ * folder.
  */
 export function openBackupStorage(config: WorkerConfig, lifetime: Lifetime): BackupStorage {
   const { BACKUPS_S3_ACCESS_KEY_ID: id, BACKUPS_S3_SECRET_ACCESS_KEY: secret } = config;

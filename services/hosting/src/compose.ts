@@ -1,28 +1,145 @@
+import { hkdfSync } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { createSiteHostClient, createSiteHostReaderClient } from '@drydock/agent/site/client';
-import { createIdempotencyPurge } from '@drydock/service/effects/idempotency-purge';
+import { type Mode, modeSchema } from '@drydock/contracts/platform/values';
+import { createIdempotencyPurge } from '@drydock/service/effects/idempotency.store';
+import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
 import { createPager } from '@drydock/service/http/paging';
-import { type ApiProcess, composeApiProcess } from '@drydock/service/process/api-process';
+import { authorityOf, isEndpointAllowed } from '@drydock/service/outbound/public-address';
 import { layFoundation } from '@drydock/service/process/foundation';
 import type { Process } from '@drydock/service/process/run-process';
-import { deriveKeys, secretBuffers } from '@drydock/service/process/secrets';
+import { deriveKeys, secretBuffers, secretsIn } from '@drydock/service/process/secrets';
+import type { Lifetime } from '@drydock/service/process/shutdown';
 import { composeWorkerProcess } from '@drydock/workflow/http/worker-process';
 import { connectWorkflows } from '@drydock/workflow/http/workflow-context';
 import { openBackupReader, openBackupStorage } from './compose-backups';
-import { hasSshHost, openSshHosts, sshModesOf } from './compose-ssh';
-import { hasVendor, openVendorReaders, openVendors } from './compose-vendor';
 import type { ServerConfig, WorkerConfig } from './config';
-import { openDatabase } from './database.store';
-import { createDomainProofs } from './domains/domain-proof';
-import { composeOffsiteDrivers, composeOffsiteReaders, credentialKeysOf } from './offsite/compose-offsite';
-import { createResealing } from './offsite/reseal-credentials';
-import { createProofReader } from './proofs/proof-reader';
+import { openDatabase } from './context/database.store';
+import { createResealing, openCredentials, sealCredentials } from './offsite/offsite-credentials';
+import { createProofReader } from './proofs/proof.store';
+import { createDomainProofs } from './providers/domain-proof';
 import { localDrillProbe } from './providers/drill-probe.local';
+import type { Destination } from './providers/offsite-place.types';
+import type { OffsiteDrivers, OffsiteReaders, OpenOptions } from './providers/offsite-storage';
+import { s3OffsiteStorage } from './providers/offsite-storage.s3';
 import { localSiteHost, localSiteHostReader } from './providers/site-host.local';
-import { sshSiteHost, sshSiteHostReader } from './providers/site-host.ssh';
 import { vendorSiteHost, vendorSiteHostReader } from './providers/site-host.vendor';
+import { sshSiteHost, sshSiteHostReader } from './providers/ssh/site-host.ssh';
+import { parseSshHost } from './providers/ssh/ssh-config';
+import { SshConnection } from './providers/ssh/ssh-connection';
+import type { SshHosts, SshTools } from './providers/ssh/ssh-tools';
+import { createVendorHttp, type VendorHttp } from './providers/vendor-http';
+import type { VendorTimelineReaders, VendorTimelines } from './providers/vendor-timeline';
+import { twentyiTimeline, twentyiTimelineReader } from './providers/vendor-timeline.twentyi';
 import { routes } from './routes';
 import { keepSchedules } from './schedules';
 import { workflows } from './workflows';
+
+/** The ssh host of each mode that has one; without any, the platform ssh is not offered. */
+function openSshHosts(config: ServerConfig | WorkerConfig, lifetime: Lifetime): SshHosts {
+  const open = (text: string | undefined, name: string): SshTools | undefined => {
+    if (text === undefined) return undefined;
+    const host = parseSshHost(text);
+    const connection = new SshConnection(host);
+    lifetime.onClose(name, () => connection.close());
+    return { connection, config: host };
+  };
+  const live = open(config.SSH_SITE_HOST, 'ssh site host');
+  const sandbox = open(config.SSH_SANDBOX_SITE_HOST, 'sandbox ssh site host');
+  return { ...(live === undefined ? {} : { live }), ...(sandbox === undefined ? {} : { sandbox }) };
+}
+
+const sshModesOf = (hosts: SshHosts): Mode[] => modeSchema.options.filter((mode) => hosts[mode] !== undefined);
+
+const hasSshHost = (hosts: SshHosts): boolean => sshModesOf(hosts).length > 0;
+
+/** The vendor of each mode that has one: the sandbox has an account of its own, at an emulator. */
+function openVendors(config: WorkerConfig, lifetime: Lifetime): VendorTimelines {
+  const accounts = {
+    live: { url: config.VENDOR_URL, key: config.VENDOR_KEY },
+    sandbox: { url: config.VENDOR_SANDBOX_URL, key: config.VENDOR_SANDBOX_KEY },
+  };
+  return openAccounts(accounts, twentyiTimeline, lifetime);
+}
+
+/** The same accounts for the process that only reads, with keys that can do no more. */
+function openVendorReaders(config: ServerConfig, lifetime: Lifetime): VendorTimelineReaders {
+  const accounts = {
+    live: { url: config.VENDOR_URL, key: config.VENDOR_READER_KEY },
+    sandbox: { url: config.VENDOR_SANDBOX_URL, key: config.VENDOR_SANDBOX_READER_KEY },
+  };
+  for (const { url, key } of Object.values(accounts))
+    if (url !== undefined && key === undefined)
+      throw new Error(
+        'VENDOR_READER_KEY is needed with VENDOR_URL, and VENDOR_SANDBOX_READER_KEY with VENDOR_SANDBOX_URL',
+      );
+  return openAccounts(accounts, twentyiTimelineReader, lifetime);
+}
+
+interface Account {
+  url: string | undefined;
+  key: string | undefined;
+}
+
+function openAccounts<Timeline>(
+  accounts: Record<Mode, Account>,
+  timelineOf: (http: VendorHttp) => Timeline,
+  lifetime: Lifetime,
+): Partial<Record<Mode, Timeline>> {
+  const open = ({ url, key }: Account, mode: Mode): Partial<Record<Mode, Timeline>> => {
+    if (url === undefined || key === undefined) return {};
+    const http = createVendorHttp({ url, key });
+    lifetime.onClose(`${mode} vendor`, () => http.close());
+    return { [mode]: timelineOf(http) };
+  };
+  return { ...open(accounts.live, 'live'), ...open(accounts.sandbox, 'sandbox') };
+}
+
+const hasVendor = (timelines: VendorTimelineReaders): boolean => Object.keys(timelines).length > 0;
+
+type Settings = Pick<ServerConfig, 'SERVICE_SECRET' | 'DRYDOCK_OFFSITE_ALLOW'>;
+
+const allowedIn = ({ DRYDOCK_OFFSITE_ALLOW: list = '' }: Settings): ReadonlySet<string> =>
+  new Set(list.split(',').filter((entry) => entry !== ''));
+
+const credentialKeysOf = ({ SERVICE_SECRET }: Pick<Settings, 'SERVICE_SECRET'>) =>
+  deriveKeys(SERVICE_SECRET, 'offsite-credentials');
+
+/** Opens a destination with the credentials that are sealed in it. */
+function openerOf(settings: Settings) {
+  const open = s3OffsiteStorage({ allowed: allowedIn(settings) });
+  const keys = credentialKeysOf(settings);
+  return (destination: Destination, options?: OpenOptions) => {
+    const { sealedCredentials } = destination;
+    if (sealedCredentials === null) throw new Error('a removed destination was to be opened');
+    return open(destination, openCredentials(keys, destination, sealedCredentials), options);
+  };
+}
+
+/** The part for requests: seals credentials, and reads a storage without changing it. */
+function composeOffsiteReaders(settings: Settings): OffsiteReaders {
+  const allowed = allowedIn(settings);
+  const [key] = credentialKeysOf(settings);
+  return {
+    // The sandbox may use emulators only, which are the endpoints that are allowed by name.
+    allows: (endpoint, mode) =>
+      mode === 'live' ? isEndpointAllowed(endpoint, allowed) : allowed.has(authorityOf(endpoint)),
+    seal: (place, credentials) => sealCredentials(key, place, credentials),
+    open: openerOf(settings),
+  };
+}
+
+/** The part for workflow steps. */
+function composeOffsiteDrivers(settings: Settings & Pick<WorkerConfig, 'SPOOL_DIR' | 'ARCHIVE_KEY'>): OffsiteDrivers {
+  return {
+    open: openerOf(settings),
+    encryptionKeyId: Buffer.from(
+      hkdfSync('sha256', Buffer.from(secretsIn(settings.ARCHIVE_KEY)[0], 'hex'), '', 'drydock archive key id', 8),
+    ).toString('hex'),
+    spoolDir: settings.SPOOL_DIR ?? path.join(tmpdir(), 'drydock-spool'),
+  };
+}
 
 /** Both processes' name for the queue and for the tokens of the gateway. */
 const serviceName = 'hosting';

@@ -14,8 +14,8 @@ import { givenCopy, startCustomerStorage } from '../test/given-copy';
 import { givenVendorSite } from '../test/given-vendor-site';
 import { giveNoTimeToStart, givenBackup, givenSite, startApi } from '../test/hosting-api';
 import { openVendor, type TestVendor } from '../test/vendor';
-import { deletedSiteSubject } from './deleted-sites/deleted-site-names';
-import { siteSubject } from './sites/site-names';
+import { deletedSiteSubject } from './deleted-sites/deleted-site.types';
+import { siteSubject } from './sites/site.types';
 
 const owner = callerOf();
 type Caller = typeof owner;

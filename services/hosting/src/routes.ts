@@ -7,7 +7,7 @@ import * as siteWorkflows from '@drydock/contracts/hosting/site-workflows';
 import * as sites from '@drydock/contracts/hosting/sites';
 import * as vendorSnapshots from '@drydock/contracts/hosting/vendor-snapshots';
 import * as quotas from '@drydock/contracts/platform/quotas';
-import { getQuota, setQuota } from '@drydock/service/access/org-quota';
+import { getQuota, setQuota } from '@drydock/service/http/org-quota';
 import { type Route, route } from '@drydock/service/http/route';
 import {
   abandonWorkflow,
@@ -16,39 +16,27 @@ import {
   retryWorkflow,
   watchWorkflow,
 } from '@drydock/workflow/http/workflow-endpoints';
-import { getApp } from './app/get-app';
-import { preflightRestart } from './app/preflight-restart';
-import { restartApp } from './app/restart-app';
-import { getBackup, listBackups } from './backups/list-backups';
-import { listBackupSkipped } from './backups/list-skipped';
-import { preflightRestore } from './backups/preflight-restore';
-import { restoreBackup } from './backups/restore-backup';
+import { getApp, preflightRestart, restartApp } from './app/restart-app';
+import { getBackup, listBackupSkipped, listBackups } from './backups/list-backups';
+import { preflightRestore, restoreBackup } from './backups/restore-backup';
 import { takeBackup } from './backups/take-backup';
-import type { HandlerContext } from './context';
-import type { Tx } from './database.store';
-import { deletedSiteParent } from './deleted-sites/deleted-site-parent';
-import { getDeletedSite } from './deleted-sites/get-deleted-site';
-import { listDeletedSites } from './deleted-sites/list-deleted-sites';
-import { preflightDeletedSite } from './deleted-sites/preflight-deleted-site';
-import { restoreDeletedSite } from './deleted-sites/restore-deleted-site';
-import { getSiteDomain } from './domains/get-site-domain';
-import { proveSiteDomain } from './domains/prove-site-domain';
-import { configureOffsite } from './offsite/configure-offsite';
+import type { HandlerContext } from './context/context';
+import type { Tx } from './context/database.store';
+import { deleteSite, preflightDeletion } from './deleted-sites/delete-site';
+import { deletedSiteParent } from './deleted-sites/find-deleted-site';
+import { getDeletedSite, listDeletedSites } from './deleted-sites/list-deleted-sites';
+import { preflightDeletedSite, restoreDeletedSite } from './deleted-sites/restore-deleted-site';
+import { getSiteDomain, proveSiteDomain } from './domains/prove-site-domain';
+import { configureOffsite, removeOffsite } from './offsite/configure-offsite';
 import { copyOffsite } from './offsite/copy-offsite';
 import { getOffsite, getOffsiteCopy } from './offsite/get-offsite';
-import { preflightOffsite } from './offsite/preflight-offsite';
-import { removeOffsite } from './offsite/remove-offsite';
-import { restoreOffsite } from './offsite/restore-offsite';
+import { preflightOffsite, restoreOffsite } from './offsite/restore-offsite';
 import { createSite } from './sites/create-site';
-import { deleteSite } from './sites/delete-site';
-import { getSite } from './sites/get-site';
-import { listSites } from './sites/list-sites';
-import { preflightDeletion } from './sites/preflight-deletion';
-import { siteParent } from './sites/site-parent';
+import { siteParent } from './sites/find-site';
+import { getSite, listSites } from './sites/list-sites';
 import { updateSite } from './sites/update-site';
-import { getVendorSnapshots } from './vendor-snapshots/get-vendor-snapshots';
-import { preflightVendorRestore } from './vendor-snapshots/preflight-vendor-restore';
-import { restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
+import { getVendorSnapshots } from './vendor-snapshots/read-timelines';
+import { preflightVendorRestore, restoreVendorSnapshot } from './vendor-snapshots/restore-vendor-snapshot';
 import { takeVendorSnapshot } from './vendor-snapshots/take-vendor-snapshot';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [

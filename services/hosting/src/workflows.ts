@@ -2,8 +2,10 @@ import type { WorkflowDefinition } from '@drydock/workflow/definition/definition
 import { restartAppWorkflow } from './app/restart-app.workflow';
 import { restoreBackupWorkflow } from './backups/restore-backup.workflow';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
-import type { Tx } from './database.store';
+import type { Tx } from './context/database.store';
+import type { WorkContext } from './context/work';
 import { checkServingWorkflow } from './deleted-sites/check-serving.workflow';
+import { deleteSiteWorkflow } from './deleted-sites/delete-site.workflow';
 import { purgeDeletedSitesWorkflow } from './deleted-sites/purge-deleted-sites.workflow';
 import { restoreDeletedSiteWorkflow } from './deleted-sites/restore-deleted-site.workflow';
 import { configureOffsiteWorkflow } from './offsite/configure-offsite.workflow';
@@ -14,8 +16,6 @@ import { restoreDrillWorkflow } from './proofs/restore-drill.workflow';
 import { expireBackupsWorkflow } from './retention/expire-backups.workflow';
 import { sweepBackupsWorkflow } from './retention/sweep-backups.workflow';
 import { createSiteWorkflow } from './sites/create-site.workflow';
-import { deleteSiteWorkflow } from './sites/delete-site.workflow';
-import type { WorkContext } from './sites/work';
 import { vendorRestoreWorkflow } from './vendor-snapshots/vendor-restore.workflow';
 import { vendorTakeSnapshotWorkflow } from './vendor-snapshots/vendor-take-snapshot.workflow';
 

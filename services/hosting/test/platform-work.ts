@@ -5,8 +5,8 @@ import { until } from '@drydock/testing/wait';
 import { startWorkflow, type WorkflowStart } from '@drydock/workflow/store/start-workflow';
 import { lookAtRecord } from '@drydock/workflow/testing/workflow-record';
 import { uuidv7 } from 'uuidv7';
-import { platformOrgId, platformSubject } from '../src/retention/platform-work';
-import { scheduleRegulars } from '../src/retention/schedule-regulars';
+import { scheduleRegulars } from '../src/schedules';
+import { platformOrgId, platformSubject } from '../src/sites/site.types';
 
 type Definition = NonNullable<WorkflowStart['definition']>;
 

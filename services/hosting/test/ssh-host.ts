@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type LedgerEntry, readLedger } from '@drydock/testing/ledger';
 import { describeWith } from '@drydock/testing/skipped';
-import { sshSiteHost } from '../src/providers/site-host.ssh';
+import { sshSiteHost } from '../src/providers/ssh/site-host.ssh';
 import { parseSshHost, type SshHostConfig } from '../src/providers/ssh/ssh-config';
 import { SshConnection } from '../src/providers/ssh/ssh-connection';
 import { roleOf, urlOf } from '../src/providers/ssh/ssh-site';

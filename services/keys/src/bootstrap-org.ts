@@ -4,7 +4,7 @@ import { uuidv7 } from 'uuidv7';
 import type { KeySecrets } from './api-keys/api-key.secret';
 import { insertApiKey } from './api-keys/api-key.store';
 import { recordAudit } from './audit/audit.store';
-import type { KeysDatabase, Tx } from './database.store';
+import type { KeysDatabase, Tx } from './context/database.store';
 import { findRoot, insertOrg } from './orgs/org.store';
 
 export interface Bootstrapped {

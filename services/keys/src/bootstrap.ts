@@ -1,13 +1,13 @@
 // npm run bootstrap -- [--name NAME] [--new-key] [--json] Minting a key needs a key, so this command makes the first
 // organisation and its first key, once, directly in the database.
 import { text } from '@drydock/contracts/platform/values';
-import { runCommand } from '@drydock/service/process/run-command';
+import { runCommand } from '@drydock/service/process/run-process';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { createKeySecrets } from './api-keys/api-key.secret';
 import { bootstrapOrg } from './bootstrap-org';
 import { readBootstrapConfig } from './config';
-import { openDatabase } from './database.store';
+import { openDatabase } from './context/database.store';
 
 const optionsSchema = z.object({
   name: text(200),

@@ -1,7 +1,7 @@
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { startTcpFaultProxy, type TcpFaultProxy } from '@drydock/testing/tcp-fault-proxy';
 import { type KeysApi, startKeys } from '../test/keys-api';
-import { type KeysDatabase, openDatabase } from './database.store';
+import { type KeysDatabase, openDatabase } from './context/database.store';
 
 let api: KeysApi;
 let proxy: TcpFaultProxy;

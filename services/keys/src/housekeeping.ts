@@ -1,7 +1,7 @@
 import { purgeIdempotency } from '@drydock/service/effects/idempotency.store';
 import type { Log } from '@drydock/service/telemetry/log';
 import { retireExpiredKeys } from './api-keys/api-key.store';
-import type { KeysDatabase } from './database.store';
+import type { KeysDatabase } from './context/database.store';
 import { purgeEvents } from './webhooks/delivery.store';
 import { purgeWorkflows } from './workflows/workflow.store';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import { type Verification, verificationSchema } from '@drydock/contracts/hosting/verification';
 import type { MintedApiKey } from '@drydock/contracts/keys/api-keys';
 import type { Org } from '@drydock/contracts/keys/orgs';
+import { type Verification, verificationSchema } from '@drydock/contracts/platform/verification';
 import { type Caller, signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
 import type { ServiceAnswer } from '@drydock/service/testing/call-service';
 import {
@@ -19,7 +19,7 @@ import { createKeySecrets } from '../src/api-keys/api-key.secret';
 import { type BootstrapRequest, bootstrapOrg } from '../src/bootstrap-org';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
-import { openDatabase } from '../src/database.store';
+import { openDatabase } from '../src/context/database.store';
 
 /**
  * The wait of a change of rights until the gateways know of it. There are no gateways here, so it is over at once

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { defaultMajor } from '@drydock/postgres/server/native-postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
 import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { isSameProcess, proveProcess } from '@drydock/process/process-proof';

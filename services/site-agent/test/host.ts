@@ -5,7 +5,7 @@ import path from 'node:path';
 import { type Claim, createSiteHostClient, type SiteHostClient } from '@drydock/agent/site/client';
 import type { ReleaseDescription, SiteDescription } from '@drydock/agent/site/protocol';
 import { defaultMajor } from '@drydock/postgres/server/native-postgres';
-import { settlePostgresFolder } from '@drydock/postgres/server/postgres-folder';
+import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
 import { bySocket } from '@drydock/postgres/session/session';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { readIfThere } from '@drydock/process/durable-file';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { problems } from '@drydock/contracts/platform/problems';
 import { assertContract } from '@drydock/service/testing/assert-contract';
 import { until } from '@drydock/testing/wait';

@@ -23,10 +23,7 @@ const blocks = listBlocks();
  * Groups of pages whose blocks change the same sites, databases or processes. Pages of a group run one after the other,
  * and the groups at the same time.
  */
-const groupOf = ({ page }: Block): string => {
-  if (/^README|hosting|command/.test(page)) return 'sites';
-  return page.startsWith('docs/guides/') ? 'guides' : page;
-};
+const groupOf = ({ page }: Block): string => (/^README|^docs\/guides\//.test(page) ? 'guides' : page);
 
 let folder: string;
 let environment: NodeJS.ProcessEnv;
@@ -159,9 +156,9 @@ describe('npm start', () => {
       'docs/guides/deploying.md: docker',
       'docs/guides/deploying.md: kubernetes',
       'docs/guides/deploying.md: kubernetes',
+      'docs/guides/ssh-sites.md: a host over ssh',
       'docs/guides/upgrading.md: docker',
       'docs/guides/upgrading.md: kubernetes',
-      'services/hosting/README.md: a host over ssh',
     ]);
     expect(blocks.filter((block) => !isParsable(block))).toEqual([]);
     expect(listPages().flatMap(hiddenCommands)).toEqual([]);

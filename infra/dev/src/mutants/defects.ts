@@ -43,7 +43,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'list-without-limit',
-    file: 'services/keys/src/api-keys/api-key-list.store.ts',
+    file: 'services/keys/src/api-keys/api-key.store.ts',
     replace: 'ORDER BY l.key_id DESC LIMIT',
     with: 'ORDER BY l.key_id DESC OFFSET 0 *',
     suites: ['services/keys/src/api-keys/plans.test.ts'],
@@ -71,7 +71,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'symlink-followed',
-    file: 'packages/archive/src/read/tree-checker.ts',
+    file: 'packages/archive/src/read/check-tree.ts',
     replace: "if (entry.type === 'directory') this.open.push(this.directory(path));",
     with: "if (entry.type === 'directory' || entry.type === 'symlink') this.open.push(this.directory(path));",
     suites: ['packages/archive/src/read/hostile-archive.test.ts'],

@@ -5,8 +5,8 @@ import { DeepPaths } from '../files/deep-paths';
 import { setFileTime } from '../files/timestamps';
 import { refuse, systemErrorCode } from '../format/archive-error';
 import type { Entry } from '../format/entry';
+import type { IndexBlock } from '../format/index-block';
 import { type ByteString, parentPath } from '../format/path-bytes';
-import type { IndexBlock } from '../pack/index-block';
 import { BlockContent, type SegmentOrigin } from '../read/block-content';
 import type { LostPath, WorkerSetup } from './worker-messages';
 

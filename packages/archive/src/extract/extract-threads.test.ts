@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { reasonOf } from '../../test/memory-archive';
 import { describeTree, freshFolder, key, type PackedLink, packDirectory, removeFolders } from '../../test/trees';
 import { extract } from './extract';
-import { endThread, restThread, takeThread } from './extract-threads';
+import { endThread, restThread, takeThread } from './extract-workers';
 
 afterAll(removeFolders);
 
@@ -73,7 +73,7 @@ test('a thread that has extracted is there for the next extraction, one that end
 
 test('threads at rest do not keep a process from ending', () => {
   const script = `
-    const { restThread, takeThread } = require(${JSON.stringify(join(__dirname, '../../dist/extract/extract-threads.js'))});
+    const { restThread, takeThread } = require(${JSON.stringify(join(__dirname, '../../dist/extract/extract-workers.js'))});
     const thread = takeThread();
     thread.once('online', () => { restThread(thread); console.log('at rest'); });`;
   const { status, stdout } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 60_000 });

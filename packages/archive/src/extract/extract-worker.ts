@@ -1,19 +1,13 @@
 import { MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { ArchiveError, asWriteError, refuse } from '../format/archive-error';
 import { blockName } from '../format/archive-objects';
+import { decodeBlock } from '../format/index-block';
+import { releaseMemory } from '../format/release-memory';
 import { openObject } from '../format/sealed-object';
-import { decodeBlock } from '../pack/index-block';
 import type { SegmentOrigin } from '../read/block-content';
+import type { BlockTask } from '../read/check-tree';
 import { BlockExtraction } from './extract-block';
-import { releaseMemory } from './release-memory';
-import type {
-  BlockTask,
-  WorkerAnswer,
-  WorkerMessage,
-  WorkerRequest,
-  WorkerSetup,
-  WorkerStart,
-} from './worker-messages';
+import type { WorkerAnswer, WorkerMessage, WorkerRequest, WorkerSetup, WorkerStart } from './worker-messages';
 
 /**
  * The body of a worker thread of `extract`, which does one extraction after the other. The main thread reads the

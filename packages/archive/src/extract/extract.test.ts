@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { reasonOf } from '../../test/memory-archive';
 import { freshFolder, key, packDirectory, removeFolders } from '../../test/trees';
 import { asWriteError } from '../format/archive-error';
-import { extract } from './extract';
-import { checkSpace } from './staging';
+import { checkSpace, extract } from './extract';
 
 const isRoot = process.getuid?.() === 0;
 /** Mounts a folder with hardly any space. Null where even root may not mount, as in most containers. */

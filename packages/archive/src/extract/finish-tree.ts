@@ -5,9 +5,9 @@ import { cPath, libc } from '../files/libc';
 import { setPathTime } from '../files/timestamps';
 import type { Entry } from '../format/entry';
 import { fileCallPath } from '../format/path-bytes';
-import type { Pace } from '../pack/pace';
 import { mergeTree } from '../read/merge-tree';
 import type { OpenArchive } from '../read/open-archive';
+import type { Pace } from '../read/pace';
 import type { LostPath, Owner } from './worker-messages';
 
 export interface FinishOptions {

@@ -1,6 +1,7 @@
 import type { LostPart } from '../files/attributes';
 import type { ArchiveReason } from '../format/archive-error';
 import type { ByteString } from '../format/path-bytes';
+import type { BlockTask } from '../read/check-tree';
 
 /** The input of a worker for one extraction: where it writes, and the keys of each archive of the chain. */
 export interface WorkerSetup {
@@ -21,15 +22,6 @@ export interface Owner {
 export interface LostPath {
   path: ByteString;
   part: LostPart;
-}
-
-/** One index block to extract. */
-export interface BlockTask {
-  archive: number;
-  block: number;
-  seal: { size: number; mac: Uint8Array };
-  /** One bit per entry: whether it is the newest version of its path. Null when all entries are. */
-  live: Uint8Array | null;
 }
 
 /** Every request gets exactly one answer with its id. */

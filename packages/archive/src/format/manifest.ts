@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { formatBounds } from './archive-limits';
+import type { Entry } from './entry';
 
 const text = z.string().min(1).max(200);
 const mac = z.string().regex(/^[0-9a-f]{64}$/);
@@ -51,3 +52,20 @@ export const manifestSchema = z.strictObject({
 
 export type Manifest = z.infer<typeof manifestSchema>;
 export type ManifestRoot = z.infer<typeof manifestRoot>;
+
+/** Counts of one root while it is packed or read. In the end they are the root's row of the manifest. */
+export class RootTally {
+  entries = 0;
+  tombstones = 0;
+  rawBytes = 0;
+
+  count(entry: Entry): void {
+    if (entry.type === 'tombstone') this.tombstones += 1;
+    else this.entries += 1;
+    this.rawBytes += entry.size;
+  }
+
+  row(name: string, kind: 'tree' | 'stream', blocks: number): ManifestRoot {
+    return { name, kind, blocks, entries: this.entries, tombstones: this.tombstones, raw_bytes: this.rawBytes };
+  }
+}

@@ -1,19 +1,75 @@
-import { createCipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, type Decipher, randomBytes, timingSafeEqual } from 'node:crypto';
 import { compress, decompress } from '@mongodb-js/zstd';
-import { releaseMemory } from '../extract/release-memory';
-import { DecryptedBody } from '../read/decrypted-body';
 import { refuse } from './archive-error';
 import type { ArchiveKeys } from './archive-keys';
 import { formatBounds } from './archive-limits';
-import { headerBytes, ivAt, macBytes } from './sealed-layout';
-import { checkFrame, declareContentSize } from './zstd-frame';
+import { releaseMemory } from './release-memory';
+import { type CheckedFrame, checkFrame, declareContentSize, frameBytesMax } from './zstd-frame';
+
+/** Where the parts of a sealed object are. README.md draws them. */
+const headerBytes = 72;
+export const macBytes = 32;
+const ivAt = 56;
+
+/** How much is decrypted in one call. It is small, so that the cipher returns little at a time. */
+const stepBytes = 256 * 1024;
+
+/** Decrypts the body of a verified object frame by frame, in one buffer, and never the whole body. */
+class DecryptedBody {
+  private readonly bytes: Buffer;
+  private readonly decipher: Decipher;
+  private readonly end: number;
+  private at = headerBytes;
+  private readonly buffer: Buffer;
+  private start = 0;
+  private filled = 0;
+
+  constructor(keys: ArchiveKeys, bytes: Buffer) {
+    this.bytes = bytes;
+    this.end = bytes.length - macBytes;
+    this.decipher = createDecipheriv('aes-256-ctr', keys.encryption, bytes.subarray(ivAt, headerBytes));
+    this.buffer = Buffer.allocUnsafeSlow(Math.min(this.end - headerBytes, frameBytesMax));
+  }
+
+  isEmpty(): boolean {
+    return this.at === this.end && this.start === this.filled;
+  }
+
+  /** The next frame, as `check` measures it. Valid until the next call. */
+  takeFrame(check: (bytes: Buffer) => CheckedFrame): { bytes: Buffer; rawBytes: number } {
+    this.fill();
+    const frame = check(this.buffer.subarray(this.start, this.filled));
+    const bytes = this.buffer.subarray(this.start, this.start + frame.bytes);
+    this.start += frame.bytes;
+    return { bytes, rawBytes: frame.rawBytes };
+  }
+
+  /** Frees the memory of body and object. */
+  release(): void {
+    releaseMemory(this.buffer);
+    releaseMemory(this.bytes);
+  }
+
+  private fill(): void {
+    this.buffer.copyWithin(0, this.start, this.filled);
+    this.filled -= this.start;
+    this.start = 0;
+    while (this.at < this.end && this.filled < this.buffer.length) {
+      const step = Math.min(stepBytes, this.end - this.at, this.buffer.length - this.filled);
+      const plain = this.decipher.update(this.bytes.subarray(this.at, this.at + step));
+      this.filled += plain.copy(this.buffer, this.filled);
+      this.at += step;
+      releaseMemory(plain);
+    }
+  }
+}
 
 const magic = 'DRYA';
 const version = 1;
 const zstdLevel = 3;
 
-export const objectKinds = { segment: 1, block: 2 } as const;
-export type ObjectKind = keyof typeof objectKinds;
+const objectKinds = { segment: 1, block: 2 } as const;
+type ObjectKind = keyof typeof objectKinds;
 
 /** Which object this is. It is part of the authenticated header, so that no object can replace another. */
 export interface ObjectPlace {
@@ -28,7 +84,7 @@ export interface ObjectSeal {
   mac: Buffer;
 }
 
-export interface SealedObject {
+interface SealedObject {
   bytes: Buffer;
   seal: ObjectSeal;
 }

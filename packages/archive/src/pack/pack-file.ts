@@ -2,8 +2,8 @@ import { createHash, hash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type LostPart, readAttributes } from '../files/attributes';
 import { formatBounds } from '../format/archive-limits';
+import type { Pace } from '../read/pace';
 import type { BlockWriter } from './block-writer';
-import type { Pace } from './pace';
 import { type LivePath, unlessClosed } from './walk-directory';
 
 /** A file that changes while it is read is read this many times. Then the last content that was read is recorded. */

@@ -1,21 +1,80 @@
+import type { BigIntStats } from 'node:fs';
 import { posix } from 'node:path';
 import { type LostPart, lostParts, readAttributes } from '../files/attributes';
-import { HardLinks } from '../files/hard-links';
 import { libc } from '../files/libc';
+import { describeStat, isSparse } from '../files/top-folder';
+import { refuse } from '../format/archive-error';
 import { defaultLimits } from '../format/archive-limits';
 import { type Entry, isUnchanged, tombstoneOf } from '../format/entry';
 import { pathProblem, symlinkProblem } from '../format/entry-rules';
+import type { RootTally } from '../format/manifest';
 import { type ByteString, textOfBytes } from '../format/path-bytes';
-import type { RootTally } from '../format/root-tally';
+import type { Pace } from '../read/pace';
 import type { ParentTree } from '../read/parent-tree';
 import type { BlockWriter } from './block-writer';
-import { describeStat, isSparse } from './live-entry';
-import type { Pace } from './pace';
 import { packFile } from './pack-file';
 import { changedWhileRead, linkIntoRelease, type SkippedPath } from './pack-roots';
 import { closedToUs, type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
 
-export interface TreePacking {
+/** Content that is packed again under further names. On disk it takes no space, so only this limits it. */
+const copiedBytesMax = 64 * 2 ** 30;
+
+interface FirstName {
+  path: ByteString;
+  namesLeft: bigint;
+}
+
+/**
+ * The files with several names that have been packed, and the name under which each was packed. Past the number that
+ * readers accept, further ones are packed as separate files: their content is kept, but not that they were one file.
+ */
+class HardLinks {
+  private readonly firstNames = new Map<string, FirstName>();
+  private remembered = 0;
+  private copiedBytes = 0;
+
+  /** Whether other paths may become hard links to this file. */
+  isLinked(stat: BigIntStats): boolean {
+    return stat.nlink > 1n && (this.remembered < defaultLimits.linkedFilesMax || this.firstNames.has(inodeOf(stat)));
+  }
+
+  /**
+   * To be called for each path whose file has several names and is packed as a separate file. It does not know which
+   * name is the first, so each one counts for its share of the copies.
+   * @throws ArchiveError `limit_exceeded`
+   */
+  countCopy({ size, nlink }: BigIntStats): void {
+    this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
+    if (this.copiedBytes > copiedBytesMax)
+      refuse('limit_exceeded', `more than ${copiedBytesMax} bytes of files that have further names`);
+  }
+
+  /** The path under which this file has been packed already, or ''. */
+  find(stat: BigIntStats): ByteString {
+    return stat.nlink > 1n ? (this.firstNames.get(inodeOf(stat))?.path ?? '') : '';
+  }
+
+  /**
+   * To be called for each packed path whose file has several names. Forgets a file once all its names have been seen.
+   */
+  remember(stat: BigIntStats, path: ByteString): void {
+    const inode = inodeOf(stat);
+    const first = this.firstNames.get(inode);
+    if (first === undefined) {
+      this.remembered += 1;
+      this.firstNames.set(inode, { path, namesLeft: stat.nlink - 1n });
+      return;
+    }
+    first.namesLeft -= 1n;
+    if (first.namesLeft <= 0n) this.firstNames.delete(inode);
+  }
+}
+
+function inodeOf(stat: BigIntStats): string {
+  return `${stat.dev}:${stat.ino}`;
+}
+
+interface TreePacking {
   directory: string;
   /** See {@link directoryRoot}. */
   releases?: string | undefined;
@@ -101,7 +160,10 @@ function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath
   const first = hardLinks.find(stat);
   if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
   const linked = hardLinks.isLinked(stat);
-  if (!linked && stat.nlink > 1n) skip(packing, path, lostParts.severalNames);
+  if (!linked && stat.nlink > 1n) {
+    skip(packing, path, lostParts.severalNames);
+    if (stat.isFile()) hardLinks.countCopy(stat);
+  }
   if (stat.isSymbolicLink()) return describeSymlink(packing, live, linked);
   if (stat.isFIFO()) return { ...describeStat('fifo', path, stat), linked, attributes: attributesOf(packing, live) };
   if (!stat.isFile()) return skip(packing, path, 'a socket or a device');

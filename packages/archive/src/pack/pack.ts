@@ -1,21 +1,74 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { noAttributes } from '../files/attributes';
 import { refuse } from '../format/archive-error';
 import { type ArchiveKey, type ArchiveKeys, archiveKeysOf, saltBytes, saltOf } from '../format/archive-keys';
-import { completeLimits, defaultLimits } from '../format/archive-limits';
+import { completeLimits, defaultLimits, formatBounds } from '../format/archive-limits';
 import { type ArchiveSink, manifestName } from '../format/archive-objects';
-import { type Manifest, type ManifestRoot, manifestSchema } from '../format/manifest';
-import { RootTally } from '../format/root-tally';
+import type { Entry } from '../format/entry';
+import { pathProblem } from '../format/entry-rules';
+import { type Manifest, type ManifestRoot, manifestSchema, RootTally } from '../format/manifest';
+import { bytesOfText } from '../format/path-bytes';
 import { sealManifest } from '../format/sealed-manifest';
-import type { ArchiveLink, OpenArchive } from '../read/open-archive';
-import { openChain } from '../read/open-chain';
+import { type ArchiveLink, type OpenArchive, openChain } from '../read/open-archive';
+import { createPace, type Pace } from '../read/pace';
 import { ParentTree } from '../read/parent-tree';
 import { BlockWriter } from './block-writer';
-import { createPace } from './pace';
-import type { PackRoot, SkippedPath } from './pack-roots';
-import { packStream } from './pack-stream';
+import type { PackRoot, SkippedPath, StreamEntry } from './pack-roots';
 import { packTree } from './pack-tree';
 
-export interface ArchiveIdentity {
+interface StreamPacking {
+  entries: AsyncIterable<StreamEntry>;
+  writer: BlockWriter;
+  tally: RootTally;
+  pace: Pace;
+  createdAt: Date;
+}
+
+/**
+ * Packs named streams in their order. A stream has no mode and time of its own: it gets 0600, and the time of the
+ * archive.
+ */
+async function packStream(packing: StreamPacking): Promise<void> {
+  const seen = new Set<string>();
+  for await (const source of packing.entries) {
+    const path = bytesOfText(source.path);
+    const problem = pathProblem(path, defaultLimits.depthMax);
+    if (problem !== null) throw new TypeError(`${problem}: ${source.path}`);
+    if (seen.has(path)) throw new TypeError(`the same path twice: ${source.path}`);
+    seen.add(path);
+    if (seen.size > formatBounds.streamEntries) refuse('limit_exceeded', 'too many streams in one root');
+    const entry = await packContent(packing, path, source.content);
+    packing.tally.count(entry);
+    await packing.writer.add(entry);
+  }
+}
+
+async function packContent(packing: StreamPacking, path: string, content: AsyncIterable<Buffer>): Promise<Entry> {
+  const digest = createHash('sha256');
+  let size = 0;
+  for await (const piece of content) {
+    await packing.pace();
+    digest.update(piece);
+    await packing.writer.append(piece);
+    size += piece.length;
+  }
+  const seconds = Math.floor(packing.createdAt.getTime() / 1000);
+  const time = { mtimeSeconds: seconds, mtimeNanoseconds: (packing.createdAt.getTime() - seconds * 1000) * 1_000_000 };
+  return {
+    type: 'file',
+    path,
+    mode: 0o600,
+    ...time,
+    size,
+    linked: false,
+    sparse: false,
+    sha256: digest.digest(),
+    link: '',
+    attributes: noAttributes,
+  };
+}
+
+interface ArchiveIdentity {
   archiveId: string;
   siteId: string;
   orgId: string;
@@ -23,12 +76,12 @@ export interface ArchiveIdentity {
   sequence: number;
 }
 
-export interface PackProgress {
+interface PackProgress {
   entries: number;
   rawBytes: number;
 }
 
-export interface PackOptions {
+interface PackOptions {
   roots: readonly PackRoot[];
   sink: ArchiveSink;
   /** When the keys are derived ones: those of this archive, and of each of its parents. */
@@ -48,7 +101,7 @@ export interface PackOptions {
   onSkip?: (skipped: SkippedPath) => void;
 }
 
-export interface PackResult {
+interface PackResult {
   /** The MAC of the manifest in hex. Record it, and expect it whenever the archive is read. */
   manifestMac: string;
   /** Hex SHA-256 of the manifest object. */

@@ -1,8 +1,8 @@
-import { releaseMemory } from '../extract/release-memory';
 import { refuse } from '../format/archive-error';
 import { segmentName } from '../format/archive-objects';
+import type { IndexBlock } from '../format/index-block';
+import { releaseMemory } from '../format/release-memory';
 import { openFrames } from '../format/sealed-object';
-import type { IndexBlock } from '../pack/index-block';
 import type { OpenArchive } from './open-archive';
 
 /** The parts of an archive that are needed to read segments; a worker has no more than these. */

@@ -8,8 +8,7 @@ import type { Entry } from '../format/entry';
 import { textOfBytes } from '../format/path-bytes';
 import { checkTree } from './check-tree';
 import { mergeTree } from './merge-tree';
-import type { ArchiveLink, OpenArchive } from './open-archive';
-import { openChain } from './open-chain';
+import { type ArchiveLink, type OpenArchive, openChain } from './open-archive';
 import { openEntries } from './open-entries';
 import { TreeContents } from './read-contents';
 

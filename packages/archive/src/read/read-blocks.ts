@@ -1,7 +1,7 @@
-import { releaseMemory } from '../extract/release-memory';
 import { refuse } from '../format/archive-error';
-import { RootTally } from '../format/root-tally';
-import { checkAscending, type IndexBlock } from '../pack/index-block';
+import { checkAscending, type IndexBlock } from '../format/index-block';
+import { RootTally } from '../format/manifest';
+import { releaseMemory } from '../format/release-memory';
 import { findRoot, firstBlockOf, type OpenArchive, readBlock } from './open-archive';
 
 export interface NumberedBlock {

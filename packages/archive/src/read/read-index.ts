@@ -3,8 +3,7 @@ import { type ArchiveLimits, completeLimits } from '../format/archive-limits';
 import type { EntryType } from '../format/entry';
 import { textOfBytes } from '../format/path-bytes';
 import { mergeTree } from './merge-tree';
-import type { ArchiveLink } from './open-archive';
-import { openChain } from './open-chain';
+import { type ArchiveLink, openChain } from './open-archive';
 
 export interface ListedEntry {
   type: Exclude<EntryType, 'tombstone'>;

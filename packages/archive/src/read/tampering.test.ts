@@ -7,9 +7,8 @@ import { extract } from '../extract/extract';
 import { ArchiveError } from '../format/archive-error';
 import { completeLimits } from '../format/archive-limits';
 import type { SealedPiece } from '../format/archive-objects';
-import { piecesOf } from '../format/sealed-pieces';
-import { openChain } from './open-chain';
-import { verifyArchive, verifyChain } from './verify-archive';
+import { openChain } from './open-archive';
+import { piecesOf, verifyArchive, verifyChain } from './verify-archive';
 
 let link: PackedLink;
 let site: string;

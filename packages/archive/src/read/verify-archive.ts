@@ -1,19 +1,57 @@
 import { refuse } from '../format/archive-error';
 import type { ArchiveKey } from '../format/archive-keys';
 import { type ArchiveLimits, completeLimits, formatBounds } from '../format/archive-limits';
-import type { ArchiveSource } from '../format/archive-objects';
+import { type ArchiveSource, blockName, type SealedPiece, segmentName } from '../format/archive-objects';
 import { checkPath } from '../format/entry-rules';
+import type { IndexBlock } from '../format/index-block';
 import type { Manifest } from '../format/manifest';
-import { segmentPieces, verifyPiece } from '../format/sealed-pieces';
-import { createPace, type Pace } from '../pack/pace';
+import { releaseMemory } from '../format/release-memory';
+import { type ObjectPlace, type ObjectSeal, verifyObject } from '../format/sealed-object';
 import { checkTree } from './check-tree';
-import type { ArchiveLink, ExpectedArchive, OpenArchive } from './open-archive';
-import { openArchive } from './open-archive';
-import { openChain } from './open-chain';
+import { type ArchiveLink, type ExpectedArchive, type OpenArchive, openArchive, openChain } from './open-archive';
+import { createPace, type Pace } from './pace';
 import { type NumberedBlock, readBlocks } from './read-blocks';
 import { ContentReader } from './read-contents';
 
-export interface VerifyOptions {
+/**
+ * Every object of an archive except its manifest, in the order in which they can be read: the blocks, which the
+ * manifest names, and after each block that has been read its segments. @throws ArchiveError when a block is not what
+ * the manifest says
+ */
+export async function* piecesOf(archive: OpenArchive, signal?: AbortSignal): AsyncGenerator<SealedPiece> {
+  for (let number = 0; number < archive.manifest.blocks.length; number += 1) yield blockPiece(archive, number);
+  for (const { name } of archive.manifest.roots) {
+    for await (const { block } of readBlocks(archive, name, signal)) yield* segmentPieces(archive, block);
+  }
+}
+
+/** The segments of a block that has been verified. */
+const segmentPieces = (archive: OpenArchive, block: IndexBlock): SealedPiece[] =>
+  block.segments.map((seal, at) => {
+    const number = block.firstSegment + at;
+    return pieceOf(archive, segmentName(number), { kind: 'segment', number }, seal);
+  });
+
+function blockPiece(archive: OpenArchive, number: number): SealedPiece {
+  const [size, mac] = archive.manifest.blocks[number] ?? refuse('mismatch', `no block ${number}`);
+  return pieceOf(archive, blockName(number), { kind: 'block', number }, { size, mac: Buffer.from(mac, 'hex') });
+}
+
+const pieceOf = ({ keys }: OpenArchive, name: string, place: ObjectPlace, seal: ObjectSeal): SealedPiece => ({
+  name,
+  size: seal.size,
+  verify: (bytes) => verifyObject(keys, place, bytes, seal),
+});
+
+/** Makes sure that a piece exists and is what it was when it was sealed. @throws ArchiveError */
+export async function verifyPiece(source: ArchiveSource, piece: SealedPiece): Promise<void> {
+  if (source.hold !== undefined) return source.hold(piece);
+  const bytes = await source.read(piece.name);
+  piece.verify(bytes);
+  releaseMemory(bytes);
+}
+
+interface VerifyOptions {
   limits?: Partial<ArchiveLimits>;
   /**
    * Whether to decode every segment and compare every file's SHA-256, too. When left out, every MAC is checked, which

@@ -1,8 +1,6 @@
 import { crc32 as zlibCrc32 } from 'node:zlib';
 import fc from 'fast-check';
-import { crcOf, formatToken, parseToken } from './api-token';
-import { base62, base62Alphabet } from './base62';
-import { crc32 } from './crc32';
+import { base62, base62Alphabet, crc32, crcOf, formatToken, parseToken } from './api-token';
 
 const characters = base62Alphabet.split('');
 const base62Text = (length: number) =>

@@ -1,10 +1,45 @@
-import { tokenPattern } from '../hosting/verification';
-import { base62 } from './base62';
-import { crc32 } from './crc32';
 import type { Mode } from './values';
+import { tokenPattern } from './verification';
+
+/** Digits, capitals, small letters: the order of ASCII. So texts of equal length sort as their numbers do. */
+export const base62Alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/**
+ * A whole number from 0, padded with zeros to `length` characters. Throws RangeError when it does not fit or is not
+ * such a number.
+ */
+export function base62(value: number, length: number): string {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError('base62 writes whole numbers from 0');
+  let rest = value;
+  let text = '';
+  for (let place = 0; place < length; place += 1) {
+    text = base62Alphabet.charAt(rest % 62) + text;
+    rest = Math.floor(rest / 62);
+  }
+  if (rest !== 0) throw new RangeError(`${value} does not fit in ${length} base62 characters`);
+  return text;
+}
+
+const table = Uint32Array.from({ length: 256 }, (_, index) => {
+  let value = index;
+  for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
+  return value;
+});
+
+/**
+ * CRC-32 as in zlib and PNG, of ASCII text, as an unsigned number. It is our own code because contracts also run in a
+ * browser.
+ */
+export function crc32(text: string): number {
+  let crc = 0xffffffff;
+  for (let index = 0; index < text.length; index += 1) {
+    crc = (crc >>> 8) ^ (table[(crc ^ text.charCodeAt(index)) & 0xff] ?? 0);
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}
 
 /** The parts of a token. A well-formed token proves nothing: only keys knows whether it is good. */
-export interface ApiToken {
+interface ApiToken {
   mode: Mode;
   /** 12 public characters, by which the key is looked up. */
   prefix: string;

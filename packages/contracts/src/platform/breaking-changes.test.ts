@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { endpoints } from '../endpoints';
 import { breakingChanges, type Surface, surfaceOf } from './breaking-changes';
-import { endpoints } from './endpoints';
 import { buildOpenApi } from './openapi';
 
 const current = surfaceOf(buildOpenApi(endpoints));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { endpoints } from '../endpoints';
 import { problemCodesOf } from './endpoint';
-import { endpoints } from './endpoints';
 import { type ProblemCode, problemCodes } from './problems';
 
 const decisions = readFileSync(path.join(__dirname, '../../../../docs/spec/decisions.md'), 'utf8');

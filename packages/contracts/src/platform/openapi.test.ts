@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
+import { endpoints } from '../endpoints';
 import { ownProblemCodesOf, problemCodesOf } from './endpoint';
-import { endpoints } from './endpoints';
 import { schemaOf } from './json-schema';
 import { buildOpenApi } from './openapi';
 import { problems } from './problems';

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { agencyProblems } from '../agency/agency-problems';
-import { computeProblems } from '../compute/compute-problems';
-import { databaseProblems } from '../databases/database-problems';
-import { siteProblems } from '../hosting/site-problems';
-import { vendorProblems } from '../hosting/vendor-problems';
-import { define } from './problem-definition';
+import { agencyProblems } from '../problems/agency-problems';
+import { computeProblems } from '../problems/compute-problems';
+import { databaseProblems } from '../problems/database-problems';
+import { define } from '../problems/problem-definition';
+import { siteProblems, vendorProblems } from '../problems/site-problems';
 
 /** Every code with which Drydock can answer: its status, its title, and what to do next. */
 export const problems = define({

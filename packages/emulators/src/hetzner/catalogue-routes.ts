@@ -2,8 +2,8 @@ import { type Call, jsonReply, type Reply } from '../protocol/call';
 import { pathValue } from '../protocol/routes';
 import { locations, serverTypes } from './catalogue';
 import { refused } from './hetzner-errors';
+import { type ProjectRoute, protocolAt } from './hetzner-world';
 import { pageOf, sorted } from './paging';
-import { type ProjectRoute, protocolAt } from './project-route';
 import { allowQuery } from './request-schemas';
 import { showServerType } from './shapes';
 

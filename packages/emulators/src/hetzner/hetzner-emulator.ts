@@ -1,26 +1,140 @@
 import type { Server as HttpServer } from 'node:http';
-import { adminRoutes } from '../protocol/admin-routes';
-import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
+import { z } from 'zod';
+import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
+import { type Call, emptyReply, jsonReply, Refusal, type Reply } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
-import { matchRoute, type Route } from '../protocol/routes';
+import { matchRoute, pathValue, type Route, routeAt } from '../protocol/routes';
 import { openStateFile } from '../protocol/state-file';
 import { holderOf, isSame } from '../protocol/tokens';
-import { actionRoutes } from './action-routes';
 import { catalogueRoutes } from './catalogue-routes';
-import { hetznerAdminRoutes } from './hetzner-admin';
 import { errorReply, refused } from './hetzner-errors';
-import { hetznerStateSchema } from './hetzner-state';
+import { hetznerStateSchema, serverStatuses } from './hetzner-state';
 import { type ActionSeconds, type HetznerWorld, openWorld, requireServer } from './hetzner-world';
 import { imageRoutes } from './image-routes';
-import { createRateLimit } from './rate-limit';
-import { serverRoutes } from './server-routes';
+import { actionRoutes, serverRoutes } from './server-routes';
 
-export interface HetznerOptions {
+/**
+ * The calls that a project may make: a store of `perHour` calls, which fills up again within an hour of the emulator's
+ * time.
+ */
+interface RateLimit {
+  /**
+   * Takes one call from the store, if there is one. The headers are those that the provider sends. Reset says in real
+   * time when the store is full again.
+   */
+  take(project: string): { isAllowed: boolean; headers: Record<string, string> };
+  /** The most calls in any one hour so far that were not refused. */
+  peakPerHour(project: string): number;
+  setPerHour(perHour: number): void;
+}
+
+const hourMs = 3_600_000;
+
+function createRateLimit(
+  perHourAtFirst: number,
+  clock: { now(): number; readonly anchor: { scale: number } },
+): RateLimit {
+  let perHour = perHourAtFirst;
+  const projects = new Map<string, { left: number; at: number; passed: number[]; peak: number }>();
+  const storeOf = (project: string) => {
+    const store = projects.get(project) ?? { left: perHour, at: clock.now(), passed: [], peak: 0 };
+    projects.set(project, store);
+    return store;
+  };
+  return {
+    take: (project) => {
+      const now = clock.now();
+      const store = storeOf(project);
+      store.left = Math.min(perHour, store.left + ((now - store.at) * perHour) / hourMs);
+      store.at = now;
+      const isAllowed = store.left >= 1;
+      if (isAllowed) {
+        store.left -= 1;
+        store.passed = [...store.passed.filter((at) => at > now - hourMs), now];
+        store.peak = Math.max(store.peak, store.passed.length);
+      }
+      const untilFullMs = (((perHour - store.left) / perHour) * hourMs) / Math.max(clock.anchor.scale, 0.001);
+      return {
+        isAllowed,
+        headers: {
+          'ratelimit-limit': String(perHour),
+          'ratelimit-remaining': String(Math.floor(store.left)),
+          'ratelimit-reset': String(Math.ceil((Date.now() + untilFullMs) / 1_000)),
+        },
+      };
+    },
+    peakPerHour: (project) => projects.get(project)?.peak ?? 0,
+    setPerHour: (next) => {
+      perHour = next;
+      projects.clear();
+    },
+  };
+}
+
+const serverChange = z
+  .strictObject({
+    status: z.enum(serverStatuses),
+    isHiddenLocked: z.boolean(),
+    isProtected: z.boolean(),
+    labels: z.record(z.string(), z.string()),
+    ipv4: z.string().nullable(),
+    ipv6: z.string().nullable(),
+  })
+  .partial();
+
+const imageChange = z
+  .strictObject({
+    status: z.enum(['creating', 'available', 'unavailable']),
+    architecture: z.enum(['x86', 'arm']),
+    diskSize: z.number().positive(),
+    isDeleteProtected: z.boolean(),
+    created: z.number(),
+    description: z.string(),
+  })
+  .partial();
+
+const limitChange = z.strictObject({ perHour: z.int().min(1) });
+const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
+
+/**
+ * Routes for events that Drydock does not cause: lost power, locks that no listing shows, images that never get ready,
+ * machines that vanish.
+ */
+const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [
+  routeAt('PATCH', '/emulator/servers/:id', (call, values) => {
+    const server = world.state.servers.find(({ id }) => String(id) === pathValue(values, 'id'));
+    if (server === undefined) throw missing();
+    Object.assign(server, parseAdmin(serverChange, call));
+    world.save();
+    return emptyReply(204);
+  }),
+  routeAt('DELETE', '/emulator/servers/:id', (_call, values) => {
+    world.state.servers = world.state.servers.filter(({ id }) => String(id) !== pathValue(values, 'id'));
+    world.save();
+    return emptyReply(204);
+  }),
+  routeAt('PATCH', '/emulator/images/:id', (call, values) => {
+    const image = world.state.images.find(({ id }) => String(id) === pathValue(values, 'id'));
+    if (image === undefined) throw missing();
+    Object.assign(image, parseAdmin(imageChange, call));
+    world.save();
+    return emptyReply(204);
+  }),
+  routeAt('PUT', '/emulator/rate-limit', (call) => {
+    limit.setPerHour(parseAdmin(limitChange, call).perHour);
+    return emptyReply(204);
+  }),
+  routeAt('GET', '/emulator/rate-limit/:project', (_call, values) =>
+    jsonReply(200, { peakPerHour: limit.peakPerHour(pathValue(values, 'project')) }),
+  ),
+];
+
+interface HetznerOptions {
   stateDir: string;
   /** Project to its token. */
   tokens: ReadonlyMap<string, string>;

@@ -1,8 +1,8 @@
 import { runEmulator } from '../protocol/run-emulator';
 import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
-import { fasterActions } from './action-seconds';
 import { readHetznerEmulatorConfig } from './config';
 import { createHetznerEmulator } from './hetzner-emulator';
+import { fasterActions } from './hetzner-world';
 
 runEmulator(readHetznerEmulatorConfig, (config) =>
   createHetznerEmulator({

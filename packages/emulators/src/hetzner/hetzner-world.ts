@@ -1,10 +1,65 @@
+import type { Call, Reply } from '../protocol/call';
 import type { Clock } from '../protocol/clock';
 import type { LedgerFile } from '../protocol/ledger';
+import type { PathValues } from '../protocol/routes';
 import type { StateFile } from '../protocol/state-file';
-import { settleActions } from './advance-actions';
 import { systemImages } from './catalogue';
 import { refused } from './hetzner-errors';
 import type { Action, HetznerState, Image, Server } from './hetzner-state';
+
+/**
+ * The guest of such a server ignores a request to shut down or restart. The action succeeds, as at the real provider,
+ * but has no effect.
+ */
+const deafLabel = 'emulator.deaf';
+const asksTheGuest = (command: string): boolean => command === 'shutdown_server' || command === 'reboot_server';
+export const goesUnheard = ({ labels }: Server, command: string): boolean =>
+  deafLabel in labels && asksTheGuest(command);
+
+/** Ends, in order, everything that is over by `now`. Says whether anything changed. */
+function settleActions(state: HetznerState, now: number): boolean {
+  const over = state.actions.filter(({ status, endsAt }) => status === 'running' && endsAt <= now);
+  for (const action of over.sort((one, other) => one.endsAt - other.endsAt)) endAction(state, action);
+  return over.length > 0;
+}
+
+function endAction(state: HetznerState, action: Action): void {
+  action.status = action.willFail ? 'error' : 'success';
+  action.finished = action.endsAt;
+  endImage(state, action);
+  const server = state.servers.find(({ id }) => id === action.serverId);
+  if (server === undefined) return;
+  if (action.willFail) {
+    server.status = action.statusBefore === 'initializing' ? 'off' : action.statusBefore;
+    return;
+  }
+  if (action.disk !== null && action.command !== 'create_image') server.disk = { ...action.disk };
+  if (action.command === 'rebuild_server') server.imageId = action.imageId;
+  if (action.command === 'delete_server') {
+    state.servers = state.servers.filter(({ id }) => id !== server.id);
+    // Backups are removed with their server, but snapshots stay.
+    state.images = state.images.filter(({ boundTo }) => boundTo !== server.id);
+  }
+  if (!goesUnheard(server, action.command)) server.status = statusAfter[action.command] ?? server.status;
+}
+
+const statusAfter: Readonly<Record<string, 'running' | 'off'>> = {
+  create_server: 'running',
+  rebuild_server: 'running',
+  start_server: 'running',
+  reboot_server: 'running',
+  reset_server: 'running',
+  stop_server: 'off',
+  shutdown_server: 'off',
+};
+
+function endImage(state: HetznerState, action: Action): void {
+  if (action.command !== 'create_image') return;
+  const image = state.images.find(({ id }) => id === action.imageId);
+  if (image === undefined) return;
+  image.status = action.willFail ? 'unavailable' : 'available';
+  image.imageSize = action.willFail ? null : 1.2;
+}
 
 /** Seconds of the emulator's time that each command takes. */
 export type ActionSeconds = Readonly<Record<string, number>>;
@@ -86,8 +141,43 @@ export function requireImage(world: HetznerWorld, project: string, id: string): 
   return image;
 }
 
-export const runningActionOf = ({ state }: HetznerWorld, server: Server): Action | undefined =>
+const runningActionOf = ({ state }: HetznerWorld, server: Server): Action | undefined =>
   state.actions.find((action) => action.serverId === server.id && action.status === 'running');
 
 export const isLocked = (world: HetznerWorld, server: Server): boolean =>
   server.isHiddenLocked || runningActionOf(world, server) !== undefined;
+
+/**
+ * How many seconds of the emulator's time each command takes: about as long as at the real provider. A command that is
+ * missing takes one second.
+ */
+export const usualActionSeconds: ActionSeconds = {
+  create_server: 8,
+  rebuild_server: 12,
+  create_image: 6,
+  delete_server: 2,
+  start_server: 2,
+  stop_server: 1,
+  shutdown_server: 3,
+  reboot_server: 3,
+  reset_server: 1,
+};
+
+/** Shorter actions for a demonstration, in which the emulator's time must equal real time. */
+export const fasterActions = (speed: number): ActionSeconds =>
+  Object.fromEntries(Object.entries(usualActionSeconds).map(([command, seconds]) => [command, seconds / speed]));
+
+/** A call by the project to which its token belongs. */
+type ProjectHandler = (world: HetznerWorld, project: string, call: Call, values: PathValues) => Reply;
+
+export interface ProjectRoute {
+  method: string;
+  pattern: string;
+  handle: ProjectHandler;
+}
+
+export const protocolAt = (method: string, path: string, handle: ProjectHandler): ProjectRoute => ({
+  method,
+  pattern: `/v1${path}`,
+  handle,
+});

@@ -1,9 +1,8 @@
 import { type Call, emptyReply, jsonReply, type Reply } from '../protocol/call';
 import { type PathValues, pathValue } from '../protocol/routes';
 import { refused } from './hetzner-errors';
-import { type HetznerWorld, imagesOf, requireImage } from './hetzner-world';
+import { type HetznerWorld, imagesOf, type ProjectRoute, protocolAt, requireImage } from './hetzner-world';
 import { matchesLabels, pageOf, sorted } from './paging';
-import { type ProjectRoute, protocolAt } from './project-route';
 import { allowNoBody, allowQuery, bodySchemas, parseBody } from './request-schemas';
 import { showImage } from './shapes';
 

@@ -1,10 +1,8 @@
 import type { Call, Reply } from '../protocol/call';
 import { type PathValues, pathValue } from '../protocol/routes';
-import { type AccountRoute, apiAt } from './account-route';
-import { nodeNames, storages } from './cluster';
 import { dataReply, died, unreachable, unverified } from './proxmox-errors';
-import type { Vm } from './proxmox-state';
-import type { ProxmoxWorld } from './proxmox-world';
+import { nodeNames, storages, type Vm } from './proxmox-state';
+import { type AccountRoute, apiAt, type ProxmoxWorld } from './proxmox-world';
 import { allowQuery } from './request-schemas';
 import { showResource, showStatus, showTask, showTaskStatus } from './shapes';
 

@@ -1,27 +1,85 @@
 import type { Server as HttpServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { adminRoutes } from '../protocol/admin-routes';
-import { type Call, jsonReply, Refusal, type Reply } from '../protocol/call';
+import { z } from 'zod';
+import { adminRoutes, parseAdmin } from '../protocol/admin-routes';
+import { type Call, emptyReply, jsonReply, Refusal, type Reply } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { openClock, startOfClock } from '../protocol/clock';
 import { diskRoutes, type FindDisk } from '../protocol/disk';
 import { createEmulatorServer } from '../protocol/emulator-server';
 import { createFaultOrders } from '../protocol/fault-orders';
 import { openLedger } from '../protocol/ledger';
-import { matchRoute, type Route } from '../protocol/routes';
+import { matchRoute, type PathValues, pathValue, type Route, routeAt } from '../protocol/routes';
 import { openStateFile } from '../protocol/state-file';
 import { isOneOf, isSame, type TokenHolder } from '../protocol/tokens';
-import { templates } from './cluster';
 import { clusterRoutes } from './cluster-routes';
-import { proxmoxAdminRoutes } from './proxmox-admin';
 import { forbidden, noSuchUri, unauthorized } from './proxmox-errors';
-import { proxmoxStateSchema } from './proxmox-state';
-import { openWorld, type ProxmoxWorld } from './proxmox-world';
-import { snapshotRoutes } from './snapshot-routes';
-import type { TaskSeconds } from './task-seconds';
-import { vmRoutes } from './vm-routes';
+import { proxmoxStateSchema, templates, type Vm } from './proxmox-state';
+import { openWorld, type ProxmoxWorld, type TaskSeconds } from './proxmox-world';
+import { startTask } from './start-task';
+import { snapshotRoutes, vmRoutes } from './vm-routes';
 
-export interface ProxmoxOptions {
+const vmChange = z
+  .strictObject({
+    status: z.enum(['running', 'stopped']),
+    qmpstatus: z.string(),
+    lock: z.string().nullable(),
+    isProtected: z.boolean(),
+    node: z.string(),
+    isTemplate: z.boolean(),
+    addresses: z.array(z.string()).nullable(),
+  })
+  .partial();
+const nodeChange = z.strictObject({ isDown: z.boolean() });
+const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
+
+/**
+ * Routes for events that Drydock does not cause: lost power, locks of others, migrations, snapshots that never get
+ * ready, VMs that vanish, nodes that fail, work of staff by hand.
+ */
+const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
+  const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
+  const vmAt = (values: PathValues): Vm => {
+    const vm = world.state.vms.find(({ vmid }) => String(vmid) === pathValue(values, 'id'));
+    if (vm === undefined) throw missing();
+    return vm;
+  };
+  return [
+    routeAt('PATCH', '/emulator/servers/:id', (call, values) => {
+      Object.assign(vmAt(values), parseAdmin(vmChange, call));
+      world.save();
+      return emptyReply(204);
+    }),
+    routeAt('DELETE', '/emulator/servers/:id', (_call, values) => {
+      world.state.vms = world.state.vms.filter((vm) => vm !== vmAt(values));
+      world.save();
+      return emptyReply(204);
+    }),
+    routeAt('POST', '/emulator/servers/:id/snapshots/:name/rollback', (_call, values) => {
+      startTask(world, vmAt(values), {
+        type: 'qmrollback',
+        account: null,
+        snapname: pathValue(values, 'name'),
+        lock: 'rollback',
+      });
+      return emptyReply(204);
+    }),
+    routeAt('PATCH', '/emulator/nodes/:node', (call, values) => {
+      if (parseAdmin(nodeChange, call).isDown) world.downNodes.add(pathValue(values, 'node'));
+      else world.downNodes.delete(pathValue(values, 'node'));
+      return emptyReply(204);
+    }),
+    routeAt('PATCH', '/emulator/servers/:id/snapshots/:name', (call, values) => {
+      const snapshot = vmAt(values).snapshots.find(({ name }) => name === pathValue(values, 'name'));
+      if (snapshot === undefined) throw missing();
+      Object.assign(snapshot, parseAdmin(snapshotChange, call));
+      world.save();
+      return emptyReply(204);
+    }),
+  ];
+};
+
+interface ProxmoxOptions {
   stateDir: string;
   /** The secret of each account's API token: `PVEAPIToken=<account>@pve!drydock=<secret>`. */
   tokens: ReadonlyMap<string, string>;

@@ -2,7 +2,7 @@ import { runEmulator } from '../protocol/run-emulator';
 import { parseOptionalTokens, parseTokens } from '../protocol/tokens';
 import { readProxmoxEmulatorConfig } from './config';
 import { createProxmoxEmulator } from './proxmox-emulator';
-import { fasterTasks } from './task-seconds';
+import { fasterTasks } from './proxmox-world';
 
 runEmulator(readProxmoxEmulatorConfig, (config) =>
   createProxmoxEmulator({

@@ -1,10 +1,93 @@
+import type { Call, Reply } from '../protocol/call';
 import type { Clock } from '../protocol/clock';
 import type { LedgerFile } from '../protocol/ledger';
+import type { PathValues } from '../protocol/routes';
 import type { StateFile } from '../protocol/state-file';
-import { endTask } from './end-task';
 import { died, forbidden, unreachable } from './proxmox-errors';
 import type { ProxmoxState, Task, Vm } from './proxmox-state';
-import type { TaskSeconds } from './task-seconds';
+
+/** Seconds of the emulator's time that each type of task takes. */
+export type TaskSeconds = Readonly<Record<string, number>>;
+
+/**
+ * How many seconds each type of task takes: about as long as on a small cluster. A type that is missing takes one
+ * second.
+ */
+export const usualTaskSeconds: TaskSeconds = {
+  qmclone: 8,
+  qmstart: 2,
+  qmstop: 1,
+  qmshutdown: 3,
+  qmreboot: 3,
+  qmreset: 1,
+  qmsnapshot: 4,
+  qmdelsnapshot: 2,
+  qmrollback: 10,
+  qmdestroy: 2,
+};
+
+/** Shorter tasks for a demonstration, in which the emulator's time must equal real time. */
+export const fasterTasks = (speed: number): TaskSeconds =>
+  Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
+
+/** The effect of a task comes at its end. A task that fails has none. */
+function endTask(state: ProxmoxState, task: Task): void {
+  task.isOver = true;
+  const vm = state.vms.find(({ vmid }) => vmid === task.vmid);
+  if (vm === undefined) return;
+  const hasFailed = task.exitstatus !== 'OK';
+  // A rollback that fails half-way keeps its lock until staff remove it.
+  if (!hasFailed || task.type !== 'qmrollback') vm.lock = null;
+  if (hasFailed) failTask(state, vm, task);
+  else effects[task.type]?.(vm, task, state);
+}
+
+const effects: Readonly<Record<string, (vm: Vm, task: Task, state: ProxmoxState) => void>> = {
+  qmstart: (vm) => setPower(vm, true),
+  qmreboot: (vm) => setPower(vm, true),
+  qmreset: (vm) => setPower(vm, true),
+  qmstop: (vm) => setPower(vm, false),
+  qmshutdown: (vm) => setPower(vm, false),
+  qmsnapshot: endSnapshot,
+  qmdelsnapshot: removeSnapshot,
+  qmrollback: rollBack,
+  qmdestroy: (vm, _task, state) => {
+    state.vms = state.vms.filter(({ vmid }) => vmid !== vm.vmid);
+  },
+};
+
+function failTask(state: ProxmoxState, vm: Vm, task: Task): void {
+  if (task.type === 'qmclone') state.vms = state.vms.filter(({ vmid }) => vmid !== vm.vmid);
+  if (task.type === 'qmsnapshot') vm.snapshots = vm.snapshots.filter(({ name }) => name !== task.snapname);
+}
+
+function setPower(vm: Vm, isOn: boolean): void {
+  vm.status = isOn ? 'running' : 'stopped';
+  vm.qmpstatus = vm.status;
+}
+
+function endSnapshot(vm: Vm, { snapname }: Task): void {
+  const snapshot = vm.snapshots.find(({ name }) => name === snapname);
+  if (snapshot === undefined) return;
+  snapshot.snapstate = null;
+  vm.parent = snapshot.name;
+}
+
+function removeSnapshot(vm: Vm, { snapname }: Task): void {
+  const gone = vm.snapshots.find(({ name }) => name === snapname);
+  if (gone === undefined) return;
+  vm.snapshots = vm.snapshots.filter((snapshot) => snapshot !== gone);
+  for (const child of vm.snapshots.filter(({ parent }) => parent === gone.name)) child.parent = gone.parent;
+  if (vm.parent === gone.name) vm.parent = gone.parent;
+}
+
+function rollBack(vm: Vm, { snapname, starts }: Task): void {
+  const snapshot = vm.snapshots.find(({ name }) => name === snapname);
+  if (snapshot === undefined) return;
+  vm.disk = { ...snapshot.disk };
+  vm.parent = snapshot.name;
+  if (starts) setPower(vm, true);
+}
 
 export interface ProxmoxWorld {
   readonly state: ProxmoxState;
@@ -62,3 +145,18 @@ export function requireVm({ state, downNodes }: ProxmoxWorld, account: string, n
   if (vm.account !== null && vm.account !== account) throw forbidden(`/vms/${vmid}`, 'VM.Audit');
   return vm;
 }
+
+/** A call by the account to which its API token belongs. */
+type AccountHandler = (world: ProxmoxWorld, account: string, call: Call, values: PathValues) => Reply;
+
+export interface AccountRoute {
+  method: string;
+  pattern: string;
+  handle: AccountHandler;
+}
+
+export const apiAt = (method: string, path: string, handle: AccountHandler): AccountRoute => ({
+  method,
+  pattern: `/api2/json${path}`,
+  handle,
+});

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { refuse } from './s3-errors';
 import {
   type BucketSettings,
   bucketSettingsSchema,
@@ -29,7 +30,7 @@ export interface BucketStore {
   isEmpty(): boolean;
 }
 
-export type NewVersion = Omit<StoredVersion, 'versionId' | 'seq' | 'pieces' | 'bytes'>;
+type NewVersion = Omit<StoredVersion, 'versionId' | 'seq' | 'pieces' | 'bytes'>;
 
 const newId = (): string => randomBytes(16).toString('hex');
 
@@ -39,12 +40,12 @@ export function writeJson(file: string, value: unknown): void {
   renameSync(`${file}.new`, file);
 }
 
-export function createBucketFolder(folder: string, settings: BucketSettings): void {
+function createBucketFolder(folder: string, settings: BucketSettings): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   writeJson(path.join(folder, 'bucket.json'), settings);
 }
 
-export function openBucket(folder: string): BucketStore {
+function openBucket(folder: string): BucketStore {
   let settings = bucketSettingsSchema.parse(JSON.parse(readFileSync(path.join(folder, 'bucket.json'), 'utf8')));
   const incoming = path.join(folder, 'incoming');
   rmSync(incoming, { recursive: true, force: true });
@@ -116,4 +117,48 @@ function readVersions(folder: string): Map<string, StoredVersion[]> {
     .sort((a, b) => b.seq - a.seq);
   for (const version of versions) byKey.set(version.key, [...(byKey.get(version.key) ?? []), version]);
   return byKey;
+}
+
+/** All buckets of an emulator, each a folder. */
+export interface Buckets {
+  names(): string[];
+  /** @throws S3Refusal NoSuchBucket */
+  get(name: string): BucketStore;
+  /** @throws S3Refusal */
+  create(settings: BucketSettings): void;
+  /** @throws S3Refusal */
+  remove(name: string): void;
+  folderOf(name: string): string;
+}
+
+const nameForm = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+
+export function openBuckets(stateDir: string): Buckets {
+  const root = path.join(stateDir, 'buckets');
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  const folderOf = (name: string): string => path.join(root, name);
+  const names = readdirSync(root).filter((name) => existsSync(path.join(root, name, 'bucket.json')));
+  const open = new Map(names.map((name) => [name, openBucket(folderOf(name))]));
+  const get = (name: string): BucketStore =>
+    open.get(name) ?? refuse('NoSuchBucket', 'The specified bucket does not exist');
+  return {
+    names: () => [...open.keys()].sort(),
+    get,
+    create: (settings) => {
+      if (!nameForm.test(settings.name)) refuse('InvalidBucketName', 'The specified bucket is not valid.');
+      if (open.has(settings.name))
+        refuse(
+          'BucketAlreadyOwnedByYou',
+          'Your previous request to create the named bucket succeeded and you already own it.',
+        );
+      createBucketFolder(folderOf(settings.name), settings);
+      open.set(settings.name, openBucket(folderOf(settings.name)));
+    },
+    remove: (name) => {
+      if (!get(name).isEmpty()) refuse('BucketNotEmpty', 'The bucket you tried to delete is not empty');
+      open.delete(name);
+      rmSync(folderOf(name), { recursive: true, force: true });
+    },
+    folderOf,
+  };
 }

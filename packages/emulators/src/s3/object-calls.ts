@@ -1,12 +1,31 @@
-import { rmSync } from 'node:fs';
+import { createReadStream, rmSync } from 'node:fs';
 import { checksumHeader } from './checksums';
 import { isHeldBy, retentionFor } from './object-lock';
-import { readPieces } from './read-pieces';
 import { receiveBody } from './receive-body';
 import { emptyAnswer, type S3Call, type S3Reply } from './s3-call';
 import { refuse } from './s3-errors';
 import { type BucketCall, isoNow } from './s3-world';
 import type { StoredVersion } from './stored-version';
+
+const readBytes = 256 * 1024;
+
+/** Bytes `start` to `end`, both included, of several files that are read as one. */
+async function* readPieces(
+  files: readonly { file: string; bytes: number }[],
+  start: number,
+  end: number,
+): AsyncGenerator<Buffer> {
+  let offset = 0;
+  for (const { file, bytes } of files) {
+    const [first, last] = [Math.max(0, start - offset), Math.min(bytes - 1, end - offset)];
+    offset += bytes;
+    if (first > last) continue;
+    for await (const piece of createReadStream(file, { start: first, end: last, highWaterMark: readBytes })) {
+      if (!Buffer.isBuffer(piece)) throw new Error('a file is not bytes');
+      yield piece;
+    }
+  }
+}
 
 const keyBytesMax = 1024;
 

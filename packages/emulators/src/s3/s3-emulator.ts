@@ -2,18 +2,59 @@ import { mkdirSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { adminRoutes } from '../protocol/admin-routes';
+import { jsonReply, Refusal, type Reply } from '../protocol/call';
 import { createCallLog } from '../protocol/call-log';
 import { clockAnchorSchema, openClock, startOfClock } from '../protocol/clock';
 import { createFaultOrders, type FaultOrders } from '../protocol/fault-orders';
 import { type LedgerFile, openLedger } from '../protocol/ledger';
+import { matchRoute, type Route } from '../protocol/routes';
+import { sendReply } from '../protocol/send-reply';
 import { openStateFile } from '../protocol/state-file';
-import { answerAdmin } from './answer-admin';
+import { isSame } from '../protocol/tokens';
 import type { S3Account } from './authenticate';
-import { openBuckets } from './bucket-folders';
+import { openBuckets } from './bucket-store';
 import { openUploads } from './multipart-store';
 import type { LockAnswer } from './object-lock';
 import type { S3World } from './s3-world';
 import { createS3Server } from './serve-s3';
+
+interface AdminRequest {
+  request: IncomingMessage;
+  response: ServerResponse;
+  routes: readonly Route[];
+  token: string;
+}
+
+/** The calls that every emulator takes with its admin token. */
+function answerAdmin(admin: AdminRequest): void {
+  void replyTo(admin).then(
+    (reply) => sendReply(admin.response, reply),
+    () => admin.response.destroy(),
+  );
+}
+
+async function replyTo({ request, routes, token }: AdminRequest): Promise<Reply> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) if (Buffer.isBuffer(piece)) pieces.push(piece);
+  if (!isSame(request.headers.authorization ?? '', `Bearer ${token}`))
+    return jsonReply(401, { error: 'admin token required' });
+  const url = new URL(`http://s3${request.url ?? '/'}`);
+  const call = {
+    method: request.method ?? 'GET',
+    path: url.pathname,
+    query: url.searchParams,
+    headers: {},
+    body: Buffer.concat(pieces),
+  };
+  const match = matchRoute(routes, call);
+  if (match.kind !== 'found') return jsonReply(match.kind === 'unknown' ? 404 : 405, { error: 'no such route' });
+  try {
+    return await match.handle();
+  } catch (error) {
+    if (error instanceof Refusal) return error.reply;
+    throw error;
+  }
+}
 
 export interface S3Options {
   stateDir: string;

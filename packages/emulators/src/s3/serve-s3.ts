@@ -2,15 +2,120 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CallLog } from '../protocol/call-log';
-import type { FaultOrder, FaultOrders } from '../protocol/fault-orders';
+import type { FaultAnswer, FaultOrder, FaultOrders } from '../protocol/fault-orders';
 import { authenticate, type S3Account } from './authenticate';
 import { answerS3 } from './route-s3';
 import { emptyAnswer, parseCall, type S3Call, type S3Reply } from './s3-call';
 import { errorDocument, S3Refusal } from './s3-errors';
 import type { S3World } from './s3-world';
-import { sendFaultyS3, sendS3 } from './send-s3';
 
-export interface S3Service {
+type Change = (piece: Buffer, offset: number) => Buffer;
+const unchanged: Change = (piece) => piece;
+
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const go = (): void => {
+      response.off('drain', go).off('close', go);
+      resolve();
+    };
+    response.on('drain', go).on('close', go);
+  });
+
+/** A file is sent as fast as the client reads. When the client goes away, the reading ends. */
+async function sendS3(response: ServerResponse, reply: S3Reply, change: Change = unchanged): Promise<void> {
+  const { status, headers, body } = reply;
+  if (body.kind === 'text') {
+    const bytes = Buffer.from(body.text);
+    response.writeHead(status, {
+      'content-type': body.contentType ?? 'application/xml',
+      ...headers,
+      'content-length': String(bytes.length),
+    });
+    response.end(bytes);
+    return;
+  }
+  if (body.kind === 'empty') {
+    response.writeHead(status, {
+      ...(status === 204 || 'content-length' in headers ? {} : { 'content-length': '0' }),
+      ...headers,
+    });
+    response.end();
+    return;
+  }
+  response.writeHead(status, headers);
+  let offset = 0;
+  for await (const piece of body.stream) {
+    if (response.destroyed) return;
+    if (!response.write(change(piece, offset))) await drained(response);
+    offset += piece.length;
+  }
+  response.end();
+}
+
+/** Only the faults that make sense for bytes. `edited` sets single bytes by their offset, `{"17": 0}`. */
+async function sendFaultyS3(response: ServerResponse, reply: S3Reply, answer: FaultAnswer): Promise<void> {
+  switch (answer.kind) {
+    case 'as_usual':
+      return await sendS3(response, reply);
+    case 'fixed':
+      return await sendS3(response, {
+        status: answer.status,
+        headers: answer.headers,
+        body: { kind: 'text', text: answer.body },
+      });
+    case 'edited':
+      return await sendS3(response, reply, (piece, offset) => withBytes(piece, offset, answer.set));
+    case 'reset':
+      response.socket?.resetAndDestroy();
+      return;
+    case 'silence':
+      return;
+    case 'truncated':
+      return await sendS3(response, reply, (piece, offset) => {
+        if (offset + piece.length < answer.bytes) return piece;
+        setImmediate(() => response.socket?.destroy());
+        return piece.subarray(0, Math.max(0, answer.bytes - offset));
+      });
+    case 'endless':
+      return await sendEndless(response, answer.bytes ?? Number.POSITIVE_INFINITY);
+    case 'drip':
+      return await sendDrip(response, reply, answer.intervalMs);
+  }
+}
+
+function withBytes(piece: Buffer, offset: number, set: Readonly<Record<string, unknown>>): Buffer {
+  const changed = Buffer.from(piece);
+  for (const [at, value] of Object.entries(set)) {
+    const index = Number(at) - offset;
+    if (index >= 0 && index < changed.length) changed[index] = Number(value);
+  }
+  return changed;
+}
+
+async function sendEndless(response: ServerResponse, bytes: number): Promise<void> {
+  const piece = Buffer.alloc(64 * 1024, 'a');
+  response.writeHead(200, { 'content-type': 'application/octet-stream' });
+  for (let sent = 0; sent < bytes && !response.destroyed; sent += piece.length) {
+    if (!response.write(piece)) await drained(response);
+    await wait(bytes === Number.POSITIVE_INFINITY ? 5 : 0);
+  }
+  response.end();
+}
+
+async function sendDrip(response: ServerResponse, reply: S3Reply, intervalMs: number): Promise<void> {
+  const { status, headers, body } = reply;
+  response.writeHead(status, headers);
+  for await (const piece of body.kind === 'file' ? body.stream : [Buffer.from(body.kind === 'text' ? body.text : '')]) {
+    for (const byte of piece) {
+      if (response.destroyed) return;
+      response.write(Buffer.of(byte));
+      await wait(intervalMs);
+    }
+  }
+  response.end();
+}
+
+interface S3Service {
   world: S3World;
   accounts: readonly S3Account[];
   faults: FaultOrders;

@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import { type Call, jsonReply } from '../protocol/call';
+import { type Call, jsonReply, Refusal } from '../protocol/call';
 import { pathValue } from '../protocol/routes';
-import { type AccountRoute, accountAt } from './account-route';
-import { refused } from './vendor-errors';
 import { isRunning, newItem, type Package } from './vendor-state';
-import type { VendorWorld } from './vendor-world';
+import { type AccountRoute, accountAt, type VendorWorld } from './vendor-world';
+
+/** A refusal by the vendor: a status, and a sentence for people. */
+export const refused = (status: 401 | 404 | 409 | 422, message: string): Refusal =>
+  new Refusal(jsonReply(status, { error: { message }, type: 'error' }));
 
 const addSchema = z.object({
   type: z.union([z.string(), z.int()]),

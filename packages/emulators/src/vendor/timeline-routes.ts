@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { jsonReply } from '../protocol/call';
 import { type PathValues, pathValue } from '../protocol/routes';
-import { type AccountRoute, accountAt } from './account-route';
-import { parseBody, requirePackage } from './package-routes';
-import { refused } from './vendor-errors';
+import { parseBody, refused, requirePackage } from './package-routes';
 import { type Item, isOf, isRunning, type Job, type Package, type Scope } from './vendor-state';
-import { startJob, type VendorWorld } from './vendor-world';
+import { type AccountRoute, accountAt, startJob, type VendorWorld } from './vendor-world';
 
 const base = '/package/:id/web/timelineBackup';
 const restoreSchema = z.object({

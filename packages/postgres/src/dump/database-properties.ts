@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { z } from 'zod';
-import { transferRolePattern } from '../load/transfer-roles';
+import { transferRolePattern } from '../session/transfer-roles';
 import { pathList } from './customer-path';
 
 const name = pg.escapeIdentifier;

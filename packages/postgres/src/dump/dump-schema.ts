@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { findFailingDefinition } from '../load/failing-definition';
 import { forEitherServer, hostOf, sessionStartupOptions } from '../session/session';
 import { isPermanentForReader, TransferError, transferCodes } from '../session/transfer-error';
+import { findFailingDefinition } from './failing-definition';
 
 const failureSchema = z.object({
   error: z.string(),

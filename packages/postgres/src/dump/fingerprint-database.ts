@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { z } from 'zod';
-import { splitStatements } from '../load/split-statements';
 import { openSession } from '../session/session';
 import { dumpBothSections } from './dump-schema';
 import { readLargeObjects } from './large-objects';
 import { listSequences, listTables, qualify, quoteName } from './list-tables';
+import { splitStatements } from './split-statements';
 
 export interface DatabaseFingerprint {
   /** By `"schema"."table"`. The hash does not depend on the order of rows. */

@@ -1,9 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { pgDump } from '@electric-sql/pglite-tools/pg_dump';
 import { z } from 'zod';
-import { BlockingSocket } from '../session/blocking-socket';
+import { BlockingSocket, isEncryptionRequest, isTerminate } from '../session/blocking-socket';
 import { defaultCaps, MessageMeter } from '../session/message-meter';
-import { isEncryptionRequest, isTerminate } from '../session/protocol-turn';
 import { TransferError } from '../session/transfer-error';
 
 type Pretended = Parameters<typeof pgDump>[0]['pg'];

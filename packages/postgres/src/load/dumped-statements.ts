@@ -1,7 +1,6 @@
-import { readText, textBytesMax } from '../dump/section';
-import type { SectionReader } from '../dump/section-reader';
+import { readText, type SectionReader, textBytesMax } from '../dump/section';
+import { type Statement, splitStatements } from '../dump/split-statements';
 import { publicOwnerOf } from './owner-roles';
-import { type Statement, splitStatements } from './split-statements';
 import { describeStatement, judgeStatement } from './statement.rules';
 import { isOwnerChange, type OwnedStatement, readOwners } from './statement-owners';
 

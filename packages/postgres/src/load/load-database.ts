@@ -17,8 +17,7 @@ import {
   type TablesFile,
   tablesSchema,
 } from '../dump/manifest';
-import { dataPath, sectionPaths } from '../dump/section';
-import { SectionReader } from '../dump/section-reader';
+import { dataPath, SectionReader, sectionPaths } from '../dump/section';
 import { runStatement } from '../session/session';
 import { TimeBudget } from '../session/time-budget';
 import { asTransferError, isPermanent, type TransferError } from '../session/transfer-error';

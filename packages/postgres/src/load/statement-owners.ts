@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { z } from 'zod';
-import type { Statement } from './split-statements';
+import type { Statement } from '../dump/split-statements';
 
 const name = pg.escapeIdentifier;
 

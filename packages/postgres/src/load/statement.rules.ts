@@ -1,5 +1,5 @@
+import type { Statement } from '../dump/split-statements';
 import { TransferError } from '../session/transfer-error';
-import type { Statement } from './split-statements';
 
 /**
  * Everything that pg_dump writes into a schema for objects that a database's owner may have. Everything else is

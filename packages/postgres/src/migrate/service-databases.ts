@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { setRolePassword } from '../load/transfer-roles';
 import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
+import { setRolePassword } from '../session/transfer-roles';
 
 /** A service's own database, the role of that name that owns it, and the passwords that open it. */
 export interface ServiceDatabase {

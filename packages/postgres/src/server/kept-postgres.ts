@@ -1,7 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { KeptServer, type KeptServerOptions } from '@drydock/process/kept-server';
-import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres';
-import { settlePostgresFolder } from './postgres-folder';
+import { type PostgresOptions, type PostgresServer, settlePostgresFolder, startPostgres } from './postgres';
 
 /**
  * The most private memory of one customer session. A value of a gigabyte then fails its statement, but does not harm

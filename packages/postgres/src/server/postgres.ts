@@ -7,15 +7,29 @@ import { startOnFreePort } from '@drydock/process/free-port';
 import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
 import { detectIsolation } from '@drydock/process/isolation';
 import type { ProcessProof } from '@drydock/process/process-proof';
-import { settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
+import { type ServerHome, settleHome, settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
 import { handOver, serverAccount } from '@drydock/process/unprivileged';
 import pg from 'pg';
 import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
 import { initCluster, postgresEnvironment } from './init-cluster';
 import { defaultMajor, findPostgresPrograms } from './native-postgres';
-import { settlePostgresFolder } from './postgres-folder';
 import { clearLeftoverPostgres } from './postgres-leftover';
+
+/**
+ * Where one embedded Postgres keeps its files. `<home>/<major>` is the data directory, so that several majors can exist
+ * side by side.
+ */
+export interface PostgresFolder extends ServerHome {
+  dataDir: string;
+  passwordFile: string;
+}
+
+/** Decides where the data of `folder` is. It is elsewhere when the server's account cannot enter the folder. */
+export function settlePostgresFolder(folder: string, major: number): PostgresFolder {
+  const { home, isElsewhere } = settleHome(folder);
+  return { home, dataDir: path.join(home, String(major)), passwordFile: path.join(home, 'password'), isElsewhere };
+}
 
 export interface PostgresOptions {
   /** Holds `<major>/` (the data) and `password` (0600). Created when missing. */

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isChaos } from '@drydock/testing/scope';
 import { dumpSchema } from '../dump/dump-schema';
-import { splitStatements } from '../load/split-statements';
+import { splitStatements } from '../dump/split-statements';
 
 /** The schema of a real program, as the statements that a client sends. */
 export interface RealSchema {

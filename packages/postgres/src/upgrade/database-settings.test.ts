@@ -11,7 +11,7 @@ import { dumpDatabase } from '../dump/dump-database';
 import { fingerprintDatabase } from '../dump/fingerprint-database';
 import { loadDatabase } from '../load/load-database';
 import { runSql } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { askRows } from './check/ask-rows';
 import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';

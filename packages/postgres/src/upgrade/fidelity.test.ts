@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { trySchema } from './check/try-schema';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';

@@ -1,10 +1,32 @@
-import { dropOwnRole, ensureTargetRoles, readOwners } from './copy/own-roles';
-import { unsubscribe } from './replication';
+import { dropOwnRole, ensureOldRoles, ensureTargetRoles, readOwners } from './copy/own-roles';
+import { removeGuard } from './guard-ddl';
+import { dropSlots, unpublish, unsubscribe } from './replication';
 import { type Move, withStage } from './session';
 
 /**
- * Stage: removes every trace of the move from the new database, and gives its planner statistics. It may run again. It
- * does not need the old server.
+ * Puts the old database back to the state before the move: nothing is published, identities are as they were, and DDL
+ * is allowed. The target must be stopped first. May be run again.
+ */
+export async function abandonMove(move: Move): Promise<void> {
+  await withStage(move, async (stage) => {
+    const { publisher, replicator } = stage.own;
+    const server = await stage.server('old');
+    await dropSlots(stage);
+    const there = await server.query('select from pg_catalog.pg_roles where rolname = $1 and rolcanlogin', [
+      publisher.role,
+    ]);
+    if (there.rowCount === 1) {
+      await ensureOldRoles(stage, await readOwners(server, move.databaseName));
+      await unpublish(stage);
+    }
+    await removeGuard(stage);
+    for (const login of [replicator, publisher]) await dropOwnRole(server, login);
+  });
+}
+
+/**
+ * Stage: removes every trace of the move from the new database, and runs ANALYZE. It does not ask the old
+ * server, and may be run again.
  */
 export async function finishTarget(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

@@ -5,16 +5,16 @@ import { type OwnObjects, platformRole } from './copy/own-objects';
 import { readRows, type Stage } from './session';
 import { UpgradeError } from './upgrade-error';
 
-/** How long to wait for transactions that began before the guard and may have changed the schema. */
+/** How long to wait for transactions that may have changed the schema before the guard was there. */
 const waitSeconds = 60;
 
 const message = 'the schema of this database cannot be changed while it is being upgraded to a newer version';
 const hint = 'Try again when the upgrade has finished. Reading and writing rows goes on.';
 
 /**
- * The statements that make the guard. They use plain CREATE, which fails where an object of that name exists, and name
- * only objects of pg_catalog and of the move. So the superuser's session never meets an object of the customer. The
- * function runs with the rights of whoever changes the schema.
+ * Uses plain CREATE, which fails where an object of the name exists, and names only objects of pg_catalog and of the
+ * move, so that the superuser's session never meets an object of the customer. The function runs with the rights of the
+ * role that changes the schema.
  */
 function guardStatements({ guardSchema: schema, publisher }: OwnObjects): string[] {
   const trigger = (event: string): string[] => [
@@ -44,8 +44,8 @@ const passedSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snap
 const idSchema = z.object({ id: z.coerce.bigint() });
 
 /**
- * Refuses the customer's DDL from now on, and waits for transactions that began earlier, so that their changes of the
- * schema are committed. It may run again. Throws `busy` if such a transaction lasts for over a minute.
+ * From here on the customer's DDL is refused. Waits for transactions that began earlier, so that every earlier change
+ * is committed. May be run again. Throws `busy` when such a transaction runs for more than a minute.
  */
 export async function installGuard(stage: Stage): Promise<void> {
   const guardian = await stage.guardian('old');
@@ -73,7 +73,7 @@ async function inTransaction(client: pg.ClientBase, statements: readonly string[
   }
 }
 
-/** Lets the customer change the schema again. A guard that is not there is no error. */
+/** Lets the customer change the schema again. It is no error if the guard is not there. */
 export async function removeGuard(stage: Stage): Promise<void> {
   const { guardSchema: schema } = stage.own;
   await inTransaction(await stage.guardian('old'), [

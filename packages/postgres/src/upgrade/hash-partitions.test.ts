@@ -13,7 +13,7 @@ import {
   type TwoServers,
 } from '../../test/two-servers';
 import { runSql } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { checkUpgrade } from './check/prechecks';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';

@@ -8,7 +8,7 @@ import {
   type TwoServers,
 } from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { askRows } from './check/ask-rows';
 import { checkUpgrade } from './check/prechecks';
 import { compareDatabases } from './copy/compare';

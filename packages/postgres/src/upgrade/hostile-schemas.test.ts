@@ -19,11 +19,11 @@ import {
 import { dumpDatabase } from '../dump/dump-database';
 import type { Section } from '../dump/section';
 import { loadDatabase } from '../load/load-database';
-import { dropTransferRole, loginUrl, makeLoader, makeReader } from '../load/transfer-roles';
+import { dropTransferRole, loginUrl, makeLoader, makeReader } from '../session/transfer-roles';
 import { Canaries } from '../testing/canaries';
 import { hostileSchema, hostileSettings, trapMark, trapStatements } from '../testing/hostile-schemas';
 import { runSql, withClient } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { askRows } from './check/ask-rows';
 import { checkUpgrade } from './check/prechecks';
 import { compareDatabases } from './copy/compare';

@@ -18,7 +18,7 @@ const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_bui
   where d.datname = $1 and a.privilege_type = 'CONNECT' and not (g.rolname = any ($2::text[]) and g.rolname is not null)`;
 const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.string().nullable() })).nullable() });
 
-/** Ends sessions in every database of the server, because a session in another one could grant access again. */
+/** Ends sessions in every database of the server: from another one a customer could grant itself access again. */
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**

@@ -2,7 +2,7 @@
 import { until } from '@drydock/testing/wait';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { withClient } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { checkUpgrade } from './check/prechecks';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';

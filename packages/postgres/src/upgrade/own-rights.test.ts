@@ -14,7 +14,7 @@ import {
   type TwoServers,
 } from '../../test/two-servers';
 import { runSql } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';

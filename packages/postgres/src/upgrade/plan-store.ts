@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { z } from 'zod';
+import { splitStatements } from '../dump/split-statements';
 import { deniedSchema, lackingRights } from '../load/owner-roles';
-import { splitStatements } from '../load/split-statements';
 import { attachRunsNoCode, isRefusedByPostgres, lendRights, runsNoCode } from '../load/statement-owners';
 import { openSession, runStatement } from '../session/session';
 import { platformRole } from './copy/own-objects';
@@ -13,8 +13,8 @@ import { UpgradeError } from './upgrade-error';
 export type Part = keyof SchemaPlan;
 
 /**
- * Begins a transaction of a loader as its owner. Code of the customer may have run in the session before, and may have
- * left it with another role or other settings.
+ * Begins a transaction of a loader as the owner that it acts for. The customer's code may have run in the session
+ * before, and left it as another role or with other settings.
  */
 export const cleanBegin = 'begin; reset role; reset all; set local synchronous_commit = on';
 
@@ -27,9 +27,8 @@ const statementSchema = z.object({
 type StoredStatement = z.infer<typeof statementSchema>;
 
 /**
- * Our schema on the target. A loader records each object in the transaction that makes the object, with a token that
- * only the keeper can read. The customer's code may run in that session, but it can neither read the plan nor record
- * anything else.
+ * Our schema on the target. A loader notes what it has made in the same transaction, by a token that only the keeper
+ * can read. So the customer's code, which may run in that session, can neither read the plan nor note anything else.
  */
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
@@ -86,12 +85,12 @@ export async function planRows(stage: Stage, tables: readonly string[]): Promise
   return new Map((await readLeft(stage, part)).map(({ sql, token }) => [sql, token]));
 }
 
-/** In the transaction of what was done. */
+/** Notes a statement as done, in the transaction that did it. */
 export async function noteDone(stage: Stage, session: pg.Client, token: string): Promise<void> {
   await session.query(`insert into ${stage.own.schema}.done (token) values ($1)`, [token]);
 }
 
-/** Opens the sessions for a part in advance, so that it costs no time later. */
+/** Opens the sessions that a part needs, so that opening them costs no time later. */
 export async function prepareLoaders(stage: Stage, part: Part): Promise<void> {
   for (const { owner } of await readLeft(stage, part)) if (owner !== null) await stage.loader(owner);
 }
@@ -105,20 +104,21 @@ export interface FailedStatement {
 }
 
 interface PartOptions {
-  /** How many statements are made at the same time. */
+  /** How many statements run at the same time. */
   lanes?: number;
   onDone?: (fraction: number) => void;
-  /** Called for each statement that failed; the others still run. Without it the first failure is thrown. */
+  /**
+   * Is called for a statement that failed, and the other statements still run. Without it the first failure is thrown.
+   */
   onFailure?: (failed: FailedStatement) => void;
 }
 
 /**
- * Runs the remaining statements of a part of the plan, each as its owner. Each is recorded in its own transaction, so
- * that after a crash the work continues behind the last one. Throws `statement_failed`.
+ * Runs the statements that are left of a part of the plan, each as its owner. Each is noted in its own transaction, so
+ * that a run after a crash continues behind the last one. Throws `statement_failed`.
  */
 export async function runPart(stage: Stage, part: Part, options: PartOptions = {}): Promise<void> {
-  // A statement that is lent rights adds statements to the end of the last part, so the loop goes on until none is
-  // left.
+  // When a statement is lent rights, their revocation is added to the end of the last part.
   for (let last = 0; ; ) {
     const left = (await readLeft(stage, part)).filter(({ number }) => number > last);
     last = left.at(-1)?.number ?? last;
@@ -176,9 +176,9 @@ interface Maker {
 }
 
 /**
- * Runs a statement as its owner, who may have lost rights since that the statement needs. Rights on a schema, and the
- * right to refer to a table, are lent until the last part, which begins when rows and indexes are there. The rights of
- * all other owners are lent for one statement, and only where no code of the customer could use them.
+ * A statement may need rights that its owner has lost since it was made. Rights on a schema, and the right to refer to
+ * a table, are lent until the last part, which begins when rows and indexes are there. The rights of all other owners
+ * are lent for one statement, where no code of the customer could use them.
  */
 async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatement): Promise<void> {
   const { owner, lane } = maker;
@@ -224,14 +224,14 @@ async function readLacking(keeper: pg.Client, owner: string, { schema, outline }
 }
 
 interface Refused {
-  /** The schema that the error is about; null if it is about something else. */
+  /** The schema that the error names; null if it names none. */
   schema: string | null;
   outline: string;
 }
 
 /**
- * Lends the missing right. The statement that takes the right back is planned first. False if the owner lacks no right
- * there, or if nobody can lend it.
+ * Lends the owner the right that the error says is missing. False if it lacks nothing there, or nobody can lend it. The
+ * revocation is planned before the right is given.
  */
 async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refused): Promise<boolean> {
   const keeper = await stage.keeper();
@@ -250,7 +250,7 @@ async function lendLacking(stage: Stage, { owner, lane }: Maker, refused: Refuse
   return lent.length > 0;
 }
 
-/** A lane of its own, because the giver may run statements of its own at the same time. */
+/** A session of its own, because the giver may run statements meanwhile. */
 const lendingLane = 100;
 
 async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: PlannedStatement): Promise<void> {
@@ -264,14 +264,14 @@ async function insertLast(stage: Stage, keeper: pg.Client, { sql, owner }: Plann
 
 interface Run {
   sql: string;
-  /** Null: it is not of the plan. */
+  /** Null for a statement that is not in the plan. */
   token: string | null;
 }
 
 async function runAs(stage: Stage, loader: pg.Client, { sql, token }: Run): Promise<void> {
   await loader.query(cleanBegin);
   try {
-    // One statement as the dump has it: the extended protocol refuses a second one.
+    // The extended protocol refuses a second statement in the text.
     await runStatement(loader, sql);
     if (token !== null) await noteDone(stage, loader, token);
     await loader.query('commit');
@@ -293,7 +293,7 @@ async function withAllRights(stage: Stage, owner: string, work: () => Promise<vo
 const extensionForm =
   /CREATE EXTENSION IF NOT EXISTS ("(?:[^"]|"")+"|[a-z0-9_]+) WITH SCHEMA ("(?:[^"]|"")+"|[a-z0-9_$]+)/;
 
-/** Creates an extension as the superuser. At this time the database holds nothing of the customer but empty schemas. */
+/** Runs as the superuser, while the database has nothing of the customer but empty schemas. */
 async function makeExtension(stage: Stage, { sql, token }: StoredStatement): Promise<void> {
   const form = extensionForm.exec(sql);
   if (form === null) throw new UpgradeError('statement_failed', 'no extension');

@@ -14,7 +14,7 @@ import {
   type TwoServers,
 } from '../../test/two-servers';
 import { runSql, withClient } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { checkUpgrade } from './check/prechecks';
 import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';

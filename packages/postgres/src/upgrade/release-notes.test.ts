@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { runSql } from '../testing/run-sql';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { askRows, type RowLimits } from './check/ask-rows';
 import { checkUpgrade } from './check/prechecks';
 import { trySchema } from './check/try-schema';

@@ -3,19 +3,16 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { copyIn, copyOut } from '../dump/copy-table';
 import { qualify } from '../dump/list-tables';
-import { loginUrl } from '../load/transfer-roles';
 import { sessionStartupOptions } from '../session/session';
 import { TransferError } from '../session/transfer-error';
-import { customerTables } from './check/customer-tables';
-import { restoreIdentities } from './check/replica-identity';
+import { loginUrl } from '../session/transfer-roles';
+import { customerTables } from './copy/customer-tables';
+import { restoreIdentities } from './copy/replica-identity';
 import { readRows, type Stage } from './session';
 import { UpgradeError } from './upgrade-error';
 
 const pollMs = 50;
-/**
- * The most failures of a subscriber in a row. A subscriber repeats failed work by itself, so this many failures are no
- * accident.
- */
+/** A subscriber retries by itself. This many failures in a row are no accident. */
 const errorsMax = 20;
 /** How many tables one statement names at most. */
 const tablesAtOnce = 500;
@@ -28,8 +25,8 @@ const isThere = async (client: pg.ClientBase, sql: string, values: unknown[]): P
   ((await client.query(sql, values)).rowCount ?? 0) > 0;
 
 /**
- * Our own schema on the old server: the marker, and the notes of replica identities. Plain CREATE, which fails where
- * somebody has prepared one.
+ * Makes our schema on the old server, for the marker and the notes of replica identities. Uses plain CREATE, which
+ * fails where somebody has prepared a schema of the name.
  */
 export async function ensurePublisherSchema(stage: Stage): Promise<void> {
   const { schema } = stage.own;
@@ -45,8 +42,8 @@ export async function ensurePublisherSchema(stage: Stage): Promise<void> {
 }
 
 /**
- * Publishes every logged table with rows by name, because only a superuser could publish FOR ALL TABLES. No table can
- * be created meanwhile.
+ * Publishes every table with logged rows by name, because only a superuser may say FOR ALL TABLES. No table can be made
+ * meanwhile.
  */
 export async function publish(stage: Stage): Promise<void> {
   const { publication, schema } = stage.own;
@@ -91,9 +88,9 @@ const isSubscribed = (client: pg.ClientBase, stage: Stage): Promise<boolean> =>
   isThere(client, subscriptionSql, [stage.own.subscription, stage.move.databaseName]);
 
 /**
- * Starts the replication: each table is copied first, then every change follows. An existing subscription continues.
- * The connection's password reaches the server as a parameter, and only the server puts it into the command, so that no
- * statement's text contains it. The command needs it, because the owner of the subscription is no superuser.
+ * Starts replication: a copy of each table first, then every change. What exists already continues. The password of the
+ * connection reaches the server as a parameter, and only the server puts it into the command, so that no statement
+ * shows it. It must be in the command, because a subscription whose owner is no superuser needs one.
  */
 export async function subscribe(stage: Stage): Promise<void> {
   const { subscription, publication, slot } = stage.own;
@@ -122,16 +119,18 @@ export async function subscribe(stage: Stage): Promise<void> {
 }
 
 const stuckSchema = z.object({ schema: z.string(), name: z.string() });
-/** Tables that a subscriber has begun to copy come first; a table that failed stays among them. */
+/**
+ * Finds tables that are not copied yet. Those that the subscriber has begun come first; a table that failed stays among
+ * them.
+ */
 const stuckSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_subscription_rel r
   join pg_catalog.pg_class c on c.oid = r.srrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where r.srsubstate in ('i', 'd') order by r.srsubstate, c.oid limit 20`;
 
 /**
- * Finds out why a subscriber does not make progress, which it reports only in the server's log. The rows that it could
- * not copy are copied here, in a transaction that is rolled back, and Postgres reports what it refuses. The next
- * attempt enables the subscription again. Throws `copy_failed` with the table. A transient refusal is left to the
- * caller.
+ * Finds out why a subscriber makes no progress. It says so only in the server's log, so the table that it could not
+ * copy is copied here, in a transaction that is rolled back, and Postgres says what it refuses. The next attempt
+ * enables the subscription again. Throws `copy_failed` with the table; a refusal that may pass is left to the caller.
  */
 async function findRefusedTable(stage: Stage): Promise<void> {
   const keeper = await stage.keeper();
@@ -153,9 +152,9 @@ async function findRefusedTable(stage: Stage): Promise<void> {
 }
 
 /**
- * Resolves when every table has been copied and follows changes. Throws `replication_failed` if the subscriber cannot
- * continue, which may be transient. Throws TransferError `copy_failed` if Postgres refuses the rows of a table, which
- * is permanent.
+ * Resolves when every table is copied and follows the old one. Throws `replication_failed` when the subscriber cannot
+ * continue, which may pass, and TransferError `copy_failed` when Postgres refuses the rows of a table, which does not
+ * pass.
  */
 export async function waitUntilCopied(stage: Stage, onProgress: (fraction: number) => void): Promise<void> {
   const keeper = await stage.keeper();
@@ -172,8 +171,8 @@ export async function waitUntilCopied(stage: Stage, onProgress: (fraction: numbe
 }
 
 /**
- * Removes the subscription of the target. The slot on the old server is left to {@link dropSlots}. A subscription that
- * is not there is no error.
+ * Stops the target from following. The slot on the old server is left to {@link dropSlots}. It is no error if there is
+ * no subscription.
  */
 export async function unsubscribe(stage: Stage): Promise<void> {
   if (!(await isSubscribed(await stage.server('target'), stage))) return;
@@ -189,10 +188,7 @@ const slotsSql = `select slot_name, active_pid from pg_catalog.pg_replication_sl
   where database = $2 and (slot_name = $1 or slot_name ~ '^pg_[0-9]+_sync_')`;
 const slotSchema = z.object({ slot_name: z.string(), active_pid: z.number().nullable() });
 
-/**
- * Drops the slots on the old server, because a slot keeps that server's log for ever. A session that still reads from
- * one is ended.
- */
+/** Drops the slots and ends whoever reads from one. A slot that stays makes the old server keep its log for ever. */
 export async function dropSlots(stage: Stage): Promise<void> {
   const server = await stage.server('old');
   for (const { slot_name: name, active_pid: pid } of await readRows(server, slotSchema, slotsSql, [
@@ -205,7 +201,8 @@ export async function dropSlots(stage: Stage): Promise<void> {
 }
 
 /**
- * Undoes {@link publish} and the widening of identities on the old database. The roles on the old server must exist.
+ * Puts the old database back to the state before {@link publish} and the widening of identities. Our roles on the old
+ * server must exist.
  */
 export async function unpublish(stage: Stage): Promise<void> {
   await dropSlots(stage);

@@ -11,9 +11,9 @@ const ownerSql = 'select pg_catalog.pg_get_userbyid(datdba) as owner from pg_cat
 const ownerSchema = z.object({ owner: z.string() });
 
 /**
- * For a restore: makes an empty target. It gets the roles of the server in use, without their memberships, and an empty
- * database of the same owner. Each call begins from empty. The owner may make no roles until the switch, because no
- * role that can make roles may load a dump. Resolves with the owner.
+ * For a restore: makes the roles of the server that serves, without their memberships, and an empty database with the
+ * same owner on the target. Starts from empty each time. The owner may make no roles until the switch, because a dump
+ * may only be loaded by roles that cannot. Resolves with the owner.
  */
 export async function makeEmptyRestored(stage: Stage): Promise<string> {
   const { databaseName } = stage.move;
@@ -35,8 +35,8 @@ const findSql = `select r.rolname as owner from pg_catalog.pg_roles r
   where r.rolname = any ($1) and not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql}`;
 
 /**
- * The owners of what a restore brings. None of them may make roles until the switch, which gives each role what it has
- * on the server that serves.
+ * The owners of the objects that a restore brings. None of them may make roles until the switch, which gives each role
+ * what it has on the server that serves.
  */
 export function ownersOf(stage: Stage): LoadOwners {
   const found = new Set<string>();
@@ -70,7 +70,7 @@ export function ownersOf(stage: Stage): LoadOwners {
   };
 }
 
-/** Makes roles without any rights, so that policies may mention them. Roles that exist stay as they are. */
+/** Makes roles without any right, so that policies may mention them. Roles that exist stay as they are. */
 export async function makeMentionedRoles(server: pg.ClientBase, roles: readonly string[]): Promise<void> {
   for (const role of roles) {
     const { rowCount } = await server.query('select from pg_catalog.pg_roles where rolname = $1', [role]);

@@ -5,7 +5,7 @@
 import { isChaos } from '@drydock/testing/scope';
 import { createCustomer, cutOver, endMove, startTwoServers, type TwoServers } from '../../test/two-servers';
 import { asReadAgain, listRealSchemas, missingSchema, statementsOf } from '../testing/schema-corpus';
-import { catchUp } from './catch-up';
+import { catchUp } from './bring-level';
 import { trySchema } from './check/try-schema';
 import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { z } from 'zod';
+import { openSession, type Session, type SessionOptions } from '../session/session';
 import {
   dropTransferRole,
   loginUrl,
@@ -7,35 +8,34 @@ import {
   makeReader,
   sweepTransferRoles,
   type TransferLogin,
-} from '../load/transfer-roles';
-import { openSession, type Session, type SessionOptions } from '../session/session';
+} from '../session/transfer-roles';
 import { type OwnObjects, ownObjects, platformRole, sessionPrefix } from './copy/own-objects';
 
 /**
- * Both instances of one move, and the customer's names. The URLs are the superuser's, for the database `postgres`, and
- * stay on the host.
+ * Both instances of one move, and the claim under which it runs. The URLs are those of the superuser, in the database
+ * `postgres`, and never leave the host.
  */
 export interface Move {
   /** The URL of the instance that serves. */
   oldUrl: string;
   /** The URL of the new major's instance. */
   targetUrl: string;
-  /** The customer's. */
+  /** The name of the customer's database. */
   databaseName: string;
-  /** `restore`: the target is filled from a backup, and nothing of the old one's content goes over. */
+  /** With `restore` the target is filled from a backup, and no content of the old database is copied. */
   path: 'logical' | 'offline' | 'restore';
   /** 32 random bytes as hex, made once for the move. The names and passwords of its objects are derived from it. */
   secret: string;
   /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
   fence: string;
   signal?: AbortSignal | undefined;
-  /** 0 to 1. */
+  /** From 0 to 1. */
   progress?: (fraction: number) => void;
 }
 
 export type Side = 'old' | 'target';
 
-/** The same server and login, another database. */
+/** Returns a URL of the same server and login for another database. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${encodeURIComponent(database)}`;
@@ -53,7 +53,9 @@ const revokeParameterSql = (role: string): string =>
   `revoke set on parameter session_replication_role from ${pg.escapeIdentifier(role)}`;
 
 export interface StageNames {
-  /** Marks the readers and loaders of a stage. Those that an earlier stage with the same tag has left are dropped. */
+  /**
+   * Marks the readers and loaders of this stage. Those that an earlier stage with the same tag has left are dropped.
+   */
   tag?: string;
   /**
    * The `application_name` of the stage's sessions. The usual one carries the fencing token, by which a later stage
@@ -102,7 +104,7 @@ export class Stage {
     ).client;
   }
 
-  /** `lane` distinguishes sessions that work at the same time. */
+  /** Sessions that work at the same time have different lanes. */
   async reader(side: Side, lane = 0): Promise<pg.Client> {
     return (
       await this.open(`reader ${side} ${lane}`, async () =>
@@ -125,7 +127,7 @@ export class Stage {
       .client;
   }
 
-  /** Like a loader, but no trigger fires on its writes. */
+  /** A loader on whose writes no trigger fires. */
   async rowsLoader(owner: string, lane = 0): Promise<pg.Client> {
     const { url, login } = await this.loaderLogin('rows loader', owner);
     return (
@@ -136,7 +138,10 @@ export class Stage {
     ).client;
   }
 
-  /** The same login, for programs that open sessions themselves. They act as `owner` by the session's `role`. */
+  /**
+   * The login of a loader, for programs that open sessions themselves. They act as `owner` by the `role` of the
+   * session.
+   */
   async loaderUrl(owner: string): Promise<string> {
     return (await this.loaderLogin('loader', owner)).url;
   }
@@ -146,15 +151,14 @@ export class Stage {
   keeper = (): Promise<pg.Client> => this.ownSession('target', this.own.keeper);
 
   /**
-   * The superuser in the customer's database. Its statements name only the catalogue and objects that the superuser
-   * itself has made.
+   * The superuser in the customer's own database. It names nothing there but what it has made itself and the catalogue.
    */
   async guardian(side: Side): Promise<pg.Client> {
     const url = withDatabase(this.urlOf(side), this.move.databaseName);
     return (await this.open(`guardian ${side}`, () => this.connect(url, { purpose: 'admin' }))).client;
   }
 
-  /** Our roles on one server, which {@link lockOut} leaves alone. */
+  /** Our roles on one server, which a lock leaves alone. */
   async rolesOf(side: Side): Promise<string[]> {
     const made = await Promise.all(this.logins.values());
     const { publisher, replicator, keeper } = this.own;
@@ -223,7 +227,7 @@ export class Stage {
     return opened;
   }
 
-  /** Its commits are durable. */
+  /** Opens a session whose commits are durable. */
   private async connect(url: string, options: SessionOptions): Promise<Session> {
     const { applicationName } = this;
     const session = await openSession(url, { ...options, applicationName, signal: this.move.signal });
@@ -245,7 +249,7 @@ export async function withStage<T>(move: Move, work: (stage: Stage) => Promise<T
   }
 }
 
-/** All rows of a query, parsed. */
+/** Runs a query and parses all of its rows. */
 export async function readRows<Row>(
   client: pg.ClientBase,
   schema: z.ZodType<Row>,

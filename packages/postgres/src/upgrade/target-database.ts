@@ -12,7 +12,7 @@ const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.stri
 
 const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner, pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
   from pg_catalog.pg_database where datname = $1`;
-/** The customer's grants on the database. Our own grants are given and revoked elsewhere. */
+/** Reads the customer's grants. Our own are made and taken back elsewhere. */
 const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
   from pg_catalog.pg_database d cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
   left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql}) order by 1, 2`;
@@ -27,8 +27,8 @@ async function readDatabase(server: pg.ClientBase, databaseName: string): Promis
 }
 
 /**
- * Makes an empty database with the old one's name and comment. Only the platform may connect to it before the cutover.
- * It gets the old one's owner when the roles are there: see {@link ownDatabase}.
+ * Makes an empty database with the old one's name and comment, which only the platform may enter before the cutover.
+ * {@link ownDatabase} gives it its owner when the roles exist.
  */
 export async function createTargetDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
@@ -39,7 +39,7 @@ export async function createTargetDatabase(stage: Stage): Promise<void> {
   if (comment !== null) await target.query(`comment on database ${name(databaseName)} is ${pg.escapeLiteral(comment)}`);
 }
 
-/** Gives the database the owner of the old one. The owner may make schemas in it, but may not connect yet. */
+/** Gives the database the owner of the old one, who may make schemas in it and may not enter it yet. */
 export async function ownDatabase(stage: Stage): Promise<void> {
   const { databaseName } = stage.move;
   const { owner } = await readDatabase(await stage.server('old'), databaseName);
@@ -49,8 +49,8 @@ export async function ownDatabase(stage: Stage): Promise<void> {
 }
 
 /**
- * The statements that let customers into a database, with the present grants, limit and settings of the old one. They
- * are run on the target, or on the old one after {@link lockOut}. They may be run again.
+ * Returns the statements that let customers into a database, with the old one's current grants, limit and settings.
+ * They may run on the target, or on the old one after {@link lockOut}, and more than once.
  */
 export async function openingStatements(
   old: pg.ClientBase,
@@ -72,15 +72,14 @@ export async function openingStatements(
   ];
 }
 
-/** Runs the statements as one transaction, so that customers are let in completely or not at all. */
+/** Runs the statements in one transaction: customers are let in, or they are not. */
 export async function openDatabase(server: pg.ClientBase, statements: readonly string[]): Promise<void> {
   await server.query('set synchronous_commit = on');
-  // One round trip, because clients wait for it. The names in the text are quoted, and nothing else in it comes from
-  // the customer.
+  // One round trip, because clients wait for it. Names are quoted, and nothing else comes from the customer.
   await server.query(['begin', ...statements, 'commit'].join('; '));
 }
 
-/** How many customers' sessions the database takes; -1 when only the server limits them. */
+/** How many sessions of customers the database allows; -1 when only the server limits them. */
 export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
   const { limit } = await readDatabase(server, databaseName);
   // Earlier versions set 0 to keep customers out.

@@ -15,15 +15,15 @@ export interface UpgradeErrorOptions extends ErrorOptions {
 }
 
 /**
- * Why a stage stopped. `code` is stable; `message` may quote SQL of the customer, so it belongs in the log only;
- * `object` and `reason` are for the customer. All of them leave the old instance as it is; `busy` and `not_caught_up`
- * may be transient.
+ * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log
+ * only. `object` and `reason` are for the customer. Every code leaves the old instance as it is; `busy` and
+ * `not_caught_up` may be transient.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';
   readonly code: UpgradeErrorCode;
   readonly object: string | null;
-  /** Postgres' own text, without the values of the row, which are in its detail. */
+  /** The message of Postgres. It has no values of rows, which Postgres puts into the detail. */
   readonly reason: string;
   /** Whether the same content fails again at every attempt. */
   readonly isPermanent: boolean;

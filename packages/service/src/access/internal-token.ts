@@ -1,21 +1,24 @@
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
+import { problem } from '@drydock/contracts/platform/problem';
 import { modeSchema } from '@drydock/contracts/platform/values';
 import jwt from 'jsonwebtoken';
 import { z } from 'zod';
-import { createReplayMemory, nextTokenId, type ReplayMemory } from '../effects/replay-memory';
-import { systemNowMs } from '../process/clock';
 import { secretBytes, secretsIn } from '../process/secrets';
+import { createReplayMemory, nextTokenId, type ReplayMemory } from './replay-memory';
+
+/** The only place of this package that reads the wall clock. Milliseconds since 1970. */
+export const systemNowMs = (): number => Date.now();
 
 export const tokenLifetimeSeconds = 30;
 /** How far two machines' clocks may differ, either way, before every call between them is refused. */
-export const clockToleranceSeconds = 5;
+const clockToleranceSeconds = 5;
 /** Ours are about 700 bytes; a much larger token is refused before it is decoded. */
-export const tokenBytesMax = 8_192;
+const tokenBytesMax = 8_192;
 
 /**
  * `request`: the gateway forwards a customer's call. `internal`: one of our processes calls another on its own behalf.
  */
-export type TokenKind = 'request' | 'internal';
+type TokenKind = 'request' | 'internal';
 
 const headerOf = (kind: TokenKind): string =>
   Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
@@ -79,7 +82,7 @@ export const tokenKeys = (secrets: string): readonly KeyObject[] =>
 
 const sha256 = (data: Uint8Array | string): string => hash('sha256', data, 'base64url');
 const emptyBodySha256 = sha256('');
-export const bodySha256 = (body: Uint8Array | undefined): string =>
+const bodySha256 = (body: Uint8Array | undefined): string =>
   body === undefined || body.length === 0 ? emptyBodySha256 : sha256(body);
 
 function bind(
@@ -245,3 +248,15 @@ export const callerOf = (claims: RequestClaims): Caller => ({
   mode: claims.mode,
   scopes: claims.scopes,
 });
+
+/**
+ * Throws 403 with every missing permission. It does not look at the object: a caller without the permission does not
+ * learn whether it exists.
+ */
+export function authorise(permissions: readonly string[], caller: Caller): void {
+  const missing = permissions.filter((permission) => !caller.scopes.includes(permission));
+  if (missing.length === 0) return;
+  throw problem('permission_denied', {
+    errors: missing.map((permission) => ({ pointer: '', code: 'permission_missing', detail: permission })),
+  });
+}

@@ -1,8 +1,7 @@
 import { testPostgres } from '@drydock/postgres/testing/postgres';
 import pg from 'pg';
 import { classifyDatabaseError } from './database-error';
-import { pgDatabase } from './pg-database';
-import { poolConfig } from './pool';
+import { pgDatabase, poolConfig } from './pool';
 
 const scales = ['1', '10'] as const;
 const usual = process.env['DRYDOCK_TIMEOUT_SCALE'];

@@ -1,9 +1,10 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Sql } from '../database/sql';
+import type { Database, Sql } from '../database/sql';
 import type { Answer } from '../http/answer';
+import type { Log } from '../telemetry/log';
 
 /** How long an answer is kept for replays, and its key remembered. */
-export const keptHours = 24;
+const keptHours = 24;
 
 /**
  * The first attempt of a key, or one that took over from a crashed one. `accepted` is set if the crashed one had
@@ -15,7 +16,7 @@ export interface Claim {
   accepted: unknown;
 }
 
-export interface ClaimRequest {
+interface ClaimRequest {
   id: Buffer;
   fingerprint: Buffer;
   token: string;
@@ -24,7 +25,7 @@ export interface ClaimRequest {
   leaseSeconds: number;
 }
 
-export type ClaimOutcome =
+type ClaimOutcome =
   | { kind: 'claimed'; accepted: unknown }
   | { kind: 'answered'; answer: Answer }
   | { kind: 'running' }
@@ -142,4 +143,37 @@ export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<numbe
     [rowsMax],
   );
   return rows.length;
+}
+
+interface IdempotencyPurge {
+  start(): void;
+  stop(): void;
+}
+
+/** Rows deleted in one statement: few enough that it holds no lock for long. */
+const rowsMax = 1_000;
+
+/**
+ * Deletes idempotency records past their 24 hours, a few at a time. Every process does it; a second one finds nothing
+ * to do.
+ */
+export function createIdempotencyPurge(
+  database: Pick<Database<never>, 'sql'>,
+  log: Log,
+  everyMs = 600_000,
+): IdempotencyPurge {
+  let timer: NodeJS.Timeout | undefined;
+  const purge = async (): Promise<void> => {
+    try {
+      while ((await purgeIdempotency(database.sql(), rowsMax)) === rowsMax);
+    } catch (error) {
+      log.warn({ err: error }, 'old idempotency records could not be deleted; tried again later');
+    }
+  };
+  return {
+    start: () => {
+      timer = setInterval(() => void purge(), everyMs).unref();
+    },
+    stop: () => clearInterval(timer),
+  };
 }

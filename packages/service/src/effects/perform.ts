@@ -1,11 +1,13 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import { Problem } from '@drydock/contracts/platform/problem';
-import { problems } from '@drydock/contracts/platform/problems';
+import { Problem, type ProblemDetails } from '@drydock/contracts/platform/problem';
+import { type ProblemCode, problems } from '@drydock/contracts/platform/problems';
+import { faultpoint } from '@drydock/process/faultpoint';
 import type { Turns } from '../access/turns';
+import { classifyDatabaseError } from '../database/database-error';
 import type { Database } from '../database/sql';
-import { type Answer, answerOf, answerOfProblem } from '../http/answer';
+import { type Answer, answerOf, answerOfProblem, problemOfError } from '../http/answer';
 import { type AnswerTime, acceptedDetail } from '../http/answer-in-time';
-import { problemOfError } from '../http/problem-of-error';
 import type { HandlerRequest, Reply, Route } from '../http/route';
 import { parametersOf } from '../http/route-table';
 import type { Log } from '../telemetry/log';
@@ -18,13 +20,66 @@ import {
   storeAnswer,
   yieldClaim,
 } from './idempotency.store';
-import { isOutcomeUnknown, outcomeUnknown } from './outcome-unknown';
-import { keptReply, rehydratedAnswer } from './replay-secret';
-import { transact } from './transact';
+
+class OutcomeUnknown extends Problem {}
+
+/**
+ * Thrown by `awaitOutcome` if the effect was accepted and its outcome is not known yet: the caller gets the problem
+ * (503), and the same Idempotency-Key continues to wait for the same effect instead of starting another.
+ */
+export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}): Problem =>
+  new OutcomeUnknown(code, details);
+
+const isOutcomeUnknown = (error: unknown): boolean => error instanceof OutcomeUnknown;
+
+/**
+ * The part of the reply that may be stored. Throws, which rolls the effect back, if the whole reply cannot be made from
+ * that part again: a secret that cannot be replayed would be lost with the first broken connection.
+ */
+function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
+  const { replaySecret } = route;
+  if (replaySecret === undefined || request.idempotencyKey === undefined) return reply;
+  const kept: unknown = JSON.parse(JSON.stringify(replaySecret.remove(reply.body)));
+  const again = replaySecret.rehydrate(kept, request.idempotencyKey, request);
+  if (JSON.stringify(again) !== JSON.stringify(reply.body))
+    throw new Error('rehydrate does not give back what remove was given');
+  return { ...reply, body: kept };
+}
+
+/** The stored answer with its secret in place again. Refusals are stored whole. */
+function rehydratedAnswer(route: Route<never>, request: AnyRequest, rawKey: string, answer: Answer): Answer {
+  if (route.replaySecret === undefined || answer.status >= 300) return answer;
+  return { ...answer, text: JSON.stringify(route.replaySecret.rehydrate(JSON.parse(answer.text), rawKey, request)) };
+}
+
+const attemptsMax = 3;
+const backoffMsMax = 30;
+
+/**
+ * Runs `work` in one transaction, up to three times if Postgres reports a serialization failure or deadlock: everything
+ * was rolled back, so it may contain nothing but SQL. Between tries it waits some random milliseconds, so that the same
+ * two do not collide again.
+ */
+export async function transact<Tx, T>(database: Database<Tx>, work: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const result = await database.transaction(async (tx) => {
+        const done = await work(tx);
+        faultpoint('accept.before_commit');
+        return done;
+      });
+      faultpoint('accept.after_commit');
+      return result;
+    } catch (error) {
+      if (attempt >= attemptsMax || classifyDatabaseError(error) !== 'conflict') throw error;
+      await wait(Math.random() * backoffMsMax * attempt);
+    }
+  }
+}
 
 type AnyRequest = HandlerRequest<EndpointDefinition>;
 
-export interface Performance<Tx> {
+interface Performance<Tx> {
   database: Database<Tx>;
   limits: IdempotencyLimits;
   log: Log;

@@ -1,6 +1,6 @@
 import { startTestDatabase, type TestDatabase } from '../../test/postgres';
-import { problemOfError } from '../http/problem-of-error';
-import { transact } from './transact';
+import { problemOfError } from '../http/answer';
+import { transact } from './perform';
 
 let db: TestDatabase;
 beforeAll(async () => {

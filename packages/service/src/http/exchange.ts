@@ -6,8 +6,7 @@ import type { Log } from '../telemetry/log';
 import { type LogContext, withLogContext } from '../telemetry/log-context';
 import { isKnownOutage } from '../telemetry/log-error';
 import { currentTraceparent } from '../telemetry/spans';
-import { type Answer, answerOfProblem, keyChallenge } from './answer';
-import { problemOfError } from './problem-of-error';
+import { type Answer, answerOfProblem, keyChallenge, problemOfError } from './answer';
 
 /** One request and its one answer, from the first byte to the log line. */
 export interface Exchange {

@@ -1,25 +1,54 @@
 import type { KeyObject } from 'node:crypto';
-import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import { problem } from '@drydock/contracts/platform/problem';
-import { authenticateInternal, authenticateRequest, type Verifier } from '../access/authenticate';
-import { authorise } from '../access/authorise';
-import { assertBound, callerOf } from '../access/internal-token';
+import { type EndpointDefinition, problemCodesOf } from '@drydock/contracts/platform/endpoint';
+import { Problem, problem } from '@drydock/contracts/platform/problem';
+import { assertBound, authorise, callerOf, systemNowMs } from '../access/internal-token';
 import type { Turns } from '../access/turns';
 import type { Database } from '../database/sql';
 import { type IdempotencyLimits, readIdempotencyKey } from '../effects/idempotency';
 import { type Afterwards, type Asked, perform } from '../effects/perform';
-import { systemNowMs } from '../process/clock';
 import { type Answer, answerOf } from './answer';
 import { answerInTime } from './answer-in-time';
-import { replyChecks } from './check-reply';
+import { authenticateInternal, authenticateRequest, type Verifier } from './authenticate';
 import { assertMatch, tagged } from './entity-tag';
 import type { Exchange, ExchangeKit } from './exchange';
-import { parseJsonBody } from './json-body';
+import { parseJsonBody, readBody } from './json-body';
 import { requestParser } from './parse-request';
-import { readBody } from './raw-body';
-import type { HandlerRequest, InternalRoute, Route } from './route';
+import type { HandlerRequest, InternalRoute, Reply, Route } from './route';
 import { pathWith } from './route-table';
 import type { Streams } from './stream';
+
+const nothing = (): void => undefined;
+
+/**
+ * Compares a handler's reply with the endpoint's contract; throws an error that becomes a 500, so that a test sees it.
+ * `enabled` false: does nothing.
+ */
+function replyChecks(
+  endpoint: EndpointDefinition,
+  enabled: boolean,
+): { reply(reply: Reply): void; refusal(error: unknown): void } {
+  if (!enabled) return { reply: nothing, refusal: nothing };
+  const { status, schema } = endpoint.response;
+  const codes = new Set(problemCodesOf(endpoint));
+  return {
+    reply: (reply) => {
+      if (reply.status !== status)
+        throw new Error(`${endpoint.id} answered ${reply.status}, its contract says ${status}`);
+      if (schema === undefined || endpoint.response.contentType !== undefined) return;
+      // Through JSON, as the caller will see it.
+      const parsed = schema.safeParse(reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body)));
+      if (!parsed.success)
+        throw new Error(`${endpoint.id} answered what its contract does not know: ${parsed.error.message}`);
+    },
+    refusal: (error) => {
+      if (error instanceof Problem && !codes.has(error.code)) {
+        throw new Error(`${endpoint.id} refused with ${error.code}, which its contract does not list`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}
 
 export interface HandleKit<Tx> extends ExchangeKit, Verifier {
   keys: readonly KeyObject[];
@@ -32,7 +61,7 @@ export interface HandleKit<Tx> extends ExchangeKit, Verifier {
 }
 
 /** The path parameters in Express' form. */
-export type PathValues = Readonly<Record<string, string | string[] | undefined>>;
+type PathValues = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * The handler of one route, in the order of the specification: token, permission, syntax (body and query, then ids),

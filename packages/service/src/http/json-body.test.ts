@@ -1,7 +1,6 @@
 import { Problem } from '@drydock/contracts/platform/problem';
-import { canonicalJson } from '../effects/canonical-json';
-import { parseJsonBody } from './json-body';
-import { findJsonFault } from './json-scan';
+import { canonicalJson } from '../effects/idempotency';
+import { findJsonFault, parseJsonBody } from './json-body';
 
 const refusalOf = (bytes: Buffer): Problem | undefined => {
   try {

@@ -1,7 +1,101 @@
+import type { IncomingMessage } from 'node:http';
 import type { BodyRefusals } from '@drydock/contracts/platform/endpoint';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import sjson from 'secure-json-parse';
-import { findJsonFault } from './json-scan';
+
+/** Deeper than any of our bodies, and far less than a recursive parser can take. */
+const depthMax = 32;
+
+/** The reason why a JSON text is refused although a parser might accept it. */
+type JsonFault = 'too deep' | 'duplicate key';
+
+/**
+ * Matches one string literal or one structural character; numbers, true, false and null are skipped. A string without a
+ * closing quote matches to the end of the text. Otherwise the end would be searched again from each quote in it, which
+ * takes seconds.
+ */
+const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
+
+/**
+ * Finds nesting beyond {@link depthMax} and duplicate keys, which JSON.parse accepts (the last one wins, so two readers
+ * of one body could see two requests). One pass; the parser checks the syntax.
+ */
+export function findJsonFault(text: string): JsonFault | undefined {
+  const open: Array<Set<string> | null> = [];
+  let candidate: string | undefined;
+  for (const [token] of text.matchAll(tokens)) {
+    if (token === '{' || token === '[') {
+      if (open.length >= depthMax) return 'too deep';
+      open.push(token === '{' ? new Set() : null);
+    } else if (token === '}' || token === ']') {
+      open.pop();
+    } else if (token === ':') {
+      const keys = open.at(-1);
+      const key = candidate === undefined ? undefined : unescapeKey(candidate);
+      if (keys !== undefined && keys !== null && key !== undefined) {
+        if (keys.has(key)) return 'duplicate key';
+        keys.add(key);
+      }
+    }
+    candidate = token.startsWith('"') ? token : undefined;
+  }
+  return undefined;
+}
+
+/** Keys are compared after their escapes are resolved: `"\u0061"` is `"a"`. */
+function unescapeKey(literal: string): string | undefined {
+  if (!literal.includes('\\')) return literal.slice(1, -1);
+  try {
+    return String(JSON.parse(literal));
+  } catch {
+    return undefined;
+  }
+}
+
+/** 100 KiB, as the specification of the API has it. */
+const bodyBytesMax = 100 * 1024;
+
+const nothing = Buffer.alloc(0);
+
+/**
+ * The whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed the limit.
+ * The caller must then close the connection, because the rest is still on its way. Rejects with the stream's error if
+ * the client goes away.
+ */
+export function readBody(request: IncomingMessage): Promise<Buffer> {
+  const { 'content-length': announced, 'transfer-encoding': transferEncoding } = request.headers;
+  if (transferEncoding === undefined && (announced === undefined || announced === '0')) return Promise.resolve(nothing);
+  if (announced !== undefined && Number(announced) > bodyBytesMax) return Promise.reject(problem('body_too_large'));
+  return new Promise((resolve, reject) => {
+    // One growing buffer holds the body, because a list of pieces could grow large: a client may send a hundred
+    // thousand pieces of one byte, and each would be an object of a hundred bytes.
+    let whole: Buffer = nothing;
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      if (size + chunk.length > bodyBytesMax) {
+        request.pause();
+        request.removeAllListeners('data');
+        reject(problem('body_too_large'));
+        return;
+      }
+      if (size === 0) whole = chunk;
+      else {
+        if (size + chunk.length > whole.length) whole = grown(whole, size, size + chunk.length);
+        chunk.copy(whole, size);
+      }
+      size += chunk.length;
+    });
+    request.on('end', () => resolve(whole.subarray(0, size)));
+    request.on('error', reject);
+    request.on('close', () => reject(problem('invalid_request', { internal: 'the client went away' })));
+  });
+}
+
+function grown(bytes: Buffer, used: number, needed: number): Buffer {
+  const larger = Buffer.allocUnsafe(Math.min(bodyBytesMax, Math.max(needed, used * 2, 1_024)));
+  bytes.copy(larger, 0, 0, used);
+  return larger;
+}
 
 /** `ignoreBOM` keeps a byte order mark in the text, so that it can be refused; `fatal` refuses invalid UTF-8. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

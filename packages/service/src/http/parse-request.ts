@@ -7,10 +7,49 @@ import {
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ProblemField } from '@drydock/contracts/platform/problems';
 import { z } from 'zod';
-import { fieldIssues } from './field-issues';
 import { assertJsonContentType, parseJsonBody } from './json-body';
 
-export interface RawRequest {
+/** Limits the answer to a hostile body with a thousand wrong fields. */
+const issuesMax = 20;
+
+type Issue = z.core.$ZodIssue;
+
+const escapeSegment = (segment: PropertyKey): string => String(segment).replaceAll('~', '~0').replaceAll('/', '~1');
+/** RFC 6901 into the body. */
+const bodyPointer = (path: readonly PropertyKey[]): string =>
+  path.map((segment) => `/${escapeSegment(segment)}`).join('');
+const queryPointer = (path: readonly PropertyKey[]): string => `?${path.map(String).join('.')}`;
+
+/** Whether the field of an issue is missing, rather than wrong. */
+function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
+  let value = input;
+  for (const segment of path) {
+    if (typeof value !== 'object' || value === null) return false;
+    value = Object.getOwnPropertyDescriptor(value, segment)?.value;
+  }
+  return value === undefined;
+}
+
+function fieldsOf(issue: Issue, input: unknown, pointer: (path: readonly PropertyKey[]) => string): ProblemField[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      pointer: pointer([...issue.path, key]),
+      code: 'unknown_field',
+      detail: 'There is no such field.',
+    }));
+  }
+  if (isMissing(input, issue.path))
+    return [{ pointer: pointer(issue.path), code: 'required', detail: 'This field is required.' }];
+  return [{ pointer: pointer(issue.path), code: issue.code, detail: issue.message }];
+}
+
+/** The errors field by field, in the contract's words. They never contain the value that was sent. */
+function fieldIssues(error: z.ZodError, input: unknown, place: 'body' | 'query'): ProblemField[] {
+  const pointer = place === 'body' ? bodyPointer : queryPointer;
+  return error.issues.flatMap((issue) => fieldsOf(issue, input, pointer)).slice(0, issuesMax);
+}
+
+interface RawRequest {
   params: Readonly<Record<string, string | string[] | undefined>>;
   /** Without the `?`. */
   search: string;
@@ -19,7 +58,7 @@ export interface RawRequest {
   body: Uint8Array;
 }
 
-export interface Parsed {
+interface Parsed {
   params: Record<string, string>;
   query: Record<string, unknown> | undefined;
   body: Record<string, unknown> | undefined;

@@ -6,8 +6,7 @@ import { request as send } from 'undici';
 import { uuidv7 } from 'uuidv7';
 import { caller, definitions, type Fixture, startFixture, tokenSecret } from '../../test/fixture';
 import { type BoundRequest, signInternalToken, signRequestToken, tokenKey } from '../access/internal-token';
-import { pgDatabase } from '../database/pg-database';
-import { poolConfig } from '../database/pool';
+import { pgDatabase, poolConfig } from '../database/pool';
 
 let fixture: Fixture;
 beforeAll(async () => {

@@ -56,7 +56,7 @@ export const processFields = (serviceName: string) => ({
   ),
   TRACE_READS: describe(
     z.coerce.number().min(0).max(1).default(0.05),
-    'Share of the reads whose traces are sent, 0 to 1 (below 1 at most 50 a second); writes, failures and slow requests always are',
+    'Share of the reads whose traces are sent, 0 to 1; below 1 at most 50 a second. Other traces always are',
   ),
   TRACE_SLOW_MS: describe(z.coerce.number().min(0).default(1_000), 'A request that takes longer is slow'),
   TRACE_DETAIL: describe(

@@ -1,7 +1,6 @@
 import type { Sql } from '../database/sql';
 import { createLog, type Log } from '../telemetry/log';
 import type { ApiConfig, ServiceConfig } from './config-fields';
-import type { ReadyChecks } from './health';
 import { createLifetime, type Lifetime, shutdownLimitMs } from './shutdown';
 
 /** The foundation of every process of a service. */
@@ -32,3 +31,6 @@ export function layFoundation<Database extends { close(): Promise<void> }>(
 export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
   database: () => database.sql().query('SELECT 1'),
 });
+
+/** The conditions for the process to be of use, by name. A check that rejects or takes over a second has failed. */
+export type ReadyChecks = Readonly<Record<string, () => Promise<unknown>>>;

@@ -1,6 +1,6 @@
 import { request as send } from 'undici';
+import { createHealthServer } from '../http/health';
 import { createLog } from '../telemetry/log';
-import { createHealthServer } from './health-server';
 
 test('a worker tells which of its checks fails or hangs, and why only in its log', async () => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';

@@ -1,4 +1,4 @@
-import { parseRedisUrl } from './redis-address';
+import { parseRedisUrl } from './open-redis';
 
 it.each([
   ['redis://localhost', { kind: 'single', node: { host: 'localhost', port: 6379 }, db: 0, isTls: false }],

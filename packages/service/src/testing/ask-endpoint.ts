@@ -1,5 +1,5 @@
+import { endpoints } from '@drydock/contracts/endpoints';
 import type { EndpointDefinition } from '@drydock/contracts/platform/endpoint';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { permissions } from '@drydock/contracts/platform/permissions';
 import { uuidv7 } from 'uuidv7';
 import type { Caller } from '../access/internal-token';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { type EndpointDefinition, hasEntityTag, problemCodesOf } from '@drydock/contracts/platform/endpoint';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
 import { problemSchema, problems } from '@drydock/contracts/platform/problems';
 import { isAt, sortRoutes } from '../http/route-table';
 

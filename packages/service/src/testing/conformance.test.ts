@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { conformanceChecks } from './conformance';
 
 const services = [...new Set(endpoints.map(({ service }) => service))];

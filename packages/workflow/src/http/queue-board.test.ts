@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createHealthServer } from '@drydock/service/process/health-server';
+import { createHealthServer } from '@drydock/service/http/health';
 import { createLifetime } from '@drydock/service/process/shutdown';
 import { createLog } from '@drydock/service/telemetry/log';
 import { type QueueBackend, queueBackends } from '@drydock/testing/scope';

@@ -1,17 +1,61 @@
+import type { Event, EventType } from '@drydock/contracts/keys/events';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { WorkflowStatus } from '@drydock/contracts/platform/workflows';
 import type { Database } from '@drydock/service/database/sql';
-import { auditOutbox } from '@drydock/service/effects/audit';
-import { createOutboxDelivery } from '@drydock/service/effects/outbox-delivery';
+import { auditOutbox, secondsSince, timestampSql } from '@drydock/service/effects/audit';
+import { createOutboxDelivery, type Outbox, type OutboxRow } from '@drydock/service/effects/outbox-delivery';
+import { createHealthServer } from '@drydock/service/http/health';
 import type { ConfigOf } from '@drydock/service/process/config';
 import type { QueueConfig, ServiceConfig, workerFields } from '@drydock/service/process/config-fields';
 import { databaseReady, type Foundation } from '@drydock/service/process/foundation';
-import { createHealthServer } from '@drydock/service/process/health-server';
 import type { Process } from '@drydock/service/process/run-process';
 import { traceForWork } from '@drydock/service/telemetry/spans';
+import { metrics } from '@opentelemetry/api';
 import { createEngine, type Engine, type EngineOptions } from '../runner/engine';
 import { createListener } from '../store/listener';
 import { createWorkflowPurge } from '../store/purge-workflows';
-import { eventOutbox } from './event-outbox';
+import { viewFailure, type WorkflowFailure } from '../store/read-workflow';
 import type { QueueBoard } from './queue-board';
+
+let oldestAt: string | null = null;
+metrics
+  .getMeter('@drydock/workflow')
+  .createObservableGauge('events.oldest_undelivered', {
+    unit: 's',
+    description: 'Age of the oldest event of a workflow that keys does not have',
+  })
+  .addCallback((result) => result.observe(secondsSince(oldestAt)));
+
+interface EventRow extends OutboxRow, Omit<Event, 'workflow'> {
+  mode: Mode;
+  workflow_id: string;
+  kind: string;
+  request_id: string;
+  error: WorkflowFailure | null;
+}
+
+const statusOf = (type: EventType): WorkflowStatus => {
+  if (type === 'workflow.succeeded') return 'succeeded';
+  if (type === 'workflow.failed') return 'failed';
+  return type === 'workflow.needs_attention' ? 'needs_attention' : 'queued';
+};
+
+const eventOutbox: Outbox<EventRow> = {
+  name: 'events',
+  path: '/internal/events',
+  selectSql: `
+    SELECT seq::text, id::text, type, org_id::text, mode, resource, actor_key_id::text, workflow_id::text, kind, request_id, error,
+      ${timestampSql('at')} AS at
+    FROM workflow_event ORDER BY workflow_event.seq LIMIT $1::int`,
+  entryOf: ({ seq: _seq, workflow_id: id, kind, request_id, error, ...event }) => ({
+    ...event,
+    workflow: { id, kind, status: statusOf(event.type), error: error === null ? null : viewFailure(error, request_id) },
+  }),
+  deleteSql: 'DELETE FROM workflow_event WHERE seq = ANY($1::bigint[])',
+  observe: (at) => {
+    oldestAt = at;
+  },
+};
 
 type WorkerConfig = QueueConfig &
   ConfigOf<typeof workerFields> & { WORKFLOW_CONCURRENCY: number } & Pick<
@@ -19,7 +63,7 @@ type WorkerConfig = QueueConfig &
     'HOST' | 'PORT' | 'DATABASE_URL' | 'KEYS_URL' | 'AUDIT_TOKEN_SECRET'
   >;
 
-export interface WorkerOptions<Context, Tx> {
+interface WorkerOptions<Context, Tx> {
   /** The service's name: of its queue, and as issuer towards keys. */
   name: string;
   workflows: EngineOptions<Context, Tx>['definitions'];

@@ -1,5 +1,7 @@
+import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
-import { InjectedFault } from '@drydock/process/injected-fault';
+import { InjectedFault } from '@drydock/process/faultpoint';
+import { logWith, type StepDefinition } from '../definition/definition';
 import {
   LeaseLost,
   messageOf,
@@ -8,6 +10,7 @@ import {
   StepWait,
   type WorkflowProblem,
 } from '../definition/step-error';
+import { type Execution, rowOf } from './execution';
 
 /** The end of one attempt at a step, at its undo or at its checkpoint. */
 export type AttemptEnd<T> =
@@ -20,7 +23,7 @@ export type AttemptEnd<T> =
   /** The lease is lost, or the process is stopping and the step ignores its signal: nothing may be written any more. */
   | { end: 'left' };
 
-export interface AttemptLimits {
+interface AttemptLimits {
   name: string;
   timeoutSeconds: number;
   lease: AbortSignal;
@@ -28,7 +31,7 @@ export interface AttemptLimits {
 }
 
 /** How long a step whose signal was aborted may take to reach a safe place. */
-export const stopGraceMs = 8_000;
+const stopGraceMs = 8_000;
 
 /**
  * Runs `work` with a signal that is aborted by the loss of the lease, the end of the process or the step's own time,
@@ -91,7 +94,7 @@ function definite(error: unknown): WorkflowProblem | undefined {
   return error instanceof InjectedFault ? { code: 'step_failed', internal: messageOf(error) } : undefined;
 }
 
-export interface JoinedSignal {
+interface JoinedSignal {
   /** Aborted by the first of the sources, with its reason. */
   signal: AbortSignal;
   /** Removes its listeners from the sources. Call it at the end, or they keep this one for as long as they live. */
@@ -102,7 +105,7 @@ export interface JoinedSignal {
  * Joins several signals into one. Not `AbortSignal.any`: Node 20 keeps its result for ever once somebody has listened
  * to it, unless a source is aborted in the end. That is 2 kB for each step that a worker has ever run.
  */
-export function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
+function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
   const joined = new AbortController();
   const forward = (): void => joined.abort(sources.find((source) => source.aborted)?.reason);
   for (const source of sources) source.addEventListener('abort', forward, { once: true });
@@ -112,5 +115,33 @@ export function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
     part: () => {
       for (const source of sources) source.removeEventListener('abort', forward);
     },
+  };
+}
+
+/**
+ * Logs the begin of an attempt at a step, or at its undo. The returned function logs how it ended and how long it took;
+ * `total_ms` counts from the step's first start. A step that waits for an agent is run every few seconds: those runs
+ * are logged at debug, and so is work that the clock begins every minute, so that an installation's log has each piece
+ * of work once.
+ */
+export function logAttempt<Context, Tx>(
+  { definition, claim, log, claimedAtMs }: Execution<Context, Tx>,
+  { name }: StepDefinition<Context, Tx>,
+  { what, attempt }: { what: 'step' | 'undo'; attempt: number },
+): (end: AttemptEnd<unknown>['end']) => void {
+  const row = rowOf(claim, name);
+  const isLook = what === 'step' && row !== undefined && row.attempts > row.failures && claim.consecutive_crashes === 0;
+  const levelOf = (isQuiet: boolean): 'debug' | 'info' => (isQuiet || definition.isRoutine === true ? 'debug' : 'info');
+  const told = logWith(log, { step: name, attempt });
+  const startedAtMs = performance.now();
+  told[levelOf(isLook)]({}, `${what} started`);
+  return (end) => {
+    const nowMs = performance.now();
+    const earlierMs = row === undefined || row.attempts === 0 ? 0 : row.age_seconds * 1_000 + startedAtMs - claimedAtMs;
+    const took = {
+      duration_ms: Math.round(nowMs - startedAtMs),
+      total_ms: Math.round(nowMs - startedAtMs + earlierMs),
+    };
+    told[levelOf(end === 'wait')]({ end, ...took }, `${what} ended`);
   };
 }

@@ -5,12 +5,13 @@ import { queueKinds, type WorkflowJob } from '../dispatch/queue';
 import type { Slots } from '../dispatch/slots';
 import { createReport, loopSweeps, type SweepLoop, sweep } from '../dispatch/sweep';
 import { jobDeclined } from '../dispatch/sweep.store';
-import { openWorkerQueue, type WorkerQueue } from '../dispatch/worker-queue';
+import { openWorkerQueue, type WorkerQueue } from '../dispatch/worker';
+import type { RunEnd } from '../store/claim.types';
 import { raiseFences } from '../store/fences';
 import { announceDue, createAnnouncer, type WorkflowListener } from '../store/listener';
 import type { OnFailed } from '../store/start-workflow';
 import { beginCounting } from '../store/telemetry';
-import type { RunEnd, Runner } from './execution';
+import type { Runner } from './execution';
 import { createOutages } from './leave-claim';
 import { runWorkflow } from './run-workflow';
 

@@ -3,11 +3,11 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import { enginePoints, type Log, logWith } from '../definition/definition';
 import { isFenceRefused, LeaseLost, messageOf, type WorkflowProblem } from '../definition/step-error';
-import type { Claim, Release } from '../store/claim.types';
+import type { Claim, Release, RunEnd } from '../store/claim.types';
 import { raiseFences } from '../store/fences';
 import { workflowFinished, workflowParked } from '../store/telemetry';
 import { failWorkflow, parkWorkflow, releaseClaim, succeedWorkflow } from '../store/workflow-states';
-import { type Execution, type RunEnd, type Runner, runOf } from './execution';
+import { type Execution, type Runner, runOf } from './execution';
 
 /** Gives the lease back; the workflow continues later, here or elsewhere, under a new fence. */
 export async function release<Context, Tx>(

@@ -3,10 +3,11 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { context } from '@opentelemetry/api';
 import { type Log, type StepContext, type StepDefinition, stepPoint } from '../definition/definition';
 import { LeaseLost, messageOf, StepFailure } from '../definition/step-error';
+import type { RunEnd } from '../store/claim.types';
 import { markFailed, stepEnded, withSpan } from '../store/telemetry';
 import { beginUndo, completeStep } from '../store/workflow-states';
-import { type AttemptEnd, attempt } from './attempt';
-import { type Execution, percentDone, type RunEnd, rowOf, stepContext } from './execution';
+import { type AttemptEnd, attempt, logAttempt } from './attempt';
+import { type Execution, percentDone, rowOf, stepContext } from './execution';
 import {
   backoffSeconds,
   endWorkflow,
@@ -17,7 +18,6 @@ import {
   waitMaxSeconds,
 } from './leave-claim';
 import { runUndo } from './run-undo';
-import { logAttempt } from './step-log';
 
 /** Runs the steps from `next` on, each checkpointed before the next one starts, and the end after the last one. */
 export async function runForward<Context, Tx>(execution: Execution<Context, Tx>, next: number): Promise<RunEnd> {

@@ -2,10 +2,11 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { context } from '@opentelemetry/api';
 import { type StepDefinition, stepPoint } from '../definition/definition';
 import { messageOf, type WorkflowProblem } from '../definition/step-error';
+import type { RunEnd } from '../store/claim.types';
 import { markFailed, withSpan } from '../store/telemetry';
 import { completeUndo } from '../store/workflow-states';
-import { type AttemptEnd, attempt } from './attempt';
-import { type Execution, type RunEnd, rowOf, stepContext } from './execution';
+import { type AttemptEnd, attempt, logAttempt } from './attempt';
+import { type Execution, rowOf, stepContext } from './execution';
 import {
   backoffSeconds,
   endWorkflow,
@@ -15,7 +16,6 @@ import {
   release,
   waitMaxSeconds,
 } from './leave-claim';
-import { logAttempt } from './step-log';
 
 /**
  * Undoes steps, each recorded, then ends the workflow as failed with `problem`. `names` are in the order of the run. An

@@ -101,3 +101,6 @@ export interface CancelledRow {
   actor_key_id: string | null;
   request_id: string;
 }
+
+/** The end of a claim, for the log, the span and the tests. */
+export type RunEnd = 'ignored' | 'succeeded' | 'failed' | 'needs_attention' | 'released' | 'left';

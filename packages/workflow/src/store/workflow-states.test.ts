@@ -1,6 +1,5 @@
 import { testPostgres } from '@drydock/postgres/testing/postgres';
-import { pgDatabase } from '@drydock/service/database/pg-database';
-import { poolConfig } from '@drydock/service/database/pool';
+import { pgDatabase, poolConfig } from '@drydock/service/database/pool';
 import type { Sql } from '@drydock/service/database/sql';
 import { Pool } from 'pg';
 import { uuidv7 } from 'uuidv7';

@@ -1,6 +1,5 @@
 import { writeSync } from 'node:fs';
-import { pgDatabase } from '@drydock/service/database/pg-database';
-import { poolConfig } from '@drydock/service/database/pool';
+import { pgDatabase, poolConfig } from '@drydock/service/database/pool';
 import { Pool } from 'pg';
 import type { Log } from '../definition/definition';
 import { createEngine } from '../runner/engine';

@@ -1,4 +1,4 @@
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { Board, BoardColumn, BoardLabel, Owner } from './board.types';
 

@@ -1,12 +1,43 @@
-import type { createBoard as endpoint } from '@drydock/contracts/agency/agency-boards';
+import type {
+  createBoardColumn,
+  createBoard as createBoardEndpoint,
+  createBoardLabel,
+} from '@drydock/contracts/agency/agency-boards';
+import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { boardPath, noteChange } from '../note-change';
-import { insertBoard } from './board.store';
-import { viewBoard } from './board.view';
-import { ownerOf } from './require-board';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { boardPath, noteChange } from '../context/note-change';
+import { insertBoard, insertColumn, insertLabel } from './board.store';
+import { viewBoard, viewColumn, viewLabel } from './board.view';
+import { holdBoard, ownerOf } from './require-board';
+
+export const createColumn = (context: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const boardId = await holdBoard(tx, request, 'change parts');
+      const column = await insertColumn(tx, { id: uuidv7(), boardId, ...request.body });
+      if (column === null) throw problem('board_full');
+      await noteChange(context, tx, request.caller, 'board.add_column', boardPath(boardId));
+      return {
+        status: 201,
+        headers: { location: `${boardPath(boardId)}/columns/${column.id}` },
+        body: viewColumn(column),
+      };
+    },
+  }) satisfies ExecuteHandlers<typeof createBoardColumn, Tx, undefined>;
+
+export const createLabel = (context: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const boardId = await holdBoard(tx, request, 'change parts');
+      const label = await insertLabel(tx, { id: uuidv7(), boardId, ...request.body });
+      if (label === null) throw problem('board_full');
+      await noteChange(context, tx, request.caller, 'board.add_label', boardPath(boardId));
+      return { status: 201, headers: { location: `${boardPath(boardId)}/labels/${label.id}` }, body: viewLabel(label) };
+    },
+  }) satisfies ExecuteHandlers<typeof createBoardLabel, Tx, undefined>;
 
 export const createBoard = (context: HandlerContext) =>
   ({
@@ -20,4 +51,4 @@ export const createBoard = (context: HandlerContext) =>
         body: viewBoard({ ...board, columns: [], labels: [] }, 'agency'),
       };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof createBoardEndpoint, Tx, undefined>;

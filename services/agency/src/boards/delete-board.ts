@@ -5,9 +5,9 @@ import type {
 } from '@drydock/contracts/agency/agency-boards';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { boardPath, noteChange } from '../note-change';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { boardPath, noteChange } from '../context/note-change';
 import { hasArchivedCards, hasCards, holdColumn, removeBoard, removeColumn, removeLabel } from './board.store';
 import { holdBoard } from './require-board';
 

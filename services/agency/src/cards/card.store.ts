@@ -1,6 +1,6 @@
 import { findClientColumnIds } from '../boards/board.store';
 import type { Viewer } from '../boards/board.view';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import type { Prisma } from '../generated/prisma/client';
 import type { Card } from './card.types';
 

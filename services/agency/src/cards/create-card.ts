@@ -3,14 +3,13 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import { holdBoard } from '../boards/require-board';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { cardPath, noteChange } from '../note-change';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { cardPath, noteChange } from '../context/note-change';
 import { insertCard, wearLabels } from './card.store';
 import { viewCard } from './card.view';
-import { chooseLabels } from './choose-labels';
 import { takeEnd } from './place.store';
-import { readCard } from './require-card';
+import { chooseLabels, readCard } from './require-card';
 
 export const createCard = (context: HandlerContext) =>
   ({

@@ -1,4 +1,4 @@
-import { placeOf } from './place.rules';
+import { placeOf } from './update-card';
 
 const counts = new Map([
   ['a', 3],

@@ -1,4 +1,4 @@
-import type { Tx } from '../database.store';
+import type { Tx } from '../context/database.store';
 import type { Place } from './card.types';
 
 /** A card with its place, which stays true while its column is locked. */

@@ -2,15 +2,30 @@ import type { updateCard as endpoint } from '@drydock/contracts/agency/agency-ca
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { cardPath, noteChange } from '../note-change';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { cardPath, noteChange } from '../context/note-change';
 import { type CardChange, changeCard, wearLabels } from './card.store';
+import type { Place } from './card.types';
 import { viewCard } from './card.view';
-import { chooseLabels } from './choose-labels';
-import { placeOf } from './place.rules';
 import { type HeldCard, moveCard } from './place.store';
-import { holdPlace, readCard } from './require-card';
+import { chooseLabels, holdPlace, readCard } from './require-card';
+
+/**
+ * The final place of a card that is moved to `wanted`; absent: its own place, or the end of another column. A place
+ * behind the last one becomes the last one.
+ */
+export function placeOf(
+  from: Place,
+  wanted: { columnId?: string | undefined; position?: number | undefined },
+  cardCounts: ReadonlyMap<string, number>,
+): Place {
+  const columnId = wanted.columnId ?? from.columnId;
+  const isSame = columnId === from.columnId;
+  const others = (cardCounts.get(columnId) ?? 0) - (isSame ? 1 : 0);
+  const position = wanted.position ?? (isSame ? from.position : others);
+  return { columnId, position: Math.min(position, others) };
+}
 
 type Wanted = BodyOf<typeof endpoint>;
 

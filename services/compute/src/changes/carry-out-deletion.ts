@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { retryLater } from '@drydock/workflow/definition/step-error';
-import type { Accepted, Change } from '../providers/compute-change.types';
-import { ComputeError } from '../providers/compute-error';
-import type { ComputeDriver } from '../providers/compute-provider';
+import type { Accepted, Change } from '../providers/compute.types';
+import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { refusedSend } from './provider-failure';
 import type { Step } from './send-once';
 

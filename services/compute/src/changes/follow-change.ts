@@ -1,9 +1,22 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
-import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
-import type { Accepted, Change } from '../providers/compute-change.types';
+import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
+import type { Accepted, Change, Machine, PowerState } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';
 import { codeOf, lookedAt, pollSeconds } from './provider-failure';
 import type { Step } from './send-once';
+
+const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
+/** The most looks, which take about two minutes. After them a machine that is still changing is shown as it is. */
+const looksMax = 15;
+
+/** The machine, once it is neither starting nor stopping. */
+export async function observeMachine(step: Step, driver: ComputeDriver, machineId: string): Promise<Machine> {
+  const machine = await lookedAt(driver.readMachine(machineId, step.signal), step);
+  if (machine === null) throw fail('server_not_operable', { internal: `machine ${machineId} is gone` });
+  if (passing.includes(machine.powerState) && step.attempt < looksMax)
+    throw retryLater({ seconds: pollSeconds(step.attempt) });
+  return machine;
+}
 
 /** The problem code that the customer sees when the provider fails at this kind of work. */
 const failureCodes: Readonly<Record<Change['kind'], ProblemCode>> = {

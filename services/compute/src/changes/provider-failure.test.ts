@@ -1,6 +1,6 @@
 import { StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
-import { ComputeError } from '../providers/compute-error';
-import type { ComputeReason } from '../providers/compute-reason.types';
+import type { ComputeReason } from '../providers/compute.types';
+import { ComputeError } from '../providers/compute-provider';
 import { lookedAt } from './provider-failure';
 
 /** The error that a failed read throws in its step, and the alarms that it logs for staff. */

@@ -1,7 +1,7 @@
 import { Problem } from '@drydock/contracts/platform/problem';
 import { hetznerRig } from '../../test/hetzner-rig';
 import { openRig, orderMachine, type RigWorld } from '../../test/provider-rig';
-import { lookedUp } from './provider-unavailable';
+import { lookedUp } from './provider-failure';
 
 const rig = hetznerRig();
 let world: RigWorld;

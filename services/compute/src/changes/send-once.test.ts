@@ -3,10 +3,9 @@ import { callerOf, type ServiceApi } from '@drydock/service/testing/service-api'
 import { LeaseLost, StepFailure, StepWait } from '@drydock/workflow/definition/step-error';
 import { uuidv7 } from 'uuidv7';
 import { startApi } from '../../test/compute-api';
-import { type ComputeDatabase, openDatabase } from '../database.store';
-import type { Accepted, Change } from '../providers/compute-change.types';
-import { ComputeError } from '../providers/compute-error';
-import type { ComputeDriver } from '../providers/compute-provider';
+import { type ComputeDatabase, openDatabase } from '../context/database.store';
+import type { Accepted, Change } from '../providers/compute.types';
+import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { noteSend } from './provider-send.store';
 import { type Step, sendOnce } from './send-once';
 

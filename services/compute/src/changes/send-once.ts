@@ -1,10 +1,9 @@
 import type { Sql } from '@drydock/service/database/sql';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { conclude, LeaseLost, messageOf, retryLater, StepTimeout } from '@drydock/workflow/definition/step-error';
-import type { Accepted, Change, Checkpoint } from '../providers/compute-change.types';
-import { ComputeError } from '../providers/compute-error';
-import type { ComputeDriver } from '../providers/compute-provider';
-import type { WorkContext } from '../servers/work';
+import type { WorkContext } from '../context/work';
+import type { Accepted, Change, Checkpoint } from '../providers/compute.types';
+import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { lookedAt, pollSeconds, refusedSend } from './provider-failure';
 import { lookForSend, noteSend, takeOverSend, withdrawSend } from './provider-send.store';
 

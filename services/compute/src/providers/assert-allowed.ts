@@ -1,7 +1,6 @@
 import { judgeDeletion, judgePower, judgeRollback, type PowerKind } from './change.rules';
-import { ComputeError } from './compute-error';
-import type { Machine } from './compute-machine.types';
-import type { ComputeReader } from './compute-provider';
+import type { Machine } from './compute.types';
+import { ComputeError, type ComputeReader } from './compute-provider';
 
 /**
  * The last check of every driver before it sends a rollback, which cannot be undone. @throws ComputeError final, or

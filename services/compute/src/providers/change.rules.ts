@@ -1,5 +1,4 @@
-import type { Machine, MachineSnapshot } from './compute-machine.types';
-import type { ComputeReason } from './compute-reason.types';
+import type { ComputeReason, Machine, MachineSnapshot } from './compute.types';
 
 export type PowerKind = 'power_on' | 'power_off' | 'reboot';
 

@@ -14,7 +14,7 @@ import {
 import { proxmoxRig } from '../../test/proxmox-rig';
 import { hasQemu, needsQemu } from '../../test/qemu-host';
 import { qemuRig } from '../../test/qemu-rig';
-import type { Change } from './compute-change.types';
+import type { Change } from './compute.types';
 
 /** A new driver needs only one more line here, because every driver makes the same promises. */
 const rigs: ReadonlyArray<Rig | HostRig> = [hetznerRig(100_000), proxmoxRig(), ...(hasQemu() ? [qemuRig()] : [])];

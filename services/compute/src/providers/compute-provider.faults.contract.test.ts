@@ -18,7 +18,7 @@ import {
   takeSnapshot,
 } from '../../test/provider-rig';
 import { proxmoxRig } from '../../test/proxmox-rig';
-import type { Change } from './compute-change.types';
+import type { Change } from './compute.types';
 
 /** A new driver needs only one more line here, because every driver makes the same promises. */
 const rigs: readonly Rig[] = [hetznerRig(100_000), proxmoxRig()];

@@ -1,5 +1,33 @@
-import type { Accepted, Change, Checkpoint, ProviderAction } from './compute-change.types';
-import type { Machine, MachineSnapshot } from './compute-machine.types';
+import type {
+  Accepted,
+  Change,
+  Checkpoint,
+  ComputeReason,
+  Machine,
+  MachineSnapshot,
+  ProviderAction,
+} from './compute.types';
+
+const passing: readonly ComputeReason[] = ['locked', 'conflict', 'rate_limited', 'unavailable'];
+
+/** `message` is for the log only, because it may contain text of the provider. */
+export class ComputeError extends Error {
+  readonly reason: ComputeReason;
+  /** Seconds to wait after `rate_limited` and `unavailable`, if they are known; at least 1. */
+  readonly retryAfterSeconds: number | null;
+
+  constructor(reason: ComputeReason, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
+    super(`${reason}: ${message}`, options);
+    this.name = 'ComputeError';
+    this.reason = reason;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+  }
+
+  /** Whether the same call may be tried later: nothing was accepted. */
+  get mayPass(): boolean {
+    return passing.includes(this.reason);
+  }
+}
 
 /**
  * The part for requests: it only reads. One instance stands for one account (project, cluster) of one deploy target in

@@ -1,11 +1,10 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
 import { type Acceptance, type Asking, acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdMachine } from './server.store';
-import type { Server } from './server.types';
+import { onServer, type Server, serverPath } from './server.types';
 import { viewServer } from './server.view';
-import { onServer, serverPath } from './server-names';
 
 interface MachineWork {
   server: Server;

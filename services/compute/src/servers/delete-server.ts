@@ -1,23 +1,29 @@
-import type { deleteComputeServer as endpoint } from '@drydock/contracts/compute/compute-servers';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import { lookedUp } from '../changes/provider-unavailable';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { deleteComputeServer, preflightComputeServerDeletion } from '@drydock/contracts/compute/compute-servers';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import {
+  acceptWorkflow,
+  assertAllowed,
+  assertFree,
+  followHeaders,
+  problemOf,
+} from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { lookedUp } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { billingOf } from './billing.rules';
 import { deleteServerWorkflow } from './delete-server.workflow';
 import { holdServer, readServer } from './find-server';
 import { readerOf } from './look-at-machine';
 import { type DeletionWorld, isAnothers, refuseDeletion } from './server.rules';
 import { beginTermination } from './server.store';
-import type { Server } from './server.types';
+import { onServer, type Server, serverPath, serverResourceKey } from './server.types';
 import { viewServer } from './server.view';
-import { onServer, serverPath, serverResourceKey } from './server-names';
 
 /** The facts that decide a deletion, read from the provider now. */
-export async function lookForDeletion(
-  context: Pick<HandlerContext, 'targets'>,
-  server: Server,
-): Promise<DeletionWorld> {
+async function lookForDeletion(context: Pick<HandlerContext, 'targets'>, server: Server): Promise<DeletionWorld> {
   const reader = readerOf(context, server);
   const { id, machineId } = server;
   return lookedUp(async (signal) => {
@@ -56,4 +62,46 @@ export const deleteServer = (context: HandlerContext) =>
       const body = viewServer({ ...server, ...ending }, context.targets, request.now);
       return { status: 202, headers: followHeaders(serverPath(id), workflowId), body };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, DeletionWorld>;
+  }) satisfies ExecuteHandlers<typeof deleteComputeServer, Tx, DeletionWorld>;
+
+/** The preflight of a deletion: asks the same rules and changes nothing. */
+export const preflightDeletion = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, requestId } = request;
+      const server = await readServer(context, request);
+      const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
+      const world = await lookForDeletion(context, server);
+      const refusal = refusalByWorkflow(unfinished) ?? refuseDeletion(server, world);
+      const body = {
+        would: `Delete ${server.name} with its disk, its addresses and all of its snapshots`,
+        resource: serverPath(server.id),
+        point: null,
+        space: null,
+        refusal: refusal === null ? null : problemOf(refusal).body(requestId),
+        findings: findingsOf(server, world, now),
+        undo: false as const,
+      };
+      return { status: 200, body };
+    },
+  }) satisfies ReadHandlers<typeof preflightComputeServerDeletion>;
+
+function findingsOf(server: Server, { machine, snapshots }: DeletionWorld, now: Date): Preflight['findings'] {
+  const { mode, status, charged_until: paidUntil } = billingOf(server, now);
+  const isPaidAhead = mode === 'term' && status === 'active' && paidUntil !== null && new Date(paidUntil) > now;
+  const findings: Array<Preflight['findings'][number] | false> = [
+    machine === null && { level: 'INFO', code: 'machine_missing', detail: 'The provider knows no such machine.' },
+    machine?.powerState === 'on' && {
+      level: 'WARNING',
+      code: 'server_running',
+      detail: 'Its power is cut without notice.',
+    },
+    snapshots.length > 0 && {
+      level: 'WARNING',
+      code: 'snapshots_deleted',
+      detail: `Snapshots that are deleted with it: ${snapshots.length}.`,
+    },
+    isPaidAhead && { level: 'WARNING', code: 'term_not_over', detail: `It is paid for until ${paidUntil}.` },
+  ];
+  return findings.filter((finding) => finding !== false);
+}

@@ -6,12 +6,11 @@ import { carryOutDeletion } from '../changes/carry-out-deletion';
 import { followChange } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { type Step, sendOnce } from '../changes/send-once';
-import type { Accepted } from '../providers/compute-change.types';
+import { defineWorkflow, driverOf } from '../context/work';
+import type { Accepted } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';
-import { sandboxBehaviour } from './sandbox.rules';
-import { isAnothers } from './server.rules';
+import { isAnothers, sandboxBehaviour } from './server.rules';
 import { findServer, keepServer, terminateServer } from './server.store';
-import { defineWorkflow, driverOf } from './work';
 
 const input = z.strictObject({
   deployTarget: z.string(),

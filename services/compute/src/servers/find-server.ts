@@ -1,9 +1,10 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { findServer, lockServer } from './server.store';
-import type { Server } from './server.types';
+import { ownerOf, type Server, serverSubject } from './server.types';
 
 interface AboutServer {
   caller: Caller;
@@ -27,3 +28,10 @@ function present(server: Server | null): Server {
   if (server === null) throw problem('server_not_found');
   return server;
 }
+
+export const serverParent = (context: HandlerContext): WorkflowParent<Tx, 'serverId'> => ({
+  context,
+  param: 'serverId',
+  subjectOf: serverSubject,
+  assertThere: (caller, serverId) => readServer(context, { caller, params: { serverId } }),
+});

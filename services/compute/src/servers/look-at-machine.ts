@@ -1,10 +1,9 @@
-import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
-import type { HandlerContext } from '../context';
-import type { Checkpoint } from '../providers/compute-change.types';
-import type { Machine } from '../providers/compute-machine.types';
+import { lookedUp, providerUnavailable } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { Checkpoint, Machine } from '../providers/compute.types';
 import type { ComputeReader } from '../providers/compute-provider';
+import { targetOf } from '../providers/targets';
 import type { Server } from './server.types';
-import { targetOf } from './targets';
 
 /** Throws 503 if the server's range is not configured any more. */
 export function readerOf(

@@ -4,13 +4,13 @@ import { changeMetadata } from '@drydock/service/http/change-metadata';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { type Offer, targetOf } from '../providers/targets';
 import { orderServerWorkflow } from './order-server.workflow';
 import { insertServer } from './server.store';
+import { onServer, ownerOf, serverPath } from './server.types';
 import { viewServer } from './server.view';
-import { onServer, serverPath } from './server-names';
-import { type Offer, targetOf } from './targets';
 
 export const orderServer = (context: HandlerContext) =>
   ({

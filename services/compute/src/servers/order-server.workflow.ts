@@ -2,20 +2,64 @@ import { problems } from '@drydock/contracts/platform/problems';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { fail, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
+import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
 import { followChange } from '../changes/follow-change';
-import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
-import { discardMachine } from './discard-machine';
+import { lookedAt, pollSeconds, refusedSend } from '../changes/provider-failure';
+import { lookForSend } from '../changes/provider-send.store';
+import { type Step, sendOnce } from '../changes/send-once';
+import { defineWorkflow, driverOf, type WorkContext } from '../context/work';
+import type { MachineOrder } from '../providers/compute.types';
+import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
 import { activateServer, databaseTime, failServer, findServer, recordMachine } from './server.store';
-import { startMachine } from './start-machine';
-import { defineWorkflow, driverOf } from './work';
+
+/**
+ * Deletes the machine that an order may have made, until the provider does not know it any more. It is found by its
+ * name, because the answer to the order may have been lost.
+ */
+async function discardMachine(
+  { database }: Pick<WorkContext, 'database'>,
+  step: Step & { subject: { id: string } },
+  driver: ComputeDriver,
+): Promise<void> {
+  const find = () => lookedAt(driver.findMachine(step.subject.id, step.signal), step);
+  const machine = await find();
+  if (machine === null) {
+    const lookedSeconds = await lookForSend(database.sql(), step.workflowId);
+    if (lookedSeconds === null || lookedSeconds >= driver.lostAnswerSeconds) return;
+    throw lookAgain();
+  }
+  await carryOutDeletion(step, driver, {
+    kind: 'delete',
+    reference: step.workflowId,
+    machineId: machine.id,
+    name: step.subject.id,
+  });
+  if ((await find()) !== null) throw lookAgain();
+}
+
+/**
+ * Resizes the machine as ordered and starts it. It is sent as often as needed, because a running machine is left as it
+ * is.
+ */
+async function startMachine(step: Step, driver: ComputeDriver, machineId: string, order: MachineOrder): Promise<void> {
+  const change = { kind: 'start', reference: step.workflowId, machineId, order } as const;
+  const checkpoint = await lookedAt(driver.prepare(change, step.signal), step);
+  const { actionId } = await driver.send(change, checkpoint, step.signal).catch((error: unknown) => {
+    if (!(error instanceof ComputeError)) throw error;
+    throw error.reason === 'ambiguous'
+      ? retryLater({ seconds: pollSeconds(step.attempt) })
+      : refusedSend(error, change.kind, step);
+  });
+  // The action is not followed, because the machine itself shows whether it came up. A repeated send finds it started.
+  if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
+}
 
 const input = z.strictObject({ deployTarget: z.string(), spec: z.string(), image: z.string(), zone: z.string() });
 
 type OrderStep = Pick<StepContext<z.infer<typeof input>, unknown>, 'subject' | 'orgId' | 'input' | 'workflowId'>;
 
 /** The machine has our id as its name, so that it can be found if the answer to its order was lost. */
-export const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
+const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderStep, 'workflowId'>) => ({
   ...{ name: subject.id, spec, image, zone },
   labels: { 'managed-by': 'drydock', org: orgId },
 });

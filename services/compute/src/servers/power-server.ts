@@ -12,18 +12,16 @@ import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route'
 import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { type Asking, assertAllowed, assertFree, problemOf } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { isPowered, type PowerKind } from '../providers/change.rules';
-import type { Checkpoint } from '../providers/compute-change.types';
-import type { Machine } from '../providers/compute-machine.types';
+import type { Checkpoint, Machine } from '../providers/compute.types';
 import { acceptMachineWork } from './accept-machine-work';
 import { holdServer, readServer } from './find-server';
 import { lookAtMachine, lookBefore } from './look-at-machine';
 import { powerServerWorkflow } from './power-server.workflow';
 import { refusePower } from './server.rules';
-import type { Server } from './server.types';
-import { serverPath, serverResourceKey } from './server-names';
+import { type Server, serverPath, serverResourceKey } from './server.types';
 
 interface AboutPower extends Asking {
   caller: Caller;

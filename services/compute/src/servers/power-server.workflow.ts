@@ -2,17 +2,15 @@ import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { followChange } from '../changes/follow-change';
-import { observeMachine } from '../changes/observe-machine';
+import { followChange, observeMachine } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
 import { type Step, sendOnce } from '../changes/send-once';
+import { defineWorkflow, driverOf, type WorkContext } from '../context/work';
 import type { PowerKind } from '../providers/change.rules';
-import type { Change } from '../providers/compute-change.types';
-import type { Machine } from '../providers/compute-machine.types';
+import type { Change, Machine } from '../providers/compute.types';
 import type { ComputeDriver } from '../providers/compute-provider';
-import { sandboxBehaviour } from './sandbox.rules';
+import { sandboxBehaviour } from './server.rules';
 import { findServer, releaseMachine, releaseUnchanged } from './server.store';
-import { defineWorkflow, driverOf, type WorkContext } from './work';
 
 const input = z.strictObject({
   deployTarget: z.string(),

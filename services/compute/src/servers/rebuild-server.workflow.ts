@@ -1,12 +1,11 @@
 import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
-import { followChange } from '../changes/follow-change';
-import { observeMachine } from '../changes/observe-machine';
+import { followChange, observeMachine } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
+import { defineWorkflow, driverOf } from '../context/work';
 import { releaseMachine, releaseUnchanged } from './server.store';
-import { defineWorkflow, driverOf } from './work';
 
 const input = z.strictObject({
   deployTarget: z.string(),

@@ -1,14 +1,16 @@
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
+import { saveSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import { lookedAt } from '../changes/provider-failure';
 import { forgetSends } from '../changes/provider-send.store';
-import { ComputeError } from '../providers/compute-error';
-import type { Machine } from '../providers/compute-machine.types';
-import type { ComputeDriver } from '../providers/compute-provider';
-import { applySeen, applyVanished, listExpected, type SeenMachine } from './reconciliation.store';
+import type { ComputeDatabase } from '../context/database.store';
+import { defineWorkflow, driverOf } from '../context/work';
+import type { Machine } from '../providers/compute.types';
+import { type ComputeDriver, ComputeError } from '../providers/compute-provider';
+import type { Targets } from '../providers/targets';
+import { applySeen, applyVanished, listExpected, removeOtherSchedules, type SeenMachine } from './reconciliation.store';
 import { databaseTime } from './server.store';
-import { defineWorkflow, driverOf } from './work';
 
 /**
  * Updates the servers of one range of one mode to the provider's present state. Servers under work are left to their
@@ -70,4 +72,37 @@ async function confirmMissing(
     }
   }
   return gone;
+}
+
+/** Nobody's: the work is Drydock's own. */
+const platformOrgId = '00000000-0000-0000-0000-000000000000';
+
+const modes = ['live', 'sandbox'] as const;
+
+/** Schedules a reconciliation of every configured range every `seconds`, and removes those of other ranges. */
+export async function scheduleReconciliation(
+  database: ComputeDatabase,
+  targets: Targets<unknown>,
+  seconds: number,
+): Promise<void> {
+  const ranges = modes.flatMap((mode) => [...targets[mode].keys()].map((deployTarget) => ({ mode, deployTarget })));
+  const nameOf = ({ mode, deployTarget }: (typeof ranges)[number]): string =>
+    `${reconcileServersWorkflow.kind}:${mode}:${deployTarget}`;
+  await database.transaction(async (tx) => {
+    const sql = database.sql(tx);
+    for (const range of ranges) {
+      const { mode, deployTarget } = range;
+      await saveSchedule(sql, {
+        name: nameOf(range),
+        kind: reconcileServersWorkflow.kind,
+        resourceKey: nameOf(range),
+        subject: { type: 'deploy_target', id: deployTarget },
+        orgId: platformOrgId,
+        mode,
+        input: { deployTarget },
+        interval: { intervalSeconds: seconds },
+      });
+    }
+    await removeOtherSchedules(sql, ranges.map(nameOf));
+  });
 }

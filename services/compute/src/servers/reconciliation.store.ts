@@ -1,6 +1,14 @@
 import type { ServerPowerState } from '@drydock/contracts/compute/compute-servers';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Reader, Tx } from '../database.store';
+import type { Sql } from '@drydock/service/database/sql';
+import type { Reader, Tx } from '../context/database.store';
+
+/** Removes the reconciliations of ranges that are not configured any more: they would fail for ever. */
+export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
+  sql.query(
+    `DELETE FROM workflow_schedule WHERE kind = 'reconcile_servers' AND NOT (name = ANY(ARRAY(SELECT jsonb_array_elements_text($1::jsonb))))`,
+    [JSON.stringify(names)],
+  );
 
 export interface SeenMachine {
   machineId: string;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { serverTransitions, statusesBefore } from './server-transitions';
+import { serverTransitions, statusesBefore } from './server.rules';
 
 it('knows no edge that is not in the table', () => {
   expect(statusesBefore('active')).toEqual(['provisioning', 'suspended', 'resizing', 'terminating']);

@@ -1,7 +1,58 @@
+import type { ServerStatus } from '@drydock/contracts/compute/compute-servers';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { judgeDeletion, judgePower, type PowerKind } from '../providers/change.rules';
-import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
+import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import type { Server } from './server.types';
+
+/** The behaviour that a sandbox server's name asks for. */
+interface SandboxBehaviour {
+  failsRollback: boolean;
+  failsPower: boolean;
+  failsDeletion: boolean;
+  isSlow: boolean;
+}
+
+/** Errors or slowness on demand, so that a client can test its own paths (decisions.md 5). Never for a live server. */
+export function sandboxBehaviour({ mode, name }: Pick<Server, 'mode' | 'name'>): SandboxBehaviour {
+  const asksFor = (word: string): boolean => mode === 'sandbox' && name.includes(word);
+  return {
+    failsRollback: asksFor('fail_rollback'),
+    failsPower: asksFor('fail_power'),
+    failsDeletion: asksFor('fail_delete'),
+    isSlow: asksFor('slow'),
+  };
+}
+
+/** Every allowed change of status; the README's drawing is made from it. */
+export const serverTransitions = {
+  pending: ['provisioning', 'terminating'],
+  provisioning: ['active', 'failed', 'terminating'],
+  active: ['suspended', 'resizing', 'terminating'],
+  suspended: ['active', 'terminating'],
+  resizing: ['active', 'terminating'],
+  failed: ['terminating'],
+  terminating: ['active', 'suspended', 'failed', 'terminated'],
+  terminated: [],
+} as const satisfies Record<ServerStatus, readonly ServerStatus[]>;
+
+/** The statuses from which `to` can be reached. */
+export const statusesBefore = (to: ServerStatus): ServerStatus[] => statuses.filter((from) => reaches(from, to));
+
+const statuses = [
+  'pending',
+  'provisioning',
+  'active',
+  'suspended',
+  'resizing',
+  'failed',
+  'terminating',
+  'terminated',
+] as const satisfies readonly ServerStatus[];
+
+function reaches(from: ServerStatus, to: ServerStatus): boolean {
+  const reachable: readonly ServerStatus[] = serverTransitions[from];
+  return reachable.includes(to);
+}
 
 /** Reads `operable` and the status separately: neither follows from the other. */
 export const refuseInoperable = ({ operable, status }: Pick<Server, 'operable' | 'status'>): Refusal | null =>

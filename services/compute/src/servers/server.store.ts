@@ -2,11 +2,11 @@ import type { ServerFilter, ServerStatus } from '@drydock/contracts/compute/comp
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
 import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { Prisma, type Server as ServerRow } from '../generated/prisma/client';
-import type { Machine } from '../providers/compute-machine.types';
+import type { Machine } from '../providers/compute.types';
+import { statusesBefore } from './server.rules';
 import type { Owner, Server } from './server.types';
-import { statusesBefore } from './server-transitions';
 
 const toServer = ({ observedAt: _observedAt, ...row }: ServerRow): Server => ({
   ...row,

@@ -1,8 +1,8 @@
 import { type ComputeServerView, computeServerSchema } from '@drydock/contracts/compute/compute-servers';
 import type { ComputeReader } from '../providers/compute-provider';
+import { type Targets, targetOf } from '../providers/targets';
 import { billingOf } from './billing.rules';
 import type { Server } from './server.types';
-import { type Targets, targetOf } from './targets';
 
 const { blueprint: blueprintSchema, cluster_role: clusterRoleSchema } = computeServerSchema.shape;
 

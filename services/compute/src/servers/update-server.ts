@@ -2,12 +2,12 @@ import type { updateComputeServer as endpoint } from '@drydock/contracts/compute
 import { audit } from '@drydock/service/effects/audit';
 import { changeMetadata } from '@drydock/service/http/change-metadata';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdServer } from './find-server';
 import { describeServer } from './server.store';
+import { serverPath } from './server.types';
 import { viewServer } from './server.view';
-import { serverPath } from './server-names';
 
 /**
  * Changes the name and metadata of our record; the machine keeps its own name. The row is locked, so that of two

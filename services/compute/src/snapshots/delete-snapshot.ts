@@ -11,13 +11,13 @@ import {
   startDecidedMs,
 } from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
-import { lookedUp, providerUnavailable } from '../changes/provider-unavailable';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import type { MachineSnapshot } from '../providers/compute-machine.types';
+import { lookedUp, providerUnavailable } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import type { MachineSnapshot } from '../providers/compute.types';
 import { holdServer, readServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
-import { onServer, serverResourceKey } from '../servers/server-names';
+import { onServer, serverResourceKey } from '../servers/server.types';
 import { deleteSnapshotWorkflow } from './delete-snapshot.workflow';
 import { readNamedSnapshot } from './look-at-snapshot';
 import { refuseDeletion } from './snapshot.rules';

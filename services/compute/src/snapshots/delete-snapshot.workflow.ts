@@ -1,10 +1,10 @@
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
-import { auditAcceptance } from '../changes/audit-acceptance';
 import { followChange } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
-import { defineWorkflow, driverOf } from '../servers/work';
+import { defineWorkflow, driverOf } from '../context/work';
+import { auditAcceptance } from './take-snapshot.workflow';
 
 const input = z.strictObject({ deployTarget: z.string(), machineId: z.string(), snapshotId: z.string() });
 

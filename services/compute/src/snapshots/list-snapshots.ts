@@ -1,13 +1,50 @@
-import { listServerSnapshots as endpoint, type getServerSnapshot } from '@drydock/contracts/compute/compute-snapshots';
+import {
+  listServerSnapshots as endpoint,
+  type getServerSnapshot,
+  type ServerSnapshot,
+} from '@drydock/contracts/compute/compute-snapshots';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { lookedUp } from '../changes/provider-unavailable';
-import type { HandlerContext } from '../context';
+import { lookedUp } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { MachineSnapshot } from '../providers/compute.types';
 import { readServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
 import { readNamedSnapshot } from './look-at-snapshot';
-import { pageBehind } from './page-snapshots.rules';
-import { viewSnapshot } from './snapshot.view';
+
+interface Positioned {
+  id: string;
+  createdAt: Date;
+}
+
+/**
+ * Newest first, by id within a moment: the order holds while snapshots come and go, whatever form the provider's ids
+ * have.
+ */
+const byAge = (one: Positioned, other: Positioned): number =>
+  other.createdAt.getTime() - one.createdAt.getTime() || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0);
+
+/** The next `take` behind `after` (`<milliseconds> <id>` of the last one shown; null: from the newest). */
+function pageBehind<Snapshot extends Positioned>(
+  all: readonly Snapshot[],
+  after: string | null,
+  take: number,
+): Snapshot[] {
+  const sorted = [...all].sort(byAge);
+  if (after === null) return sorted.slice(0, take);
+  const [ms = '', ...id] = after.split(' ');
+  const last = { id: id.join(' '), createdAt: new Date(Number(ms)) };
+  return sorted.filter((snapshot) => byAge(last, snapshot) < 0).slice(0, take);
+}
+
+/** ServerSnapshot of decisions.md 6. */
+const viewSnapshot = ({ id, description, status, createdAt, sizeGb }: MachineSnapshot): ServerSnapshot => ({
+  id,
+  description,
+  status,
+  created_at: createdAt.toISOString(),
+  size_gb: sizeGb,
+});
 
 export const listSnapshots = (context: HandlerContext) =>
   ({

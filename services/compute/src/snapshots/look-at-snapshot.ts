@@ -1,6 +1,6 @@
-import { lookedUp } from '../changes/provider-unavailable';
-import type { HandlerContext } from '../context';
-import type { MachineSnapshot } from '../providers/compute-machine.types';
+import { lookedUp } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { MachineSnapshot } from '../providers/compute.types';
 import type { ComputeReader } from '../providers/compute-provider';
 import { readerOf } from '../servers/look-at-machine';
 import type { Server } from '../servers/server.types';

@@ -1,18 +1,107 @@
-import type { rollBackComputeServer as endpoint } from '@drydock/contracts/compute/compute-snapshots';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { assertAllowed, assertFree } from '@drydock/workflow/http/accept-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import type { Checkpoint } from '../providers/compute-change.types';
+import type {
+  preflightComputeServerRollback,
+  rollBackComputeServer,
+} from '@drydock/contracts/compute/compute-snapshots';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { assertAllowed, assertFree, problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import type { Checkpoint } from '../providers/compute.types';
 import { acceptMachineWork } from '../servers/accept-machine-work';
 import { holdServer, readServer } from '../servers/find-server';
 import { lookBefore } from '../servers/look-at-machine';
-import { serverResourceKey } from '../servers/server-names';
+import { type Server, serverPath, serverResourceKey } from '../servers/server.types';
 import { lookAtSnapshot } from './look-at-snapshot';
 import { rollBackServerWorkflow } from './roll-back-server.workflow';
 import { type RollbackWorld, refuseRollback } from './snapshot.rules';
 
-/** Accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries out. */
+type Finding = Preflight['findings'][number];
+
+/** A snapshot older than this gets a warning, in seconds. */
+const oldAfterSeconds = 7 * 86_400;
+
+function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight['refusal'], now: Date): Preflight {
+  const { snapshot } = world;
+  const ageSeconds =
+    snapshot === null ? 0 : Math.max(0, Math.floor((now.getTime() - snapshot.createdAt.getTime()) / 1_000));
+  return {
+    would: `Overwrite the disk of ${server.name} with the snapshot. Everything written since is lost, and the current state is not kept`,
+    resource: serverPath(server.id),
+    point:
+      snapshot === null
+        ? null
+        : { id: snapshot.id, taken_at: snapshot.createdAt.toISOString(), age_seconds: ageSeconds },
+    space: spaceOf(world),
+    refusal,
+    findings: findingsOf(server, world, ageSeconds),
+    undo: false,
+  };
+}
+
+const bytesInGb = 1e9;
+
+/**
+ * The whole disk is overwritten, so all of it is free for the snapshot's content, and nothing is staged beside it. Null
+ * if the provider does not report it.
+ */
+function spaceOf({ machine, snapshot }: RollbackWorld): Preflight['space'] {
+  const neededGb = snapshot?.sizeGb ?? snapshot?.diskGb ?? null;
+  if (neededGb === null) return null;
+  const freeGb = machine?.diskGb ?? null;
+  return {
+    needed_bytes: Math.ceil(neededGb * bytesInGb),
+    free_bytes: freeGb === null ? null : Math.floor(freeGb * bytesInGb),
+  };
+}
+
+function findingsOf(server: Server, { machine, snapshot, capabilities }: RollbackWorld, ageSeconds: number): Finding[] {
+  const findings: Array<Finding | false> = [
+    machine === null && { level: 'ERROR', code: 'machine_missing', detail: 'The provider knows no such machine.' },
+    ageSeconds > oldAfterSeconds && {
+      level: 'WARNING',
+      code: 'old_snapshot',
+      detail: `Everything written since ${snapshot?.createdAt.toISOString()} is lost.`,
+    },
+    machine?.powerState === 'on' && {
+      level: 'WARNING',
+      code: 'server_running',
+      detail: 'The machine is stopped without notice.',
+    },
+    capabilities.includes('compute:snapshots') &&
+      refusesNothing(server) && {
+        level: 'INFO',
+        code: 'take_a_snapshot',
+        detail: 'A snapshot taken now would keep the current state.',
+      },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+const refusesNothing = ({ operable, status }: Server): boolean => operable && status === 'active';
+
+/** The preflight of a rollback: asks the same rules and changes nothing. */
+export const preflightRollback = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, params, requestId } = request;
+      const server = await readServer(context, request);
+      const unfinished = await findUnfinished(context.database.sql(), serverResourceKey(server.id));
+      const world = await lookAtSnapshot(context, server, params.snapshotId);
+      const refusal = refusalByWorkflow(unfinished) ?? refuseRollback(server, world);
+      return {
+        status: 200,
+        body: viewPreflight(server, world, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
+    },
+  }) satisfies ReadHandlers<typeof preflightComputeServerRollback>;
+
+/**
+ * Endpoint 8: accepts that the live disk is overwritten with the snapshot, which {@link rollBackServerWorkflow} carries
+ * out.
+ */
 export const rollBackServer = (context: HandlerContext) =>
   ({
     preload: async (request) => {
@@ -36,4 +125,4 @@ export const rollBackServer = (context: HandlerContext) =>
       } as const;
       return acceptMachineWork(context, tx, request, { server, ...work });
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { world: RollbackWorld; before: Checkpoint | null }>;
+  }) satisfies ExecuteHandlers<typeof rollBackComputeServer, Tx, { world: RollbackWorld; before: Checkpoint | null }>;

@@ -2,13 +2,12 @@ import { powerStateSchema } from '@drydock/contracts/compute/compute-servers';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { followChange } from '../changes/follow-change';
-import { observeMachine } from '../changes/observe-machine';
+import { followChange, observeMachine } from '../changes/follow-change';
 import { lookedAt } from '../changes/provider-failure';
 import { sendOnce } from '../changes/send-once';
-import { sandboxBehaviour } from '../servers/sandbox.rules';
+import { defineWorkflow, driverOf } from '../context/work';
+import { sandboxBehaviour } from '../servers/server.rules';
 import { findServer, releaseMachine, releaseUnchanged } from '../servers/server.store';
-import { defineWorkflow, driverOf } from '../servers/work';
 
 const input = z.strictObject({
   deployTarget: z.string(),

@@ -1,6 +1,6 @@
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { judgeRollback } from '../providers/change.rules';
-import type { Machine, MachineSnapshot } from '../providers/compute-machine.types';
+import type { Machine, MachineSnapshot } from '../providers/compute.types';
 import { refuseInoperable } from '../servers/server.rules';
 import type { Server } from '../servers/server.types';
 

@@ -10,12 +10,12 @@ import {
 } from '@drydock/workflow/http/accept-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
-import { providerUnavailable } from '../changes/provider-unavailable';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import { providerUnavailable } from '../changes/provider-failure';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdServer } from '../servers/find-server';
 import { readerOf } from '../servers/look-at-machine';
-import { onServer, serverPath, serverResourceKey } from '../servers/server-names';
+import { onServer, serverPath, serverResourceKey } from '../servers/server.types';
 import { refuseSnapshot } from './snapshot.rules';
 import { takeSnapshotWorkflow } from './take-snapshot.workflow';
 

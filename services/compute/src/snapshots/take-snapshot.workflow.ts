@@ -1,12 +1,60 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
+import type { Database } from '@drydock/service/database/sql';
+import { audit } from '@drydock/service/effects/audit';
+import type { StepContext, WorkflowRun } from '@drydock/workflow/definition/definition';
 import { conclude, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { auditAcceptance } from '../changes/audit-acceptance';
+import { carryOutDeletion, lookAgain } from '../changes/carry-out-deletion';
 import { followChange } from '../changes/follow-change';
 import { lookedAt, pollSeconds } from '../changes/provider-failure';
-import { sendOnce } from '../changes/send-once';
-import { defineWorkflow, driverOf } from '../servers/work';
-import { discardSnapshot } from './discard-snapshot';
+import { lookForSend } from '../changes/provider-send.store';
+import { type Sending, type Step, sendOnce } from '../changes/send-once';
+import type { Tx } from '../context/database.store';
+import { defineWorkflow, driverOf, type WorkContext } from '../context/work';
+import { serverPath } from '../servers/server.types';
+
+/**
+ * Deletes the snapshot that a failed workflow may have made. `snapshotId` null: its answer was lost, and it is looked
+ * for as long as it may be invisible.
+ */
+async function discardSnapshot(
+  { database }: Pick<WorkContext, 'database'>,
+  step: Step,
+  { driver, change, checkpoint }: Sending,
+  snapshotId: string | null,
+): Promise<void> {
+  const lookedSeconds = snapshotId === null ? await lookForSend(database.sql(), step.workflowId) : 0;
+  if (lookedSeconds === null) return;
+  const id = snapshotId ?? (await lookedAt(driver.find(change, checkpoint, step.signal), step))?.snapshotId ?? null;
+  if (id === null) {
+    if (lookedSeconds < driver.lostAnswerSeconds) throw lookAgain();
+    return;
+  }
+  const machineId = 'machineId' in change ? change.machineId : '';
+  const isThere = async (): Promise<boolean> =>
+    (await lookedAt(driver.readSnapshot(machineId, id, step.signal), step)) !== null;
+  if (!(await isThere())) return;
+  await carryOutDeletion(step, driver, {
+    kind: 'delete_snapshot',
+    reference: step.workflowId,
+    machineId,
+    snapshotId: id,
+  });
+  if (await isThere()) throw lookAgain();
+}
+
+/**
+ * Writes the audit entry for the provider's acceptance, in the transaction of the checkpoint that records it. `action`:
+ * resource and verb, such as `server.roll_back`.
+ */
+export function auditAcceptance(
+  database: Database<Tx>,
+  tx: Tx,
+  run: WorkflowRun<unknown>,
+  action: string,
+): Promise<void> {
+  const { orgId, mode, actorKeyId, workflowId, subject } = run;
+  return audit(database.sql(tx), { orgId, mode, actorKeyId, action, target: serverPath(subject.id), workflowId });
+}
 
 const input = z.strictObject({ deployTarget: z.string(), machineId: z.string(), description: z.string() });
 

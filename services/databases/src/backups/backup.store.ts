@@ -1,6 +1,6 @@
 import type { DatabaseBackupFilter, DatabaseBackupKind } from '@drydock/contracts/databases/database-backups';
 import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { nextBackupSequence } from '../databases/database.store';
 import type { Owner } from '../databases/database.types';
 import type { DatabaseBackup as Row } from '../generated/prisma/client';

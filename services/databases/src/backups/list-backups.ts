@@ -2,7 +2,7 @@ import { listDatabaseBackups as endpoint, type getDatabaseBackup } from '@drydoc
 import { problem } from '@drydock/contracts/platform/problem';
 import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { readDatabase } from '../databases/find-database';
 import { findBackup, listBackups as listRows } from './backup.store';
 import { viewBackup } from './backup.view';

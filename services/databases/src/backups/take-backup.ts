@@ -2,10 +2,10 @@ import type { takeDatabaseBackup as endpoint } from '@drydock/contracts/database
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { refuseUnavailable } from '../databases/database.rules';
-import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
+import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
 import { holdDatabase } from '../databases/find-database';
 import { insertBackup } from './backup.store';
 import { viewBackup } from './backup.view';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { defineWorkflow } from '../context/work';
 import { definitely } from '../databases/definite-failure';
-import { defineWorkflow } from '../databases/work';
 import { markFailed, markRunning } from './backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked } from './pack-backup';
 

@@ -2,7 +2,7 @@ import type { DatabaseEngine, getDatabaseCatalogue as endpoint } from '@drydock/
 import type { Major } from '@drydock/contracts/databases/major';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { catalogueOf, findVersion } from './catalogue';
 
 /** While the host does not answer, only the versions that do not depend on it are offered. */

@@ -1,6 +1,6 @@
 import { seeded } from '@drydock/testing/seeded-random';
 import fc from 'fast-check';
-import { compareVersions, isVersion } from './version.rules';
+import { compareVersions, isVersion } from '../databases/database.rules';
 
 it.each([
   ['9', '10'],

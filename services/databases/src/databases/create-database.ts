@@ -6,8 +6,8 @@ import {
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { metadataSchema } from '@drydock/contracts/platform/values';
-import { assertWithinQuota } from '@drydock/service/access/org-quota';
 import { changeMetadata } from '@drydock/service/http/change-metadata';
+import { assertWithinQuota } from '@drydock/service/http/org-quota';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
@@ -16,15 +16,14 @@ import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/catalogue';
 import { majorsFor } from '../catalogue/get-catalogue';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { createFromBackupWorkflow } from '../restores/create-from-backup.workflow';
 import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseWorkflow } from './create-database.workflow';
 import { findDatabase, insertDatabase } from './database.store';
-import type { ManagedDatabase } from './database.types';
+import { databasePath, type ManagedDatabase, onDatabase, ownerOf } from './database.types';
 import { viewDatabase } from './database.view';
-import { databasePath, onDatabase } from './database-names';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 

@@ -3,7 +3,7 @@ import { type Metadata, metadataSchema } from '@drydock/contracts/platform/value
 import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
 import type { Sql } from '@drydock/service/database/sql';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { type ManagedDatabase as DatabaseRow, Prisma } from '../generated/prisma/client';
 import type { ManagedDatabase, Owner } from './database.types';
 

@@ -1,13 +1,44 @@
-import type { deleteDatabase as endpoint } from '@drydock/contracts/databases/databases';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertFree, followHeaders } from '@drydock/workflow/http/accept-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type {
+  deleteDatabase as deleteDatabaseEndpoint,
+  preflightDatabaseDeletion,
+} from '@drydock/contracts/databases/databases';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { acceptWorkflow, assertFree, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { countCompleted } from '../backups/backup.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { changeStatus } from './database.store';
+import { databasePath, databaseResourceKey, onDatabase } from './database.types';
 import { viewDatabase } from './database.view';
-import { databasePath, databaseResourceKey, onDatabase } from './database-names';
 import { deleteDatabaseWorkflow } from './delete-database.workflow';
-import { holdDatabase } from './find-database';
+import { holdDatabase, readDatabase } from './find-database';
+
+/** The preflight of a deletion: asks the same rule and changes nothing. */
+export const preflightDeletion = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { database } = context;
+      const managed = await readDatabase(context, request);
+      const refusal = refusalByWorkflow(await findUnfinished(database.sql(), databaseResourceKey(managed.id)));
+      const backups = await countCompleted(database.pool, managed.id);
+      const detail = `Backups that are deleted with it: ${backups}. A database made from one of them before the deletion stays.`;
+      const findings: Preflight['findings'] =
+        backups > 0 ? [{ level: 'WARNING', code: 'backups_deleted', detail }] : [];
+      const body = {
+        would: `Delete ${managed.label} with everything in it and all of its backups, for good`,
+        resource: databasePath(managed.id),
+        point: null,
+        space: null,
+        refusal: refusal === null ? null : problemOf(refusal).body(request.requestId),
+        findings,
+        undo: false as const,
+      };
+      return { status: 200, body };
+    },
+  }) satisfies ReadHandlers<typeof preflightDatabaseDeletion>;
 
 export const deleteDatabase = (context: HandlerContext) =>
   ({
@@ -25,4 +56,4 @@ export const deleteDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'deleting' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof deleteDatabaseEndpoint, Tx, undefined>;

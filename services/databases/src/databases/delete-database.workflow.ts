@@ -2,10 +2,10 @@ import { fencedCall } from '@drydock/workflow/definition/definition';
 import { removeSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
+import { defineWorkflow, refOf } from '../context/work';
 import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';
 import { changeStatus } from './database.store';
-import { defineWorkflow, refOf } from './work';
 
 /** Deletes a database. Nothing can be undone from the first step on. */
 export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', input: z.strictObject({}) })

@@ -1,9 +1,10 @@
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { findDatabase, lockDatabase } from './database.store';
-import type { ManagedDatabase } from './database.types';
+import { databaseSubject, type ManagedDatabase, ownerOf } from './database.types';
 
 interface AboutDatabase {
   caller: Caller;
@@ -27,3 +28,10 @@ function present(managed: ManagedDatabase | null): ManagedDatabase {
   if (managed === null) throw problem('database_not_found');
   return managed;
 }
+
+export const databaseParent = (context: HandlerContext): WorkflowParent<Tx, 'databaseId'> => ({
+  context,
+  param: 'databaseId',
+  subjectOf: databaseSubject,
+  assertThere: (caller, databaseId) => readDatabase(context, { caller, params: { databaseId } }),
+});

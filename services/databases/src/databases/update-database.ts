@@ -2,11 +2,11 @@ import type { updateDatabase as endpoint } from '@drydock/contracts/databases/da
 import { audit } from '@drydock/service/effects/audit';
 import { changeMetadata } from '@drydock/service/http/change-metadata';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { describeDatabase } from './database.store';
+import { databasePath } from './database.types';
 import { viewDatabase } from './database.view';
-import { databasePath } from './database-names';
 import { holdDatabase } from './find-database';
 
 /** Changes the label and metadata. The row is locked, so that of two changes at once neither is lost. */

@@ -4,9 +4,9 @@ import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
+import { defineWorkflow, refOf } from '../context/work';
+import { endCreation, newDatabaseSchema, provision, serve } from '../databases/create-database.workflow';
 import { definitely } from '../databases/definite-failure';
-import { endCreation, newDatabaseSchema, provision, serve } from '../databases/provision-database';
-import { defineWorkflow, refOf } from '../databases/work';
 import { hasSwitched } from '../upgrades/cut-over';
 import { refusePoint } from './restore.rules';
 

@@ -1,17 +1,159 @@
-import type { restoreDatabaseBackup as endpoint } from '@drydock/contracts/databases/database-backups';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import { describeLoadFindings } from '@drydock/agent/database/load-findings';
+import type {
+  preflightDatabaseBackupRestore,
+  restoreDatabaseBackup,
+} from '@drydock/contracts/databases/database-backups';
+import { majorOf } from '@drydock/contracts/databases/major';
+import type { Finding, Preflight } from '@drydock/contracts/platform/preflight';
+import type { ExecuteHandlers, HandlerRequest, ReadHandlers } from '@drydock/service/http/route';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
 import { findBackup } from '../backups/backup.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { DatabaseBackup } from '../backups/backup.types';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';
+import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
 import { viewDatabase } from '../databases/database.view';
-import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
-import { holdDatabase } from '../databases/find-database';
-import { refuseRestore } from './restore.rules';
+import { holdDatabase, readDatabase } from '../databases/find-database';
+import { neededBytes, refuseRestore } from './restore.rules';
 import { restoreDatabaseWorkflow } from './restore-database.workflow';
+import { suffices, tryBackup } from './try-backup.workflow';
+
+interface RestoreFacts {
+  managed: ManagedDatabase;
+  /** Null when there is no such backup of the database. */
+  backup: DatabaseBackup | null;
+  /** On the database's host; null when it does not answer. */
+  freeBytes: number | null;
+  /** The reason why a trial load gave no result; null if none was needed, or if its result is on record. */
+  trial: Finding | null;
+  now: Date;
+}
+
+/** A backup older than this gets a warning, in seconds. */
+const oldAfterSeconds = 7 * 86_400;
+
+function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Preflight {
+  const { managed, backup, freeBytes, now } = facts;
+  const takenAt = backup?.createdAt ?? null;
+  const ageSeconds = takenAt === null ? 0 : Math.max(0, Math.floor((now.getTime() - takenAt.getTime()) / 1_000));
+  const rawBytes = backup?.archive?.rawBytes ?? null;
+  const needed = rawBytes === null ? null : neededBytes(rawBytes);
+  return {
+    would:
+      `What ${managed.label} holds would be replaced by the backup, behind its address; what is replaced is kept as a backup. ` +
+      'Sessions end at the switch; roles, their passwords and memberships stay as they are now.',
+    resource: databasePath(managed.id),
+    point:
+      backup === null || takenAt === null
+        ? null
+        : { id: backup.id, taken_at: takenAt.toISOString(), age_seconds: ageSeconds },
+    space: needed === null ? null : { needed_bytes: needed, free_bytes: freeBytes },
+    refusal,
+    findings: findingsOf(facts, needed, ageSeconds),
+    undo: false,
+  };
+}
+
+function findingsOf(
+  { managed, backup, freeBytes, trial }: RestoreFacts,
+  needed: number | null,
+  ageSeconds: number,
+): Finding[] {
+  const findings: Array<Finding | false> = [
+    ...(trial === null ? [] : [trial]),
+    ...proofFindings(backup, managed.engineVersion),
+    ageSeconds > oldAfterSeconds && {
+      level: 'WARNING',
+      code: 'old_backup',
+      detail: `Everything written since ${backup?.createdAt.toISOString()} is replaced.`,
+    },
+    backup !== null &&
+      backup.engineVersion !== managed.engineVersion && {
+        level: 'INFO',
+        code: 'older_major',
+        detail: `The backup was taken from ${backup.engineVersion}; it is loaded into ${managed.engineVersion}.`,
+      },
+    freeBytes === null && {
+      level: 'WARNING',
+      code: 'host_unreachable',
+      detail: "The database's host does not answer; its space is unknown.",
+    },
+    needed !== null &&
+      freeBytes !== null &&
+      freeBytes < needed && {
+        level: 'ERROR',
+        code: 'storage_full',
+        detail: `${needed} bytes are needed and ${freeBytes} are free.`,
+      },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+/** The findings of the latest load of the backup into this version; empty if there was none. */
+function proofFindings(backup: DatabaseBackup | null, version: string): Finding[] {
+  if (backup === null || backup.proof === null || String(backup.proof.major) !== version) return [];
+  const { of, at, refused, findings } = backup.proof;
+  if (refused.length === 0) {
+    const loaded = of === 'content' ? 'All of the backup' : 'The schema of the backup';
+    const rest =
+      of === 'content'
+        ? ' and its rows were counted'
+        : '; the restore itself proves the rows before anything is replaced';
+    const but = findings.length > 0 ? ', all but what the findings beside this one name' : '';
+    const detail = `${loaded} was loaded into ${version} at ${at}${but}${rest}.`;
+    return [{ level: 'INFO', code: 'backup_proven', detail }, ...describeLoadFindings(findings)];
+  }
+  const remedy =
+    version === backup.engineVersion
+      ? 'Choose another backup, or mend the object in the database and take a new one'
+      : `Make a database of ${backup.engineVersion} from the backup, and change or drop the object there`;
+  return refused.map(({ object, reason }): Finding => {
+    return {
+      level: 'ERROR',
+      code: 'statement_refused',
+      detail: `${object} cannot be made in ${version}: ${reason}. ${remedy}.`,
+    };
+  });
+}
+
+/**
+ * The preflight of a restore: asks the same rule and leaves the database as it is. A backup without a proof on record
+ * is loaded on trial, beside the database. A host that does not answer is a finding, not a failure.
+ */
+export const preflightRestore = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, params, requestId } = request;
+      const { database, provider } = context;
+      const managed = await readDatabase(context, request);
+      const readBackup = async () =>
+        params.backupId === '' ? null : findBackup(database.pool, managed.id, params.backupId);
+      const trial = await tryIfNeeded(context, request, managed, await readBackup());
+      const backup = await readBackup();
+      const unfinished = await findUnfinished(database.sql(), databaseResourceKey(managed.id));
+      const refusal = refuseRestore({ managed, unfinished }, backup);
+      const { id: databaseId, orgId, mode } = managed;
+      const hosted = await provider.describe({ databaseId, orgId, mode }).catch(() => null);
+      const facts = { managed, backup, freeBytes: hosted?.freeBytes ?? null, trial, now };
+      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId)) };
+    },
+  }) satisfies ReadHandlers<typeof preflightDatabaseBackupRestore>;
+
+/** Null if nothing can be restored, or if the record already has enough. */
+async function tryIfNeeded(
+  context: HandlerContext,
+  request: Pick<HandlerRequest<typeof preflightDatabaseBackupRestore>, 'caller' | 'requestId' | 'now'>,
+  managed: ManagedDatabase,
+  backup: DatabaseBackup | null,
+): Promise<Finding | null> {
+  if (backup === null || refuseRestore({ managed, unfinished: null }, backup) !== null) return null;
+  if (suffices(backup.proof, majorOf(managed.engineVersion), request.now)) return null;
+  return tryBackup(context, request, managed, backup);
+}
 
 /** Accepts that the database is replaced by one of its backups, which {@link restoreDatabaseWorkflow} carries out. */
 export const restoreDatabase = (context: HandlerContext) =>
@@ -32,4 +174,4 @@ export const restoreDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'provisioning' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, undefined>;
+  }) satisfies ExecuteHandlers<typeof restoreDatabaseBackup, Tx, undefined>;

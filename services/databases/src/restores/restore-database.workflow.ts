@@ -17,10 +17,10 @@ import {
   verifyPacked,
   verifyStored,
 } from '../backups/pack-backup';
+import { defineWorkflow, refOf, type WorkContext } from '../context/work';
+import { sandboxBehaviour } from '../databases/database.rules';
 import { changeStatus, findDatabase, showServing } from '../databases/database.store';
 import { definitely } from '../databases/definite-failure';
-import { sandboxBehaviour } from '../databases/sandbox.rules';
-import { defineWorkflow, refOf, type WorkContext } from '../databases/work';
 import { cutOver, endForgotten, hasSwitched, takeBack } from '../upgrades/cut-over';
 import { beginEndOfUpgrade } from '../upgrades/end-abandoned-upgrade.workflow';
 import { retireLater } from '../upgrades/retire-old-instance.workflow';

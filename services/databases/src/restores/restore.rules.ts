@@ -1,8 +1,7 @@
 import { flavourOf, majorOf } from '@drydock/contracts/databases/major';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import type { DatabaseBackup } from '../backups/backup.types';
-import { compareVersions } from '../catalogue/version.rules';
-import { refuseUnavailable } from '../databases/database.rules';
+import { compareVersions, refuseUnavailable } from '../databases/database.rules';
 import type { ManagedDatabase } from '../databases/database.types';
 
 export interface RestoreWorld {

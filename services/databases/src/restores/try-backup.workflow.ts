@@ -8,11 +8,10 @@ import { watchWorkflow } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
 import { findBackup, recordProof } from '../backups/backup.store';
 import type { BackupProof, DatabaseBackup } from '../backups/backup.types';
-import type { HandlerContext } from '../context';
-import type { ManagedDatabase } from '../databases/database.types';
-import { databaseResourceKey, databaseSubject } from '../databases/database-names';
+import type { HandlerContext } from '../context/context';
+import { defineWorkflow, refOf } from '../context/work';
+import { databaseResourceKey, databaseSubject, type ManagedDatabase } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
-import { defineWorkflow, refOf } from '../databases/work';
 
 /*
  * The trial load for a preflight: the schema of a backup, without a row, into an empty instance that exists only for

@@ -1,7 +1,7 @@
 import type { ProblemCode } from '@drydock/contracts/platform/problems';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { conclude } from '@drydock/workflow/definition/step-error';
-import { refOf, type WorkContext } from '../databases/work';
+import { refOf, type WorkContext } from '../context/work';
 import { type Cutover, DatabaseProviderError, type UpgradeName } from '../providers/database-provider';
 
 type Step = StepContext<unknown, unknown>;

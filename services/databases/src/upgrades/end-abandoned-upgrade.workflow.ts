@@ -3,10 +3,10 @@ import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition/defin
 import { fail } from '@drydock/workflow/definition/step-error';
 import { startWorkflow } from '@drydock/workflow/store/start-workflow';
 import { z } from 'zod';
+import { defineWorkflow, refOf } from '../context/work';
 import { changeStatus, recordVersion } from '../databases/database.store';
-import { databaseResourceKey } from '../databases/database-names';
+import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
-import { defineWorkflow, refOf } from '../databases/work';
 import { DatabaseProviderError } from '../providers/database-provider';
 import { retireLater } from './retire-old-instance.workflow';
 

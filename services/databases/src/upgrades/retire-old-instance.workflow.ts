@@ -1,10 +1,10 @@
 import { fencedCall, type WorkflowRun } from '@drydock/workflow/definition/definition';
 import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
-import type { Tx } from '../database.store';
-import { databaseResourceKey } from '../databases/database-names';
+import type { Tx } from '../context/database.store';
+import { defineWorkflow, refOf, type WorkContext } from '../context/work';
+import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
-import { defineWorkflow, refOf, type WorkContext } from '../databases/work';
 
 /**
  * The name of the schedule. A database has one, because retiring the last upgrade's instance removes all earlier

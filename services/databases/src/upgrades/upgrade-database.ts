@@ -1,22 +1,108 @@
-import type { upgradeDatabase as endpoint } from '@drydock/contracts/databases/database-upgrades';
+import type {
+  preflightDatabaseUpgrade,
+  upgradeDatabase as upgradeDatabaseEndpoint,
+} from '@drydock/contracts/databases/database-upgrades';
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
+import { problem } from '@drydock/contracts/platform/problem';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowedOn, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
-import { insertBackup } from '../backups/backup.store';
+import { findNewestBackup, insertBackup } from '../backups/backup.store';
+import type { DatabaseBackup } from '../backups/backup.types';
 import { versionsOf } from '../catalogue/catalogue';
 import { majorsFor } from '../catalogue/get-catalogue';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { changeStatus } from '../databases/database.store';
+import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
 import { viewDatabase } from '../databases/database.view';
-import { databasePath, databaseResourceKey, onDatabase } from '../databases/database-names';
-import { holdDatabase } from '../databases/find-database';
+import { holdDatabase, readDatabase } from '../databases/find-database';
+import { DatabaseProviderError, type UpgradePlan } from '../providers/database-provider';
 import { refuseUpgrade } from './upgrade.rules';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
 
-/** Accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out. */
+interface UpgradeFacts {
+  managed: ManagedDatabase;
+  target: string;
+  /** Null if there is no such target version, or no instance to ask. */
+  plan: UpgradePlan | null;
+  /** The newest completed one. */
+  backup: DatabaseBackup | null;
+  now: Date;
+}
+
+/** The preflight as the caller sees it. It says that nothing undoes an upgrade after its cutover. */
+function viewPreflight({ managed, target, plan, backup, now }: UpgradeFacts, refusal: Preflight['refusal']): Preflight {
+  const takenAt = backup?.completedAt ?? null;
+  return {
+    would: sentenceOf(managed, target, plan),
+    resource: databasePath(managed.id),
+    point:
+      backup === null || takenAt === null
+        ? null
+        : {
+            id: backup.id,
+            taken_at: takenAt.toISOString(),
+            age_seconds: Math.max(0, Math.floor((now.getTime() - takenAt.getTime()) / 1_000)),
+          },
+    space: plan === null ? null : { needed_bytes: plan.neededBytes, free_bytes: plan.freeBytes },
+    refusal,
+    findings: plan === null ? [] : plan.findings.map(({ level, code, detail }) => ({ level, code, detail })),
+    undo: false,
+  };
+}
+
+function sentenceOf({ label, engineVersion }: ManagedDatabase, target: string, plan: UpgradePlan | null): string {
+  const move = `${label} would be moved from ${engineVersion} to ${target} behind its address`;
+  if (plan === null) return `${move}.`;
+  return plan.path === 'logical'
+    ? `${move}, with a fresh backup first; clients write on, and pause for less than a second at the end.`
+    : `${move}, with a fresh backup first; clients wait for about ${plan.pauseSeconds} s while the data is copied.`;
+}
+
+/** The preflight of an upgrade: asks the same rules, and the instance for its findings. Changes nothing. */
+export const preflightUpgrade = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, body, requestId } = request;
+      const { pool } = context.database;
+      const managed = await readDatabase(context, request);
+      const unfinished = await findUnfinished(context.database.sql(), databaseResourceKey(managed.id));
+      const majors = await majorsFor(context, { engine: managed.engine, engine_version: body.engine_version });
+      const world = { managed, unfinished, versions: versionsOf(managed.engine, majors) };
+      const refusal = refuseUpgrade(world, body.engine_version);
+      const isTarget = refusal === null || refusal.code === 'never_backed_up';
+      const plan = isTarget ? await planOf(context, managed, majorOf(body.engine_version)) : null;
+      const backup = await findNewestBackup(pool, managed.id);
+      const facts = { managed, target: body.engine_version, plan, backup, now };
+      return { status: 200, body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId)) };
+    },
+  }) satisfies ReadHandlers<typeof preflightDatabaseUpgrade>;
+
+/** Null if there is no instance to ask. */
+async function planOf(
+  { provider }: HandlerContext,
+  { id, orgId, mode }: ManagedDatabase,
+  toMajor: Major,
+): Promise<UpgradePlan | null> {
+  try {
+    return await provider.planUpgrade({ databaseId: id, orgId, mode }, toMajor);
+  } catch (error) {
+    if (error instanceof DatabaseProviderError && error.refusal === 'unknown_database') return null;
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'database-host' },
+      retryAfterSeconds: 30,
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Endpoint 10: accepts an upgrade of the database to a newer major, which {@link upgradeDatabaseWorkflow} carries out.
+ */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
@@ -45,4 +131,4 @@ export const upgradeDatabase = (context: HandlerContext) =>
       const body = viewDatabase({ ...managed, status: 'provisioning' });
       return { status: 202, headers: followHeaders(databasePath(managed.id), workflowId), body };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, readonly Major[]>;
+  }) satisfies ExecuteHandlers<typeof upgradeDatabaseEndpoint, Tx, readonly Major[]>;

@@ -1,7 +1,6 @@
 import type { DatabaseCatalogue } from '@drydock/contracts/databases/databases';
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { compareVersions, isVersion } from '../catalogue/version.rules';
-import { refuseUnavailable } from '../databases/database.rules';
+import { compareVersions, isVersion, refuseUnavailable } from '../databases/database.rules';
 import type { ManagedDatabase } from '../databases/database.types';
 
 export interface UpgradeWorld {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { endpoints } from '@drydock/contracts/platform/endpoints';
+import { endpoints } from '@drydock/contracts/endpoints';
 import { buildOpenApi } from '@drydock/contracts/platform/openapi';
 import { problemCodes, problems } from '@drydock/contracts/platform/problems';
 import { guides, readGuideParts } from './guides';

@@ -1,19 +1,91 @@
-import type { restartSiteApp as endpoint } from '@drydock/contracts/hosting/site-app';
+import type { getSiteApp, preflightSiteAppRestart, restartSiteApp } from '@drydock/contracts/hosting/site-app';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { AwaitHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, readStartBy, startDecidedMs } from '@drydock/workflow/http/accept-workflow';
+import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http/route';
+import {
+  isInProgress,
+  type Refusal,
+  refusalByWorkflow,
+  type UnfinishedWorkflow,
+} from '@drydock/workflow/definition/refusal.rules';
+import {
+  acceptWorkflow,
+  assertAllowed,
+  problemOf,
+  readStartBy,
+  startDecidedMs,
+} from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { z } from 'zod';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { describeApp } from '../providers/site-host';
-import { holdSite, readSite } from '../sites/find-site';
-import { onSite, siteResourceKey } from '../sites/site-names';
-import { refuseRestart } from './app.rules';
-import { hostUnavailable } from './host-unavailable';
+import { holdSite, hostUnavailable, readSite } from '../sites/find-site';
+import { isReady } from '../sites/site.rules';
+import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';
 import { restartAppWorkflow } from './restart-app.workflow';
+
+interface AppWorld {
+  site: Pick<Site, 'status'>;
+  unfinished: UnfinishedWorkflow | null;
+  /** Null: its host did not say. */
+  hasApp: boolean | null;
+}
+
+/** May the site's application be restarted? */
+function refuseRestart({ site, unfinished, hasApp }: AppWorld): Refusal | null {
+  const refusal = refusalByWorkflow(unfinished);
+  if (refusal !== null) return refusal;
+  if (hasApp === false) return { code: 'no_app' };
+  if (site.status === 'suspended') return { code: 'site_suspended' };
+  return isReady(site.status) ? null : { code: 'site_not_ready' };
+}
+
+export const getApp = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      const app = await describeApp(context.siteHosts, site).catch((error: unknown) => {
+        throw hostUnavailable(error);
+      });
+      const body = {
+        site_id: site.id,
+        has_app: app !== null,
+        generation: app?.generation ?? 0,
+        last_restart_at: app?.lastRestartAt?.toISOString() ?? null,
+        in_progress: isInProgress(await findUnfinished(context.database.sql(), siteResourceKey(site.id))),
+      };
+      return { status: 200, body };
+    },
+  }) satisfies ReadHandlers<typeof getSiteApp>;
+
+/**
+ * The preflight of the restart: it asks the same rule and changes nothing. When the host does not answer, the preflight
+ * reports the same refusal as the restart itself.
+ */
+export const preflightRestart = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      const app = await describeApp(context.siteHosts, site).catch((error: unknown) => ({ error }));
+      const hasApp = app === null ? false : 'error' in app ? null : true;
+      const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
+      const refused = refuseRestart({ site, unfinished, hasApp });
+      const unanswered = hasApp === null ? hostUnavailable() : null;
+      const refusal = refused === null ? unanswered : problemOf(refused);
+      const body = {
+        would: `End the application of ${site.primaryDomain} and answer its next request by a fresh process; requests under way may be cut off`,
+        resource: sitePath(site.id),
+        point: null,
+        space: null,
+        refusal: refusal?.body(request.requestId) ?? null,
+        findings: [],
+        undo: false as const,
+      };
+      return { status: 200, body };
+    },
+  }) satisfies ReadHandlers<typeof preflightSiteAppRestart>;
 
 interface FoundApp {
   /** Null: the host did not answer; `error` says why. */
@@ -64,7 +136,7 @@ export const restartApp = (context: HandlerContext) =>
       if (waited.state === 'failed' && problems[waited.problem.code].status === 422) throw problem(waited.problem.code);
       throw notConfirmed(waited.state === 'cancelled', workflowId);
     },
-  }) satisfies AwaitHandlers<typeof endpoint, Tx, FoundApp, { siteId: string; workflowId: string }>;
+  }) satisfies AwaitHandlers<typeof restartSiteApp, Tx, FoundApp, { siteId: string; workflowId: string }>;
 
 const notConfirmed = (isCancelled: boolean, workflowId: string) =>
   problem('dependency_unavailable', {

@@ -3,9 +3,9 @@ import { audit } from '@drydock/service/effects/audit';
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
+import { defineWorkflow, refOf } from '../context/work';
 import { hostOf, SiteHostError, type SiteHostRefusal } from '../providers/site-host';
-import { sitePath } from '../sites/site-names';
-import { defineWorkflow, refOf } from '../sites/work';
+import { sitePath } from '../sites/site.types';
 
 const triesMax = 3;
 

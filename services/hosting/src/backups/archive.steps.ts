@@ -6,15 +6,14 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
+import { refOf, type WorkContext } from '../context/work';
 import { attemptKey, backupPrefix } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { hostOf } from '../providers/site-host';
-import { refOf, type WorkContext } from '../sites/work';
+import { definitely } from '../sites/definite-failure';
 import { lockEnd } from './backup.rules';
-import { findBackup, findLastRawBytes } from './backup.store';
+import { findBackup, findLastRawBytes, replaceSkipped } from './backup.store';
 import type { KeptBackup, StoredArchive } from './backup.types';
-import { definitely } from './definite-failure';
-import { replaceSkipped } from './skipped.store';
 import { findingsOfSkipped, summarise } from './skipped.view';
 
 /**

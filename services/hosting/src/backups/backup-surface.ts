@@ -1,16 +1,14 @@
 import { type BackupFilter, listSiteBackups, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
-import type { HandlerContext } from '../context';
-import type { Reader } from '../database.store';
-import type { Site } from '../sites/site.types';
+import type { HandlerContext } from '../context/context';
+import type { Reader } from '../context/database.store';
+import { type Site, siteResourceKey } from '../sites/site.types';
 import type { ListPage } from '../sites/site-list';
-import { siteResourceKey } from '../sites/site-names';
 import { allowanceWindowStart } from './backup.rules';
 import { listBackups, listOnDemand } from './backup.store';
 import type { Backup } from './backup.types';
-import { viewBackup } from './backup.view';
-import { viewSurface } from './backup-surface.view';
+import { viewBackup, viewSurface } from './backup.view';
 
 /** The list that the cursors of a surface belong to, whichever endpoint returned them. */
 export const backupList = listSiteBackups.id;

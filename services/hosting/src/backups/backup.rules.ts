@@ -2,17 +2,30 @@ import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contra
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-import type { Backup } from './backup.types';
+import type { Backup, StoredArchive } from './backup.types';
+
+/**
+ * File system blocks, index pages and write-ahead log take a quarter more than the bare bytes. A small site's database
+ * takes a fixed amount besides.
+ */
+const overheadFactor = 1.25;
+const overheadBytes = 64 * 2 ** 20;
+
+/** Bytes that a whole new release needs beside the live one while both stand. */
+export const neededBytes = ({ rawBytes }: Pick<StoredArchive, 'rawBytes'>): number =>
+  Math.ceil(rawBytes * overheadFactor) + overheadBytes;
+
+export const hasSpace = (neededBytesCount: number, freeBytes: number): boolean => freeBytes >= neededBytesCount;
 
 const dayMs = 24 * 3_600_000;
 
 /** The site and the work on it, which every rule about its backups needs. */
-export interface BackupWorld {
+interface BackupWorld {
   site: Pick<Site, 'status' | 'platform'>;
   unfinished: UnfinishedWorkflow | null;
 }
 
-export interface Allowance {
+interface Allowance {
   limit: number;
   used: number;
   remaining: number;
@@ -68,7 +81,7 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
  * The reasons against a restore that lie in the backup alone. The workflow checks these again when it starts. It cannot
  * call refuseRestore, which refuses a site whose status is `restoring` already.
  */
-export function refusePoint(backup: Backup | null, now: Date): Refusal | null {
+function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   const status = statusAt(backup, now);
   if (status === 'expired') return { code: 'backup_expired' };

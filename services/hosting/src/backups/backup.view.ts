@@ -1,6 +1,53 @@
-import type { SiteBackup } from '@drydock/contracts/hosting/backups';
-import { statusAt } from './backup.rules';
+import { immutableDays, type SiteBackup, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
+import type { PageMeta } from '@drydock/contracts/platform/values';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { type BackupProofs, immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';
+import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
+import type { Site } from '../sites/site.types';
+import { allowanceOf, noAllowance, refuseBackup, statusAt } from './backup.rules';
 import type { Backup } from './backup.types';
+
+interface SurfaceFacts {
+  site: Site;
+  /** A page of the site's, newest first. */
+  backups: SiteBackup[];
+  page: PageMeta;
+  /** The backups that count against the allowance. */
+  onDemand: readonly Backup[];
+  unfinished: UnfinishedWorkflow | null;
+  proofs: BackupProofs;
+}
+
+/** The backup surface of interface.md 2.2. It claims only what was proved recently. */
+export function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
+  const { site, backups, page, onDemand, unfinished, proofs } = facts;
+  const unsupportedReason = unsupportedReasonOf(site.platform);
+  const allowance = unsupportedReason === '' ? allowanceOf(onDemand, now) : noAllowance;
+  const [immutability, drill] = [immutabilityOf(proofs, now), restoreDrillOf(proofs, site.platform, now)];
+  return {
+    site_id: site.id,
+    backups,
+    page,
+    can_backup: refuseBackup({ site, unfinished }, allowance, now) === null,
+    in_progress: isInProgress(unfinished),
+    on_demand_backups: true,
+    unsupported_reason: unsupportedReason,
+    on_demand_limit: allowance.limit,
+    on_demand_used: allowance.used,
+    on_demand_remaining: allowance.remaining,
+    on_demand_next_at: allowance.nextAt?.toISOString() ?? null,
+    daily_backups: site.dailyBackups,
+    retention_days: retentionDaysOf(site),
+    offsite_enabled: proofs.isOffsiteEnabled,
+    immutable: immutability.isImmutable,
+    immutable_days: immutableDays,
+    immutability_verified_at: immutability.verifiedAt?.toISOString() ?? null,
+    immutability_reason: immutability.reason,
+    restore_drill_passed: drill.hasPassed,
+    restore_drill_at: drill.finishedAt?.toISOString() ?? null,
+    restore_drill_reason: drill.reason,
+  };
+}
 
 const timestamp = (at: Date | null): string | null => at?.toISOString() ?? null;
 

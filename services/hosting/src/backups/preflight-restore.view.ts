@@ -1,10 +1,9 @@
 import type { RestoreContents } from '@drydock/contracts/hosting/backups';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { findingsOfRecord, type RecordedAnswer } from '../sites/probe.rules';
-import type { Site } from '../sites/site.types';
-import { sitePath } from '../sites/site-names';
+import { type Site, sitePath } from '../sites/site.types';
+import { hasSpace, neededBytes } from './backup.rules';
 import { findingsOfSkipped, type SkippedSummary } from './skipped.view';
-import { hasSpace, neededBytes } from './space.rules';
 
 type Finding = Preflight['findings'][number];
 

@@ -4,13 +4,13 @@ import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
+import { refOf, type WorkContext } from '../context/work';
 import { type ArchiveToStage, type HostedSite, hostOf, type Probe } from '../providers/site-host';
 import { askSite, outcomeOf, whileFrozen } from '../sites/ask-site';
+import { definitely } from '../sites/definite-failure';
 import { failedOf, type RecordedAnswer, serves, textOfRecord } from '../sites/probe.rules';
-import { refOf, type WorkContext } from '../sites/work';
-import { definitely } from './definite-failure';
+import { hasSpace, neededBytes } from './backup.rules';
 import { findingsOfLost } from './skipped.view';
-import { hasSpace, neededBytes } from './space.rules';
 
 type Step = StepContext<unknown, unknown>;
 

@@ -18,12 +18,12 @@ import {
 } from '@drydock/workflow/definition/definition';
 import { StepFailure } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import type { Tx } from '../database.store';
-import { hostOf } from '../providers/site-host';
-import { TransferFailure } from '../providers/transfer-failure';
+import type { Tx } from '../context/database.store';
+import { refOf, type WorkContext } from '../context/work';
+import { hostOf, TransferFailure } from '../providers/site-host';
+import { definitely } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer, recordOf, withDatabaseOf } from '../sites/probe.rules';
 import { changeStatus } from '../sites/site.store';
-import { refOf, type WorkContext } from '../sites/work';
 import {
   findWritten,
   freezeTtlMs,
@@ -36,7 +36,6 @@ import {
 import { expiryOf } from './backup.rules';
 import { findLastRawBytes, insertBackup, markCompleted, markFailed } from './backup.store';
 import type { KeptBackup } from './backup.types';
-import { definitely } from './definite-failure';
 import { assertServes, isOwnRelease, isRestored, standingOf, superseded } from './restore.steps';
 
 /**

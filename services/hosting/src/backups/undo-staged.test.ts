@@ -1,7 +1,7 @@
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { uuidv7 } from 'uuidv7';
+import type { WorkContext } from '../context/work';
 import { restoreOffsiteWorkflow } from '../offsite/restore-offsite.workflow';
-import type { WorkContext } from '../sites/work';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 
 const workflowId = uuidv7();

@@ -1,9 +1,9 @@
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { forgetRuns } from '@drydock/workflow/store/purge-workflows';
 import { z } from 'zod';
+import { defineWorkflow, type WorkContext } from '../context/work';
 import { forEachAtOnce } from '../providers/for-each-at-once';
 import { serves } from '../sites/probe.rules';
-import { defineWorkflow, type WorkContext } from '../sites/work';
 import { admitServing, listWaiting, type WaitingSite } from './serve-check.store';
 
 /** Limit for sites that one run checks; the others are due in the next run, a minute later. */

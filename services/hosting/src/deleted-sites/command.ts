@@ -2,9 +2,9 @@
 // a deleted site for abuse, releases it, or has its data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
-import { runCommand } from '@drydock/service/process/run-command';
+import { runCommand } from '@drydock/service/process/run-process';
 import { readCommandConfig } from '../config';
-import { openDatabase } from '../database.store';
+import { openDatabase } from '../context/database.store';
 import { staffActions } from './staff-actions';
 
 const usage = `usage: command.js hold ID      only staff can bring it back from now on

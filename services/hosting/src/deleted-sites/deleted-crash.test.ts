@@ -15,7 +15,7 @@ import { deletionOf, givenDeletedSite } from '../../test/deleted-site';
 import { type HostingWorld, makeSite, openWorld } from '../../test/hosting-world';
 import { isHosted, type SiteRun } from '../../test/site-run';
 import { fillSite, type SiteState, stateOf } from '../../test/site-state';
-import { type HostingDatabase, openDatabase } from '../database.store';
+import { type HostingDatabase, openDatabase } from '../context/database.store';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 import { staffActions } from './staff-actions';

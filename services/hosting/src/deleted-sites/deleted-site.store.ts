@@ -1,14 +1,141 @@
 import type { DeletedSiteFilter } from '@drydock/contracts/hosting/deleted-sites';
-import { metadataSchema } from '@drydock/contracts/platform/values';
+import { metadataSchema, timeOfId } from '@drydock/contracts/platform/values';
 import { holding } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
+import { backupFolder } from '../providers/backup-storage';
+import { forgetVendorPackage } from '../sites/site.store';
 import type { Owner } from '../sites/site.types';
-import { forgetVendorPackage } from '../vendor-snapshots/vendor-package.store';
 import type { DeletedSite } from './deleted-site.types';
 
-export interface Deletion {
+/** How many records are looked at in one go. */
+export const purgePageSize = 500;
+
+/** Records of this mode that were neither brought back nor purged to the end, oldest first, from behind `after`. */
+export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
+  tx.deletedSite.findMany({
+    where: { mode, restoredAt: null, dataRemovedAt: null, ...(after === null ? {} : { id: { gt: after } }) },
+    orderBy: { id: 'asc' },
+    take: purgePageSize,
+  });
+
+/**
+ * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is left
+ * alone.
+ */
+export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
+  await tx.deletedSite.updateMany({
+    where: { id: { in: [...ids] }, restoredAt: null, purgedAt: null },
+    data: { purgedAt },
+  });
+}
+
+/** Purged, and their data perhaps still there. */
+export const listToRemove = (tx: Reader, mode: Owner['mode'], after: string | null): Promise<DeletedSite[]> =>
+  tx.deletedSite.findMany({
+    where: {
+      mode,
+      purgedAt: { not: null },
+      dataRemovedAt: null,
+      restoredAt: null,
+      ...(after === null ? {} : { id: { gt: after } }),
+    },
+    orderBy: { id: 'asc' },
+    take: purgePageSize,
+  });
+
+/** The folders of every backup of the site that may still have data in the storage, failed ones included. */
+export async function listBackupFolders(tx: Reader, siteId: string): Promise<string[]> {
+  const where = { siteId, purgedAt: null };
+  const rows = await tx.backup.findMany({
+    where,
+    select: { storageKey: true, mode: true, orgId: true, siteId: true, id: true },
+  });
+  return rows.map(backupFolder);
+}
+
+export async function recordRemoved(tx: Tx, record: Pick<DeletedSite, 'id' | 'siteId'>, at: Date): Promise<void> {
+  await tx.backup.updateMany({ where: { siteId: record.siteId, status: 'completed' }, data: { status: 'expired' } });
+  await tx.deletedSite.update({ where: { id: record.id }, data: { dataRemovedAt: at } });
+}
+
+/** Null if there is no such record, or if it has been restored or purged. */
+export async function setReason(tx: Tx, id: string, reason: DeletedSite['reason']): Promise<DeletedSite | null> {
+  const { count } = await tx.deletedSite.updateMany({
+    where: { id, restoredAt: null, purgedAt: null },
+    data: { reason },
+  });
+  return count === 0 ? null : tx.deletedSite.findUnique({ where: { id } });
+}
+
+export const findRecord = (tx: Reader, id: string): Promise<DeletedSite | null> =>
+  tx.deletedSite.findUnique({ where: { id } });
+
+/**
+ * Inserts the site again, under its old id and suspended, with its domain. False if somebody else has the domain or the
+ * id: a unique index decides, whatever was read before.
+ */
+export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> {
+  const {
+    siteId,
+    orgId,
+    mode,
+    name,
+    primaryDomain,
+    domainProvenAt,
+    platform,
+    database,
+    dailyBackups,
+    backupRetentionDays,
+    backupSequence,
+    metadata,
+  } = record;
+  const site = {
+    id: siteId,
+    orgId,
+    mode,
+    name,
+    primaryDomain,
+    domainProvenAt,
+    platform,
+    database,
+    dailyBackups,
+    backupRetentionDays,
+    backupSequence,
+    metadata: metadataSchema.parse(metadata),
+    // The id was made with the site.
+    createdAt: record.siteCreatedAt ?? timeOfId(siteId),
+  };
+  const { count } = await tx.site.createMany({ data: [{ ...site, status: 'suspended' }], skipDuplicates: true });
+  return count === 1;
+}
+
+/** A site that is being restored and not yet released to its visitors. */
+const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
+
+/**
+ * Whether the site is released to its owner and its visitors, who then write to it. It is when it serves, and when it
+ * waits for a check that it serves.
+ */
+export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
+  (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;
+
+/**
+ * Gives the domain and the id back; a site that is not there is no error. False, without any change, if the site has
+ * been released to its visitors.
+ */
+export async function removeRevivedSite(tx: Tx, siteId: string): Promise<boolean> {
+  await tx.site.deleteMany({ where: { id: siteId, ...notLetGo } });
+  return (await tx.site.count({ where: { id: siteId } })) === 0;
+}
+
+/** Gives the last backup of a restored site the expiry that its other backups have. */
+export async function limitBackup(tx: Tx, backupId: string, expiresAt: Date): Promise<void> {
+  await tx.backup.updateMany({ where: { id: backupId, expiresAt: null }, data: { expiresAt } });
+}
+
+interface Deletion {
   id: string;
   reason: DeletedSite['reason'];
   deletedAt: Date;

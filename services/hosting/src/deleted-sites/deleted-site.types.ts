@@ -2,6 +2,14 @@ import type { DeleteReason } from '@drydock/contracts/hosting/deleted-sites';
 import type { SiteDatabase, SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 
+export const deletedSiteSubject = (deletedSiteId: string): { type: 'deleted_site'; id: string } => ({
+  type: 'deleted_site',
+  id: deletedSiteId,
+});
+
+/** The path under which the audit log names a deleted site. */
+export const deletedSitePath = (deletedSiteId: string): string => `/v1/sites/deleted/${deletedSiteId}`;
+
 /** A site that was deleted, with all that is needed to make it again. */
 export interface DeletedSite {
   id: string;

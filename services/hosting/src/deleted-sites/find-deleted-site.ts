@@ -1,9 +1,16 @@
+import type { DeletedSiteReason } from '@drydock/contracts/hosting/deleted-sites';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import { findBackup } from '../backups/backup.store';
+import type { Backup } from '../backups/backup.types';
+import type { HandlerContext } from '../context/context';
+import type { Reader, Tx } from '../context/database.store';
+import { isHeld, listHeldDomains } from '../domains/domain.store';
+import { ownerOf } from '../sites/site.types';
+import { needsObject, reasonNotRestorable } from './deleted-site.rules';
 import { findDeletedSite, lockDeletedSite } from './deleted-site.store';
-import type { DeletedSite } from './deleted-site.types';
+import { type DeletedSite, deletedSiteSubject } from './deleted-site.types';
 
 interface AboutDeletedSite {
   caller: Caller;
@@ -28,4 +35,57 @@ export const isStaff = ({ scopes }: Caller): boolean => scopes.includes('platfor
 function present(record: DeletedSite | null): DeletedSite {
   if (record === null) throw problem('deleted_site_not_found');
   return record;
+}
+
+/** Workflows that bring a deleted site back are found under its record. */
+export const deletedSiteParent = (context: HandlerContext): WorkflowParent<Tx, 'deletedSiteId'> => ({
+  context,
+  param: 'deletedSiteId',
+  subjectOf: deletedSiteSubject,
+  assertThere: (caller, deletedSiteId) => readDeletedSite(context, { caller, params: { deletedSiteId } }),
+});
+
+/** The reason why `caller` cannot restore it now, as `tx` sees the world; '' if they can. */
+export async function judgeDeletedSite(
+  tx: Reader,
+  record: DeletedSite,
+  { caller, hasObject, now }: { caller: Caller; hasObject: boolean; now: Date },
+): Promise<DeletedSiteReason> {
+  const held = await listHeldDomains(tx, record, [record.primaryDomain]);
+  return reasonNotRestorable({ record, hasObject, isDomainHeld: isHeld(held, record), isStaff: isStaff(caller) }, now);
+}
+
+interface LastBackup {
+  backup: Backup | null;
+  /** Whether its object was found in the storage just now. */
+  hasObject: boolean;
+}
+
+/** The caller of the request: staff may see and restore records that a customer may not. */
+export interface Asking {
+  caller: Caller;
+  now: Date;
+}
+
+/**
+ * Asks the storage itself for the record's last backup, if the answer matters. Throws 503 if the storage cannot be
+ * asked.
+ */
+export async function lookForObject(
+  { database, backupStorage }: Pick<HandlerContext, 'database' | 'backupStorage'>,
+  record: DeletedSite,
+  { caller, now }: Asking,
+): Promise<LastBackup> {
+  if (record.backupId === null || !needsObject({ record, isStaff: isStaff(caller) }, now))
+    return { backup: null, hasObject: false };
+  const backup = await findBackup(database.pool, { ...record, id: record.siteId }, record.backupId);
+  if (backup?.archive == null || backup.status !== 'completed') return { backup, hasObject: false };
+  const hasObject = await backupStorage.has(backup.archive.storageKey).catch((error: unknown) => {
+    throw problem('dependency_unavailable', {
+      extra: { dependency: 'backup-storage' },
+      retryAfterSeconds: 5,
+      cause: error,
+    });
+  });
+  return { backup, hasObject };
 }

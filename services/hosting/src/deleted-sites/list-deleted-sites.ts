@@ -1,14 +1,33 @@
-import { listDeletedSites as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import {
+  type getDeletedSite as getDeletedSiteEndpoint,
+  listDeletedSites as listDeletedSitesEndpoint,
+} from '@drydock/contracts/hosting/deleted-sites';
 import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import { type HandlerContext, ownerOf } from '../context';
+import type { HandlerContext } from '../context/context';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
+import { ownerOf } from '../sites/site.types';
 import { reasonNotRestorable } from './deleted-site.rules';
 import { listDeletedSites as listRows } from './deleted-site.store';
 import type { DeletedSite } from './deleted-site.types';
 import { viewDeletedSite } from './deleted-site.view';
-import { isStaff } from './find-deleted-site';
-import { type Asking, lookForObject } from './look-for-object';
+import { type Asking, isStaff, judgeDeletedSite, lookForObject, readDeletedSite } from './find-deleted-site';
+
+export const getDeletedSite = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { caller, now } = request;
+      const record = await readDeletedSite(context, request);
+      const { hasObject } = await lookForObject(context, record, request);
+      return {
+        status: 200,
+        body: viewDeletedSite(
+          record,
+          await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now }),
+        ),
+      };
+    },
+  }) satisfies ReadHandlers<typeof getDeletedSiteEndpoint>;
 
 /** How many objects of one page are asked for at once. */
 const looksAtOnce = 10;
@@ -17,7 +36,7 @@ export const listDeletedSites = (context: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {
       const { pager, database } = context;
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
+      const binding = { list: listDeletedSitesEndpoint.id, keyId: caller.keyId, filter: listFilter(caller, query) };
       const page = pager.read(query, binding, now);
       const rows = await listRows(database.pool, ownerOf(caller), { after: page.after, take: page.limit + 1 }, query);
       const held = await listHeldDomains(
@@ -37,7 +56,7 @@ export const listDeletedSites = (context: HandlerContext) =>
       };
       return { status: 200, body: pager.pageOf(rows, page, binding, now, { positionOf: ({ id }) => id, view }) };
     },
-  }) satisfies ReadHandlers<typeof endpoint>;
+  }) satisfies ReadHandlers<typeof listDeletedSitesEndpoint>;
 
 async function lookForObjects(
   context: HandlerContext,

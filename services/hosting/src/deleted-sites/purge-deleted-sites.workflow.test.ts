@@ -8,7 +8,7 @@ import { until } from '@drydock/testing/wait';
 import { type GivenDeletion, givenDeletedSite } from '../../test/deleted-site';
 import { givenBackup } from '../../test/hosting-api';
 import { type HostingWorld, openWorld } from '../../test/hosting-world';
-import { type HostingDatabase, openDatabase } from '../database.store';
+import { type HostingDatabase, openDatabase } from '../context/database.store';
 import { type StaffActions, staffActions } from './staff-actions';
 
 const owner = callerOf();

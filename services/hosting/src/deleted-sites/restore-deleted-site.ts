@@ -1,21 +1,110 @@
-import type { restoreDeletedSite as endpoint } from '@drydock/contracts/hosting/deleted-sites';
+import type {
+  DeletedSiteReason,
+  preflightDeletedSiteRestore,
+  restoreDeletedSite as restoreDeletedSiteEndpoint,
+} from '@drydock/contracts/hosting/deleted-sites';
+import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import { acceptWorkflow, assertAllowed, followHeaders, type WorkTarget } from '@drydock/workflow/http/accept-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { mayOfferDatabase } from '../sites/offers-platform';
-import { siteResourceKey } from '../sites/site-names';
-import { setRestoredAt } from './deleted-site.store';
-import type { DeletedSite } from './deleted-site.types';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import {
+  acceptWorkflow,
+  assertAllowed,
+  followHeaders,
+  problemOf,
+  type WorkTarget,
+} from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { neededBytes } from '../backups/backup.rules';
+import { findingOfContents } from '../backups/preflight-restore.view';
+import { findingsOfSkipped } from '../backups/skipped.view';
+import type { HandlerContext } from '../context/context';
+import type { Reader, Tx } from '../context/database.store';
+import { mayOfferDatabase, offersPlatform } from '../sites/offers-platform';
+import { findingsOfRecord } from '../sites/probe.rules';
+import { siteResourceKey } from '../sites/site.types';
+import { purgeDueAt } from './deleted-site.rules';
+import { isLetGo, reviveSite, setRestoredAt } from './deleted-site.store';
+import { type DeletedSite, deletedSitePath, deletedSiteSubject } from './deleted-site.types';
 import { viewDeletedSite } from './deleted-site.view';
-import { deletedSitePath, deletedSiteSubject } from './deleted-site-names';
-import { holdDeletedSite, readDeletedSite } from './find-deleted-site';
-import { judgeDeletedSite } from './judge-deleted-site';
-import { lookForObject } from './look-for-object';
-import { refuseRevival } from './refuse-revival';
+import { holdDeletedSite, judgeDeletedSite, lookForObject, readDeletedSite } from './find-deleted-site';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
-import { reviveSite } from './revived-site.store';
+
+/**
+ * The refusal of a restore of a deleted site, and of its preflight. The first reason counts, in this order: a restore
+ * that is rebuilding the site, the reason of the record, and no host with the programs of the site's database. The row
+ * of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even while its
+ * restore still cleans up. Other work on the site is no reason, because the record already says that the site was
+ * restored.
+ */
+async function refuseRevival(
+  context: HandlerContext,
+  tx: Reader,
+  { platform, mode, siteId }: DeletedSite,
+  { reason, isDatabaseOffered }: { reason: DeletedSiteReason; isDatabaseOffered: boolean },
+): Promise<Refusal | null> {
+  const unfinished = await findUnfinished(context.database.sql(tx), siteResourceKey(siteId));
+  const isRebuilding = unfinished?.kind === restoreDeletedSiteWorkflow.kind && !(await isLetGo(tx, siteId));
+  if (isRebuilding) return refusalByWorkflow(unfinished);
+  if (reason !== '') return { code: reason, extra: { reason_code: reason } };
+  if (!offersPlatform(context, platform, mode)) return { code: 'platform_unavailable' };
+  return isDatabaseOffered ? null : { code: 'site_database_not_offered' };
+}
+
+/** Closer than this to its purge, a deleted site gets a warning. */
+const soonMs = 3 * 86_400_000;
+
+/** The preflight of the restore of a deleted site: asks the same rule and changes nothing. */
+export const preflightDeletedSite = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { caller, now, query, requestId } = request;
+      const record = await readDeletedSite(context, request);
+      const [{ backup, hasObject }, isDatabaseOffered] = await Promise.all([
+        lookForObject(context, record, request),
+        mayOfferDatabase(context, record),
+      ]);
+      const reason = await judgeDeletedSite(context.database.pool, record, { caller, hasObject, now });
+      const refusal = await refuseRevival(context, context.database.pool, record, { reason, isDatabaseOffered });
+      const dueAt = purgeDueAt(record);
+      const isSoon = reason === '' && dueAt.getTime() - now.getTime() < soonMs;
+      const body: Preflight = {
+        would: `Make ${record.primaryDomain} again from its last backup; it is suspended until it serves`,
+        resource: deletedSitePath(record.id),
+        point:
+          backup === null
+            ? null
+            : {
+                id: backup.id,
+                taken_at: backup.createdAt.toISOString(),
+                age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
+              },
+        // Free space is not shown, because a deleted site has no host yet.
+        space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
+        refusal: refusal === null ? null : problemOf(refusal).body(requestId),
+        findings: [
+          ...(isSoon
+            ? [
+                {
+                  level: 'WARNING' as const,
+                  code: 'purge_due_soon',
+                  detail: `Its backup is purged at ${dueAt.toISOString()}.`,
+                },
+              ]
+            : []),
+          ...(backup === null
+            ? []
+            : [
+                ...findingsOfSkipped(backup.skipped),
+                ...findingsOfRecord(backup.answer, 'HTTP may answer anything (the site is suspended until it serves)'),
+                findingOfContents(query.contents, 'is empty'),
+              ]),
+        ],
+        undo: false,
+      };
+      return { status: 200, body };
+    },
+  }) satisfies ReadHandlers<typeof preflightDeletedSiteRestore>;
 
 /**
  * Reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site.
@@ -48,7 +137,11 @@ export const restoreDeletedSite = (context: HandlerContext) =>
       const headers = followHeaders(deletedSitePath(record.id), workflowId);
       return { status: 202, headers, body: viewDeletedSite({ ...record, restoredAt: now }, 'already_restored') };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, { hasObject: boolean; isDatabaseOffered: boolean }>;
+  }) satisfies ExecuteHandlers<
+    typeof restoreDeletedSiteEndpoint,
+    Tx,
+    { hasObject: boolean; isDatabaseOffered: boolean }
+  >;
 
 /**
  * The target has the resource key of the site, because the record is a site again from here on. No other work may touch

@@ -7,18 +7,15 @@ import { freezeTtlMs, frozenLimits, movingLimits, verifyStored } from '../backup
 import { expiryOf } from '../backups/backup.rules';
 import { findBackup } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';
-import { definitely } from '../backups/definite-failure';
 import { assertRebuilt, assertRoom, stageRelease } from '../backups/restore.steps';
+import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { hostOf } from '../providers/site-host';
+import { definitely } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
-import { sandboxBehaviour } from '../sites/sandbox.rules';
-import { retentionDaysOf } from '../sites/site.rules';
+import { retentionDaysOf, sandboxBehaviour } from '../sites/site.rules';
 import { changeStatus, recordUrl } from '../sites/site.store';
-import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
 import { reasonNotRestorable } from './deleted-site.rules';
-import { findDeletedSite, setRestoredAt } from './deleted-site.store';
-import { findRecord } from './purge.store';
-import { limitBackup, removeRevivedSite } from './revived-site.store';
+import { findDeletedSite, findRecord, limitBackup, removeRevivedSite, setRestoredAt } from './deleted-site.store';
 import { waitToServe } from './serve-check.store';
 
 /** `siteId`: the id that the site had and gets again. */

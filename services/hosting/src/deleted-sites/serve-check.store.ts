@@ -1,7 +1,19 @@
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Reader, Tx } from '../database.store';
-import { nextServeCheck } from './serve-check.rules';
+import type { Reader, Tx } from '../context/database.store';
+
+const minuteMs = 60_000;
+/** The pause before the next check, as a share of the time that the site has waited already. */
+const share = 1 / 20;
+const pauseMsMax = 60 * minuteMs;
+
+/**
+ * The next time at which a site that came back at `since` is checked: every minute at first, every hour after a while.
+ */
+export function nextServeCheck(now: Date, since: Date): Date {
+  const waitedMs = now.getTime() - since.getTime();
+  return new Date(now.getTime() + Math.min(pauseMsMax, Math.max(minuteMs, waitedMs * share)));
+}
 
 export interface WaitingSite {
   siteId: string;

@@ -1,10 +1,9 @@
 import type { EventType } from '@drydock/contracts/keys/events';
 import { audit } from '@drydock/service/effects/audit';
 import { startWorkflow } from '@drydock/workflow/store/start-workflow';
-import type { HostingDatabase } from '../database.store';
-import type { DeletedSite } from './deleted-site.types';
-import { deletedSitePath } from './deleted-site-names';
-import { findRecord, setReason } from './purge.store';
+import type { HostingDatabase } from '../context/database.store';
+import { findRecord, setReason } from './deleted-site.store';
+import { type DeletedSite, deletedSitePath } from './deleted-site.types';
 import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 
 /** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */

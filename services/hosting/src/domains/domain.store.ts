@@ -1,5 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import type { Owner } from '../sites/site.types';
 
 /** The time since which the site's organisation is known to control its domain; null: it has only claimed it. */

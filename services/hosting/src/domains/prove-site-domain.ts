@@ -1,13 +1,32 @@
-import type { proveSiteDomain as endpoint } from '@drydock/contracts/hosting/site-domain';
+import type {
+  getSiteDomain as getSiteDomainEndpoint,
+  proveSiteDomain as proveSiteDomainEndpoint,
+  SiteDomain,
+} from '@drydock/contracts/hosting/site-domain';
 import { problem } from '@drydock/contracts/platform/problem';
 import { audit } from '@drydock/service/effects/audit';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdSite, readSite } from '../sites/find-site';
-import { sitePath } from '../sites/site-names';
+import { type Site, sitePath } from '../sites/site.types';
 import { findProvenHolder, readProvenAt, takeDomain } from './domain.store';
-import { viewSiteDomain } from './get-site-domain';
+
+export const getSiteDomain = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      return { status: 200, body: viewSiteDomain(context, site, await readProvenAt(context.database.pool, site.id)) };
+    },
+  }) satisfies ReadHandlers<typeof getSiteDomainEndpoint>;
+
+const viewSiteDomain = ({ domainProofs }: HandlerContext, site: Site, provenAt: Date | null): SiteDomain => ({
+  site_id: site.id,
+  domain: site.primaryDomain,
+  status: provenAt === null ? 'unproven' : 'proven',
+  proven_at: provenAt?.toISOString() ?? null,
+  proofs: domainProofs.proofOf({ orgId: site.orgId, domain: site.primaryDomain }),
+});
 
 interface Shown {
   /** The site has proven the domain before. */
@@ -50,4 +69,4 @@ export const proveSiteDomain = (context: HandlerContext) =>
       });
       return { status: 200, body: viewSiteDomain(context, site, now) };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, Shown>;
+  }) satisfies ExecuteHandlers<typeof proveSiteDomainEndpoint, Tx, Shown>;

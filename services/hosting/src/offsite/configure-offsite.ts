@@ -1,19 +1,44 @@
-import type { putSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
+import type { deleteSiteOffsite, putSiteOffsite } from '@drydock/contracts/hosting/offsite';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { AwaitHandlers } from '@drydock/service/http/route';
+import { audit } from '@drydock/service/effects/audit';
+import type { AwaitHandlers, ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertFree, readStartBy, startWithinSeconds } from '@drydock/workflow/http/accept-workflow';
 import { type StepWaited, waitForStep } from '@drydock/workflow/store/watch-workflow';
 import { uuidv7 } from 'uuidv7';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdSite, readSite } from '../sites/find-site';
+import { onSite, sitePath, siteResourceKey } from '../sites/site.types';
 import { readListPage } from '../sites/site-list';
-import { onSite, siteResourceKey } from '../sites/site-names';
 import { configureOffsiteWorkflow } from './configure-offsite.workflow';
-import { dropPending, insertPending } from './destination.store';
-import { probeSeconds } from './offsite-limits';
+import { dropPending, insertPending, removeActive } from './destination.store';
 import { copyList, readOffsiteState } from './offsite-state';
-import { storageUnavailable } from './storage-problem';
+import { probeSeconds, storageUnavailable } from './open-destination';
+
+/**
+ * Removes the destination of a site's copies. The objects in the customer's storage stay, because they are the
+ * customer's. A site without a destination is no error.
+ */
+export const removeOffsite = (context: HandlerContext) =>
+  ({
+    execute: async (tx: Tx, request) => {
+      const site = await holdSite(tx, request);
+      const sql = context.database.sql(tx);
+      await assertFree(sql, siteResourceKey(site.id));
+      if (await removeActive(tx, site.id)) {
+        const { orgId, mode, keyId: actorKeyId } = request.caller;
+        await audit(sql, {
+          orgId,
+          mode,
+          actorKeyId,
+          action: 'offsite.remove',
+          target: sitePath(site.id),
+          workflowId: null,
+        });
+      }
+      return { status: 204 };
+    },
+  }) satisfies ExecuteHandlers<typeof deleteSiteOffsite, Tx, undefined>;
 
 /**
  * How long the request waits for the probe. Even a probe that starts at the last moment ends within this time, and the
@@ -70,7 +95,7 @@ export const configureOffsite = (context: HandlerContext) =>
         body: await readOffsiteState(context, database.pool, site, readListPage(context, copyList, request)),
       };
     },
-  }) satisfies AwaitHandlers<typeof endpoint, Tx, undefined, Accepted>;
+  }) satisfies AwaitHandlers<typeof putSiteOffsite, Tx, undefined, Accepted>;
 
 function assertConfigured(waited: StepWaited): void {
   if (waited.state === 'succeeded') return;

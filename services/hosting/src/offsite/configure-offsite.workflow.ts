@@ -1,11 +1,9 @@
 import { audit } from '@drydock/service/effects/audit';
 import { z } from 'zod';
-import { sitePath } from '../sites/site-names';
-import { defineWorkflow } from '../sites/work';
+import { defineWorkflow } from '../context/work';
+import { sitePath } from '../sites/site.types';
 import { activate, dropPending } from './destination.store';
-import { probeDeadlines, probeSeconds } from './offsite-limits';
-import { withStorage } from './open-destination';
-import { onStorage } from './storage-problem';
+import { onStorage, probeDeadlines, probeSeconds, withStorage } from './open-destination';
 
 /** One attempt, because a request waits for it. */
 const attemptsMax = 1;

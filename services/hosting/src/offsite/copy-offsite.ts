@@ -2,11 +2,11 @@ import type { takeSiteOffsiteCopy as endpoint } from '@drydock/contracts/hosting
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdSite } from '../sites/find-site';
+import { onSite, sitePath } from '../sites/site.types';
 import { readListPage } from '../sites/site-list';
-import { onSite, sitePath } from '../sites/site-names';
 import { insertCopy } from './copy.store';
 import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { chainToContinue, refuseCopy } from './offsite.rules';

@@ -6,24 +6,22 @@ import type { Finding } from '@drydock/contracts/platform/preflight';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { assertStillAllowed } from '../backups/definite-failure';
 import { findingsOfSkipped, type SkippedSummary, summarise } from '../backups/skipped.view';
+import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { attemptKey } from '../providers/backup-storage';
 import { withSpan } from '../providers/driver-span';
 import { copyFolder, OffsiteError } from '../providers/offsite-storage';
 import { readAhead } from '../providers/read-ahead';
 import { type ArchiveAtHand, hostOf } from '../providers/site-host';
 import { askForRecord } from '../sites/ask-site';
+import { assertStillAllowed } from '../sites/definite-failure';
 import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
 import { findSite } from '../sites/site.store';
-import { defineWorkflow, refOf, type WorkContext } from '../sites/work';
 import { findCopy, listCopies, markCopied, markCopyFailed } from './copy.store';
 import { recordOutcome } from './destination.store';
 import { refuseCopy, restorableChain, type StoredCopy } from './offsite.rules';
 import type { CopyArchive } from './offsite.types';
-import { offsiteLimits, readsAtOnce } from './offsite-limits';
-import { requireDestination, withStorage } from './open-destination';
-import { onStorage } from './storage-problem';
+import { offsiteLimits, onStorage, readsAtOnce, requireDestination, withStorage } from './open-destination';
 
 const input = z.strictObject({
   copyId: z.uuid(),

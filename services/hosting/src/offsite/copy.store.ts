@@ -1,11 +1,12 @@
 import type { OffsiteCopyKind } from '@drydock/contracts/hosting/offsite';
-import { storable } from '../backups/skipped.store';
+import { storable } from '../backups/backup.store';
 import { type SkippedSummary, skippedSummarySchema } from '../backups/skipped.view';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import type { OffsiteCopy as CopyRow } from '../generated/prisma/client';
+import type { Destination } from '../providers/offsite-place.types';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { nextBackupSequence } from '../sites/site.store';
-import type { Copy, CopyArchive, Destination } from './offsite.types';
+import type { Copy, CopyArchive } from './offsite.types';
 
 function toCopy(row: CopyRow): Copy {
   const {

@@ -1,7 +1,7 @@
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import type { OffsiteDestination as DestinationRow } from '../generated/prisma/client';
+import type { Destination } from '../providers/offsite-place.types';
 import type { Owner } from '../sites/site.types';
-import type { Destination } from './offsite.types';
 
 function toDestination({ credentials, createdAt: _createdAt, state: _state, ...row }: DestinationRow): Destination {
   return { ...row, sealedCredentials: credentials === null ? null : Buffer.from(credentials) };

@@ -1,20 +1,56 @@
+import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { completeLimits } from '@drydock/archive/format/archive-limits';
-import { piecesOf, verifyPiece } from '@drydock/archive/format/sealed-pieces';
-import type { OpenArchive } from '@drydock/archive/read/open-archive';
-import { openChain } from '@drydock/archive/read/open-chain';
+import { manifestName } from '@drydock/archive/format/archive-objects';
+import { type OpenArchive, openChain } from '@drydock/archive/read/open-archive';
+import { piecesOf, verifyPiece } from '@drydock/archive/read/verify-archive';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
+import { refOf, type WorkContext } from '../context/work';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';
-import type { OffsiteStorage } from '../providers/offsite-storage';
+import { asMissingObject } from '../providers/offsite-errors';
+import type { OffsiteReader, OffsiteStorage } from '../providers/offsite-storage';
 import { type ArchiveAtHand, linksOf } from '../providers/site-host';
-import { refOf, type WorkContext } from '../sites/work';
 import { recordPresence } from './copy.store';
-import { lookAtChain, type StoredChain } from './look-at-chain';
-import { readsAtOnce } from './offsite-limits';
+import type { StoredCopy } from './offsite.rules';
+import { readsAtOnce } from './open-destination';
 import { removeOrphans, spooledArchive, spoolFolder } from './spool';
+
+export type StoredChain = ReadonlyArray<Pick<StoredCopy, 'id' | 'archive'>>;
+
+/** The ids of the chain's copies, by the state of their manifests. */
+interface ChainSeen {
+  present: string[];
+  missing: string[];
+  /** The manifest is there, but differs from the one that was written. */
+  altered: string[];
+}
+
+/**
+ * Reads the manifests of a chain and compares them, for which no key is needed. Rejects if the storage refuses or
+ * cannot be asked.
+ */
+export async function lookAtChain(reader: OffsiteReader, chain: StoredChain): Promise<ChainSeen> {
+  const seen: ChainSeen = { present: [], missing: [], altered: [] };
+  await forEachAtOnce(readsAtOnce, chain, async ({ id, archive }) => {
+    const manifest = await reader
+      .source(archive.objectKey)
+      .read(manifestName)
+      .catch((error: unknown) => {
+        if (asMissingObject(error)) return null;
+        throw error;
+      });
+    if (manifest === null) {
+      seen.missing.push(id);
+      return;
+    }
+    seen.present.push(id);
+    if (createHash('sha256').update(manifest).digest('hex') !== archive.manifestSha256) seen.altered.push(id);
+  });
+  return seen;
+}
 
 type Step = StepContext<unknown, unknown>;
 

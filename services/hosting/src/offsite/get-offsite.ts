@@ -1,10 +1,10 @@
 import type { getSiteOffsite as endpoint, getSiteOffsiteCopy } from '@drydock/contracts/hosting/offsite';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { readSite } from '../sites/find-site';
 import { readListPage } from '../sites/site-list';
-import { findNamed } from './look-at-storage';
+import { findNamed } from './offsite.rules';
 import { viewCopy } from './offsite.view';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
 

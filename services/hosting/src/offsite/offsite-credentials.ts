@@ -1,8 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { CurrentFirst } from '@drydock/service/process/secrets';
+import type { Log } from '@drydock/service/telemetry/log';
 import { z } from 'zod';
+import type { HostingDatabase } from '../context/database.store';
+import type { SealedPlace } from '../providers/offsite-place.types';
 import type { OffsiteCredentials } from '../providers/offsite-storage';
-import type { SealedPlace } from './offsite.types';
+import { listSealed, replaceCredentials } from './destination.store';
 
 const version = Buffer.from([1]);
 const ivBytes = 12;
@@ -51,4 +54,46 @@ function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): OffsiteCrede
   decipher.setAuthTag(sealed.subarray(-tagBytes));
   const opened = Buffer.concat([decipher.update(sealed.subarray(1 + ivBytes, -tagBytes)), decipher.final()]);
   return credentialsSchema.parse(JSON.parse(opened.toString('utf8')));
+}
+
+const rowsMax = 500;
+
+/**
+ * Seals credentials again that another key than the current one has sealed, so that the other key can be removed. It
+ * runs once at the start of a process, and only while the secret is rotated. Two processes may run it at once: a row is
+ * replaced only if it is as it was read.
+ */
+export function createResealing(database: HostingDatabase, keys: CurrentFirst<Buffer>, log: Log) {
+  let running: Promise<void> = Promise.resolve();
+  let stopping = false;
+  const reseal = async (): Promise<void> => {
+    const [current] = keys;
+    let resealed = 0;
+    for (let after = '00000000-0000-0000-0000-000000000000'; !stopping; ) {
+      const rows = await listSealed(database.pool, after, rowsMax);
+      for (const { id, sealed, ...place } of rows) {
+        if (isSealedWith(current, place, sealed)) continue;
+        const renewed = sealCredentials(current, place, openCredentials(keys, place, sealed));
+        resealed += await replaceCredentials(database.pool, id, { sealed, renewed });
+      }
+      const last = rows.at(-1);
+      if (last === undefined) {
+        log.info({ resealed }, 'every credential of a storage is sealed with the current secret');
+        return;
+      }
+      after = last.id;
+    }
+  };
+  return {
+    start: () => {
+      if (keys.length === 1) return;
+      running = reseal().catch((error: unknown) =>
+        log.error({ err: error }, 'credentials could not be sealed anew; tried again at the next start'),
+      );
+    },
+    stop: async () => {
+      stopping = true;
+      await running;
+    },
+  };
 }

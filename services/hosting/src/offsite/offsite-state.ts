@@ -1,11 +1,10 @@
 import { getSiteOffsite, type SiteOffsite } from '@drydock/contracts/hosting/offsite';
 import { readWorkflowById } from '@drydock/workflow/store/read-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
-import type { HandlerContext } from '../context';
-import type { Reader } from '../database.store';
-import type { Site } from '../sites/site.types';
+import type { HandlerContext } from '../context/context';
+import type { Reader } from '../context/database.store';
+import { type Site, siteResourceKey } from '../sites/site.types';
 import type { ListPage } from '../sites/site-list';
-import { siteResourceKey } from '../sites/site-names';
 import { listCopies } from './copy.store';
 import { findActive } from './destination.store';
 import type { OffsiteWorld } from './offsite.rules';

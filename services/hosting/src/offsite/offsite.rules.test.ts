@@ -1,5 +1,6 @@
+import type { Destination } from '../providers/offsite-place.types';
 import { ancestryOf, chainToContinue, refuseRestore, restorableChain } from './offsite.rules';
-import type { Copy, Destination } from './offsite.types';
+import type { Copy } from './offsite.types';
 
 const at = new Date('2026-03-01T00:00:00Z');
 const copyOf = (id: string, parentId: string | null, sequence: number, change: Partial<Copy> = {}): Copy => ({

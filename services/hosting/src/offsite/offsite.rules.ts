@@ -1,7 +1,8 @@
 import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import type { Destination } from '../providers/offsite-place.types';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
-import type { Copy, CopyArchive, Destination } from './offsite.types';
+import type { Copy, CopyArchive } from './offsite.types';
 
 /** The site, the work on it and its destination, which every rule about its copies needs. */
 export interface OffsiteWorld {
@@ -86,3 +87,7 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
 /** The most bytes that a restore can write: the sum of the chain's archives. */
 export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
   chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
+
+/** The copy with this id. Ids are UUIDs, so any other text names no copy. */
+export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
+  copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;

@@ -6,9 +6,10 @@ import {
 } from '@drydock/contracts/hosting/offsite';
 import type { WorkflowView } from '@drydock/contracts/platform/workflows';
 import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import type { Destination } from '../providers/offsite-place.types';
 import type { ListPage } from '../sites/site-list';
 import { ancestryOf, restorableChain } from './offsite.rules';
-import type { Copy, Destination } from './offsite.types';
+import type { Copy } from './offsite.types';
 
 export interface OffsiteFacts {
   destination: Destination | null;

@@ -1,9 +1,54 @@
 import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
-import type { OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
-import type { WorkContext } from '../sites/work';
+import { fail, StepFailure } from '@drydock/workflow/definition/step-error';
+import type { WorkContext } from '../context/work';
+import type { Destination } from '../providers/offsite-place.types';
+import type { OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers/offsite-storage';
+import { definiteFailure } from '../sites/definite-failure';
 import { findUsable } from './destination.store';
-import type { Destination } from './offsite.types';
+
+/**
+ * The time for a whole probe of a customer's bucket, while the customer waits for an answer. It leaves room for a slow
+ * handshake.
+ */
+export const probeSeconds = 7;
+
+/** The deadlines of one call of a probe, in milliseconds. */
+export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_000, objectMs: 5_000 };
+
+/** How long a request may look at the manifests of a chain, all of them together, in milliseconds. */
+export const lookMs = 8_000;
+
+/**
+ * The limits of steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s. Transient
+ * failures are tried more often than in other steps.
+ */
+export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
+
+/** How many objects are read at once. Each is in memory, mostly with 8 MB. */
+export const readsAtOnce = 6;
+
+/** The problem for a storage that does not answer: 503, with the time to try again (decisions.md 1). */
+export const storageUnavailable = { extra: { dependency: 'customer_storage' }, retryAfterSeconds: 60 } as const;
+
+/**
+ * Runs a step's work on a customer's storage. Permanent errors end the workflow. Others are tried again, and at the
+ * last attempt they count as a storage that does not answer.
+ */
+export async function onStorage<T>(
+  step: { attempt: number; signal: AbortSignal },
+  attemptsMax: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof StepFailure) throw error;
+    const failure = definiteFailure(error, 'site_copy');
+    if (failure !== undefined) throw failure;
+    if (step.signal.aborted || step.attempt < attemptsMax) throw error;
+    throw fail('dependency_unavailable', { extra: storageUnavailable.extra, internal: String(error), cause: error });
+  }
+}
 
 type Step = StepContext<{ destinationId: string }, unknown>;
 

@@ -3,10 +3,9 @@ import { type TestPostgres, testPostgres } from '@drydock/postgres/testing/postg
 import { createLog } from '@drydock/service/telemetry/log';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
-import { type HostingDatabase, openDatabase } from '../database.store';
+import { type HostingDatabase, openDatabase } from '../context/database.store';
 import { insertPending, listSealed } from './destination.store';
-import { isSealedWith, openCredentials, sealCredentials } from './offsite-credentials';
-import { createResealing } from './reseal-credentials';
+import { createResealing, isSealedWith, openCredentials, sealCredentials } from './offsite-credentials';
 
 const [before, after] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const credentials = { accessKeyId: 'CUSTOMERKEY', secretAccessKey: 'the-customers-secret' };

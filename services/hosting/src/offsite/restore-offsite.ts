@@ -1,22 +1,94 @@
-import type { restoreSiteOffsite as endpoint } from '@drydock/contracts/hosting/offsite';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
+import type { preflightSiteOffsiteRestore, restoreSiteOffsite } from '@drydock/contracts/hosting/offsite';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
+import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { acceptWorkflow, assertAllowed, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import { viewPreflight } from '../backups/preflight-restore.view';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { OffsiteError } from '../providers/offsite-storage';
+import { describeSite } from '../providers/site-host';
 import { holdSite, readSite } from '../sites/find-site';
 import { changeStatus } from '../sites/site.store';
+import { onSite, type Site, sitePath } from '../sites/site.types';
 import { readListPage } from '../sites/site-list';
-import { onSite, sitePath } from '../sites/site-names';
-import { findNamed, lookAtStorage } from './look-at-storage';
-import { refuseRestore } from './offsite.rules';
+import { recordPresence } from './copy.store';
+import { lookAtChain } from './fetch-chain';
+import { findNamed, presumably, rawBytesOf, refuseRestore, restorableChain } from './offsite.rules';
 import { copyList, readOffsiteState, readOffsiteWorld } from './offsite-state';
+import { lookMs, storageUnavailable } from './open-destination';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 /**
- * Accepts a restore of the site to the named copy and all that it depends on, which {@link restoreOffsiteWorkflow}
- * carries out.
+ * Checks the chain of the named copy in the customer's storage. Null if every manifest is as it was written.
+ * Null too, without asking the storage, if the request is refused for another reason. Missing copies are recorded in
+ * our rows.
+ */
+async function lookAtStorage(context: HandlerContext, site: Site, copyId: string, now: Date): Promise<Refusal | null> {
+  const { database } = context;
+  const known = await readOffsiteWorld(context, database.pool, site);
+  const world = { ...known, copies: presumably(known.copies) };
+  const copy = findNamed(world.copies, copyId);
+  const chain = copy === null ? null : restorableChain(world.copies, copy);
+  if (world.destination === null || chain === null || refuseRestore(world, copy) !== null) return null;
+  const reader = context.offsite.open(world.destination, { signal: AbortSignal.timeout(lookMs) });
+  try {
+    const seen = await lookAtChain(reader, chain);
+    await database.transaction((tx) => recordPresence(tx, seen, now));
+    if (seen.missing.length > 0) return { code: 'copy_chain_incomplete' };
+    return seen.altered.length > 0 ? { code: 'copy_tampered' } : null;
+  } catch (error) {
+    return { ...refusalOf(error) };
+  } finally {
+    reader.close();
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  const failure = error instanceof OffsiteError ? archiveFailure(error.refusal, 'site_copy', error) : undefined;
+  return failure === undefined
+    ? { code: 'dependency_unavailable', ...storageUnavailable }
+    : { code: failure.problem.code };
+}
+
+/**
+ * The preflight of a restore from a copy: asks the same rule and checks the storage in the same way. A host that does
+ * not answer is a finding, not a failure.
+ */
+export const preflightOffsite = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const { now, body, query, requestId } = request;
+      const site = await readSite(context, request);
+      const [storageRefusal, hosted] = await Promise.all([
+        lookAtStorage(context, site, body.copy_id, now),
+        describeSite(context.siteHosts, site).catch(() => null),
+      ]);
+      const world = await readOffsiteWorld(context, context.database.pool, site);
+      const copy = findNamed(world.copies, body.copy_id);
+      const chain = copy === null ? null : restorableChain(world.copies, copy);
+      const refusal = refuseRestore(world, copy) ?? storageRefusal;
+      const rawBytes = chain === null ? null : rawBytesOf(chain);
+      const facts = {
+        site,
+        contents: query.contents,
+        point: copy,
+        rawBytes,
+        freeBytes: hosted?.freeBytes ?? null,
+        isMissing: false,
+        ...(copy !== null && { skipped: copy.skipped, answer: copy.answer }),
+      };
+      return {
+        status: 200,
+        body: viewPreflight(facts, refusal === null ? null : problemOf(refusal).body(requestId), now),
+      };
+    },
+  }) satisfies ReadHandlers<typeof preflightSiteOffsiteRestore>;
+
+/**
+ * Endpoint 5: accepts a restore of the site to the named copy and all that it depends on, which {@link
+ * restoreOffsiteWorkflow} carries out.
  */
 export const restoreOffsite = (context: HandlerContext) =>
   ({
@@ -55,4 +127,4 @@ export const restoreOffsite = (context: HandlerContext) =>
         body: { workflow_id: workflowId, state },
       };
     },
-  }) satisfies ExecuteHandlers<typeof endpoint, Tx, Refusal | null>;
+  }) satisfies ExecuteHandlers<typeof restoreSiteOffsite, Tx, Refusal | null>;

@@ -1,4 +1,4 @@
-import type { Reader } from '../database.store';
+import type { Reader } from '../context/database.store';
 import type { Owner } from '../sites/site.types';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 

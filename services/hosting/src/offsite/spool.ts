@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { access, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { releaseMemory } from '@drydock/archive/extract/release-memory';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { type ArchiveSource, manifestName, type SealedPiece } from '@drydock/archive/format/archive-objects';
 import { folderSource } from '@drydock/archive/format/folder-objects';
+import { releaseMemory } from '@drydock/archive/format/release-memory';
 
 let spooled = 0;
 

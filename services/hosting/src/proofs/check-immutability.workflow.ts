@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { immutableDays } from '@drydock/contracts/hosting/backups';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { z } from 'zod';
-import { type Canary, CanaryError, type CanaryStorage } from '../providers/canary-storage';
-import { defineWorkflow, type WorkContext } from '../sites/work';
+import { defineWorkflow, type WorkContext } from '../context/work';
+import { type Canary, CanaryError, type CanaryStorage } from '../providers/backup-storage';
+import type { ImmutabilityReason } from './proof.rules';
 import { recordProof } from './proof.store';
-import type { ImmutabilityReason } from './proof.types';
 
 const secondMs = 1_000;
 const dayMs = 24 * 3_600 * secondMs;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import type { StoredArchive } from '../backups/backup.types';
-import type { Reader } from '../database.store';
+import type { Reader } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { RecordedAnswer } from '../sites/probe.rules';
 import { drilledPlatforms } from './proof.rules';

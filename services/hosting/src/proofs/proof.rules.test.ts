@@ -1,5 +1,4 @@
-import { immutabilityOf, isDrillDue, restoreDrillOf } from './proof.rules';
-import type { BackupProofs } from './proof.types';
+import { type BackupProofs, immutabilityOf, isDrillDue, restoreDrillOf } from './proof.rules';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const hoursAgo = (hours: number): Date => new Date(now.getTime() - hours * 3_600_000);

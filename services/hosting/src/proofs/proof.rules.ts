@@ -1,5 +1,24 @@
+import type { SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
-import type { BackupProofs, ImmutabilityReason, RestoreDrillReason } from './proof.types';
+
+export type ImmutabilityReason = SiteBackupSurface['immutability_reason'];
+export type RestoreDrillReason = SiteBackupSurface['restore_drill_reason'];
+
+/** The result of the latest check. `reason` is '' when it passed. */
+interface Finding<Reason extends string> {
+  reason: Reason;
+  finishedAt: Date;
+}
+
+export interface BackupProofs {
+  /** Whether object storage is configured for this world. */
+  isOffsiteEnabled: boolean;
+  /** The newest check of the storage that is in use; null: there was none. */
+  immutability: Finding<ImmutabilityReason> | null;
+  /** The last time that a delete was attempted there and refused. */
+  refusedAt: Date | null;
+  drill: Finding<RestoreDrillReason> | null;
+}
 
 const hourMs = 3_600_000;
 /**
@@ -10,7 +29,7 @@ const immutabilityAgeMaxMs = 48 * hourMs;
 /** A drill is recent within nine days: it runs weekly, and two days are for delays. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
-export interface ImmutabilityClaim {
+interface ImmutabilityClaim {
   isImmutable: boolean;
   verifiedAt: Date | null;
   reason: ImmutabilityReason;
@@ -25,7 +44,7 @@ export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: D
   return { isImmutable: reason === '', verifiedAt: refusedAt, reason };
 }
 
-export interface DrillClaim {
+interface DrillClaim {
   hasPassed: boolean;
   finishedAt: Date | null;
   reason: RestoreDrillReason;

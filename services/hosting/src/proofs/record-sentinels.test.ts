@@ -10,7 +10,7 @@ import type { Manifest as MysqlManifest } from '@drydock/mysql/dump/manifest';
 import type { DumpManifest } from '@drydock/postgres/dump/manifest';
 import { uuidv7 } from 'uuidv7';
 import { localBackupStorage } from '../providers/backup-storage.local';
-import { recordSentinels } from './record-sentinels';
+import { recordSentinels } from './restore-drill.workflow';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-sentinels-'));
 const storage = localBackupStorage(folder);

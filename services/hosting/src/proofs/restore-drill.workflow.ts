@@ -1,14 +1,193 @@
+import { archiveRoots } from '@drydock/agent/site/site-jobs.protocol';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import type { RootKey } from '@drydock/archive/format/archive-keys';
+import { completeLimits } from '@drydock/archive/format/archive-limits';
+import { textOfBytes } from '@drydock/archive/format/path-bytes';
+import { type ArchiveLink, openArchive } from '@drydock/archive/read/open-archive';
+import { openEntries } from '@drydock/archive/read/open-entries';
+import { readBlocks } from '@drydock/archive/read/read-blocks';
+import type { Mode } from '@drydock/contracts/platform/values';
+import { manifestSchema as mysqlManifestSchema } from '@drydock/mysql/dump/manifest';
+import { manifestSchema as postgresManifestSchema, readJson } from '@drydock/postgres/dump/manifest';
+import { sectionPaths } from '@drydock/postgres/dump/section';
+import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
-import { noAnswer } from '../sites/probe.rules';
-import { defineWorkflow } from '../sites/work';
-import { chooseBackup } from './drill-choice.store';
-import { compareRestored } from './drill-compare';
-import { asUnavailable, clearDrillSite, restoreOnDrillSite } from './drill-site';
-import { isDrillDue } from './proof.rules';
+import { hasSpace, neededBytes } from '../backups/backup.rules';
+import { defineWorkflow, type WorkContext } from '../context/work';
+import { hostOf, SiteHostError, type SiteRef } from '../providers/site-host';
+import { failedOf, noAnswer, type RecordedAnswer } from '../sites/probe.rules';
+import { platformOrgId } from '../sites/site.types';
+import { chooseBackup, type DrillChoice } from './drill-choice.store';
+import { isDrillDue, type RestoreDrillReason } from './proof.rules';
 import { readProofs, recordProof } from './proof.store';
-import type { RestoreDrillReason } from './proof.types';
-import { recordSentinels } from './record-sentinels';
+
+/** The expected content of a restored site, recorded when its backup was taken. */
+interface Sentinels {
+  /** Content by path as it is asked for, SHA-256 in hex. */
+  files: Array<{ path: string; sha256: string }>;
+  tables: Array<{ schema: string; name: string; rows: number }>;
+}
+
+/** How many sentinels of each kind are kept: enough to notice a mix-up, few enough to be asked for within seconds. */
+const sentinelsMax = 8;
+
+/** Larger files are not sampled: the restore compares their hashes already. */
+const bytesMax = 2 ** 20;
+
+/** An application answers for its own paths, so its files are not asked for. */
+const appEntry = 'app.js';
+
+/** Whether a file is served unchanged: pages are filled in, and hidden files are not served. */
+function isServedAsItIs({ type, path, size }: { type: string; path: string; size: number }): boolean {
+  const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/.test(path);
+  return type === 'file' && size > 0 && size <= bytesMax && isPlain && !/\.(?:html?|php\d?|phtml|cgi)$/i.test(path);
+}
+
+/** Keeps `max` of a stream of unknown length, every one as likely. `random` gives 0 to 1. */
+function createSample<Item>(max: number, random: () => number): { offer(item: Item): void; items: Item[] } {
+  const items: Item[] = [];
+  let offered = 0;
+  return {
+    items,
+    offer: (item) => {
+      offered += 1;
+      if (items.length < max) items.push(item);
+      else {
+        const at = Math.floor(random() * offered);
+        if (at < max) items[at] = item;
+      }
+    },
+  };
+}
+
+type Step = StepContext<unknown, unknown>;
+
+/** The platform's own site that is made for one drill, with ids derived from the drill's. */
+const drillSiteOf = ({ workflowId, mode }: { workflowId: string; mode: Mode }): SiteRef => ({
+  siteId: workflowId,
+  orgId: platformOrgId,
+  mode,
+});
+
+/**
+ * Restores like a customer's restore: stages, then switches. A permanent refusal is the drill's outcome; any other
+ * error is tried again.
+ */
+async function restoreOnDrillSite(
+  context: WorkContext,
+  step: Step,
+  { backupId, origin, archive, database }: DrillChoice,
+): Promise<'' | 'restore_failed'> {
+  const host = hostOf(context.siteHosts, 'local');
+  const site = drillSiteOf(step);
+  const call = fencedCall(step);
+  const source = context.backupStorage.source(archive.storageKey);
+  const toStage = { source, archiveId: backupId, manifestMac: archive.manifestMac, origin };
+  try {
+    const wanted = { domain: `drill-${site.siteId}.invalid`, database };
+    const { currentRelease: from, freeBytes } = await host.create(site, wanted, call);
+    const to = `drill-${step.fence}`;
+    if (from === to) return '';
+    const needed = neededBytes(archive);
+    // The disk belongs to the customers, so a drill must not use up the last of it.
+    if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
+    await host.stage(site, to, toStage, { ...call, progress: step.progress });
+    await host.switchRelease(site, { from, to }, call);
+    await host.thaw(site, call);
+    return '';
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return refused(step, backupId, String(error));
+  }
+}
+
+function refused(step: Step, backupId: string, internal: string): 'restore_failed' {
+  step.log.error({ backup_id: backupId, internal, alarm: 'restore_drill_failed' }, 'a restore drill was refused');
+  return 'restore_failed';
+}
+
+/** A lost claim says nothing about the backup. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ArchiveError
+    ? error.reason !== 'source_unreadable'
+    : error instanceof SiteHostError && error.refusal !== 'stale_fence';
+
+/** Also when it was never made. */
+async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
+  const site = drillSiteOf(step);
+  await context.siteHosts.local?.destroy(site, fencedCall(step));
+}
+
+/** Null if the archive cannot be read as it was written; throws any other error, which may be transient. */
+function asUnavailable(error: unknown): null {
+  if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
+  throw error;
+}
+
+/** Asks the restored site for everything that was recorded with its backup; it may not answer worse than then. */
+async function compareRestored(
+  context: WorkContext,
+  step: StepContext<unknown, unknown>,
+  { files, tables }: Sentinels,
+  answer: RecordedAnswer,
+): Promise<'' | 'probe_failed' | 'content_mismatch' | 'no_drill_site'> {
+  const { siteHosts, drillProbe } = context;
+  if (drillProbe === null) return 'no_drill_site';
+  const site = drillSiteOf(step);
+  const probe = await hostOf(siteHosts, 'local').probe(site, fencedCall(step));
+  if (failedOf(probe, answer).length > 0) return 'probe_failed';
+  for (const { path, sha256 } of files) {
+    if ((await drillProbe.hashServed(site, path, step.signal)) !== sha256) return differs(step, { path });
+  }
+  for (const { rows, ...table } of tables) {
+    if ((await drillProbe.countRows(site, table, fencedCall(step))) !== rows)
+      return differs(step, { table: table.name });
+  }
+  return '';
+}
+
+function differs(step: StepContext<unknown, unknown>, what: object): 'content_mismatch' {
+  step.log.error({ ...what, alarm: 'restore_drill_failed' }, 'a restored site is not what was backed up');
+  return 'content_mismatch';
+}
+
+/** The manifest of a dump of Postgres or MySQL, which both have under the same path. */
+const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
+
+/**
+ * Takes samples from the archive's index of the site as it was packed: hashes of some files, and the row counts of some
+ * tables. The archive's MACs seal them, so nothing that happened since can have changed them. @throws ArchiveError,
+ * TransferError
+ */
+export async function recordSentinels(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels> {
+  return { files: await sampleFiles(link, key, signal), tables: await sampleTables(link, key, signal) };
+}
+
+async function sampleFiles(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels['files']> {
+  const archive = await openArchive(link, key, completeLimits());
+  const sample = createSample<Sentinels['files'][number]>(sentinelsMax, Math.random);
+  let isApp = false;
+  for await (const { block } of readBlocks(archive, archiveRoots.files, signal)) {
+    for (const entry of block.entries) {
+      const path = textOfBytes(entry.path);
+      if (path === appEntry) isApp = true;
+      if (isServedAsItIs({ type: entry.type, path, size: entry.size }))
+        sample.offer({ path: `/${path}`, sha256: entry.sha256.toString('hex') });
+    }
+  }
+  return isApp ? [] : sample.items;
+}
+
+async function sampleTables(link: ArchiveLink, key: RootKey, signal: AbortSignal): Promise<Sentinels['tables']> {
+  const sample = createSample<Sentinels['tables'][number]>(sentinelsMax, Math.random);
+  for await (const section of openEntries({ chain: [link], key, root: archiveRoots.database, signal })) {
+    if (section.path !== sectionPaths.manifest) continue;
+    const { tables } = await readJson({ path: section.path, content: section.content() }, manifestSchema);
+    for (const { schema, name, rows } of tables) sample.offer({ schema, name, rows });
+  }
+  return sample.items;
+}
 
 /** `not_due`: there was no drill, and nothing is recorded. */
 type Reason = Exclude<RestoreDrillReason, ''> | 'not_due';

@@ -10,10 +10,9 @@ import {
 } from '@aws-sdk/client-s3';
 import { type RunningS3, startS3 } from '@drydock/emulators/s3/start-s3';
 import { uuidv7 } from 'uuidv7';
+import { movedStorage, storageByMode } from '../compose-backups';
 import { attemptKey, type BackupStorage, backupPrefix, prefixOfKey } from './backup-storage';
-import { storageByMode } from './backup-storage.by-mode';
 import { localBackupStorage } from './backup-storage.local';
-import { movedStorage } from './backup-storage.moved';
 import { type S3BackupStorage, s3BackupReader, s3BackupStorage } from './backup-storage.s3';
 import { openS3Client } from './s3-place';
 

@@ -6,11 +6,9 @@ import {
   type S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
-import { type Canary, CanaryError, type CanaryStorage, type DeleteAnswer } from './canary-storage';
-import { isLockRefusal, isMissingObject } from './s3-errors';
-import { hasObjectLock } from './s3-lock';
-import { keyAt, type S3Place } from './s3-place';
-import { deleteVersions, listVersions, type ObjectVersion } from './s3-versions';
+import { type Canary, CanaryError, type CanaryStorage, type DeleteAnswer } from './backup-storage';
+import { isLockRefusal, isMissingObject, keyAt, type S3Place } from './s3-place';
+import { deleteVersions, hasObjectLock, listVersions, type ObjectVersion } from './s3-versions';
 
 const credentialNames: readonly string[] = [
   'InvalidAccessKeyId',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SiteHostClient } from '@drydock/agent/site/client';
 import { request } from 'undici';
-import type { DrillProbe } from './drill-probe';
+import type { DrillProbe } from './site-host';
 
 const answerMs = 30_000;
 

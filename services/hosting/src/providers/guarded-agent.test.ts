@@ -1,10 +1,10 @@
 import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo, Server } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import type { ResolveAll } from '@drydock/service/outbound/guarded-agent';
-import { OffsiteError, type OffsitePlace } from './offsite-storage';
+import type { OffsitePlace } from './offsite-place.types';
+import { OffsiteError } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };

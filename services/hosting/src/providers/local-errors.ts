@@ -3,8 +3,7 @@ import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/site-host-error';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
-import { type RefusedContent, SiteHostError, type SiteHostRefusal } from './site-host';
-import { TransferFailure } from './transfer-failure';
+import { type RefusedContent, SiteHostError, type SiteHostRefusal, TransferFailure } from './site-host';
 
 const refusalOfControl: Partial<Record<SiteHostErrorCode, SiteHostRefusal>> = {
   stale_fence: 'stale_fence',

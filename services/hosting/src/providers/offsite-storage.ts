@@ -1,14 +1,6 @@
 import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive-objects';
-
-/** Where a customer keeps copies. */
-export interface OffsitePlace {
-  /** `https://host[:port]` */
-  endpoint: string;
-  region: string;
-  bucket: string;
-  /** Folders without a slash at either end; '' is the whole bucket. */
-  prefix: string;
-}
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Destination, OffsitePlace, SealedPlace } from './offsite-place.types';
 
 /** The customer's secret. It is in memory while a storage is open, and is stored only sealed. */
 export interface OffsiteCredentials {
@@ -77,3 +69,20 @@ export type OpenOffsite = (
 
 /** Folder of all attempts at one copy, below the destination's prefix. */
 export const copyFolder = (siteId: string, copyId: string): string => `${siteId}/${copyId}`;
+
+/** The readers with which a request may look at a destination. */
+export interface OffsiteReaders {
+  /** Whether requests in this mode may name the endpoint at all. */
+  allows(endpoint: string, mode: Mode): boolean;
+  seal(destination: SealedPlace, credentials: OffsiteCredentials): Buffer;
+  open(destination: Destination, options?: OpenOptions): OffsiteReader;
+}
+
+/** The drivers with which a worker changes a destination. */
+export interface OffsiteDrivers {
+  open(destination: Destination, options?: OpenOptions): OffsiteStorage;
+  /** Identifies the key that copies are encrypted with, without revealing it. */
+  encryptionKeyId: string;
+  /** Folder on the worker's disk for copies that are verified before use. */
+  spoolDir: string;
+}

@@ -1,4 +1,4 @@
-import { retryAfterSecondsOf } from './retry-after';
+import { retryAfterSecondsOf } from './vendor-http';
 
 const now = Date.parse('2030-01-01T00:00:00Z');
 

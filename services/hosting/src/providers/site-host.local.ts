@@ -1,12 +1,93 @@
+import { randomBytes } from 'node:crypto';
 import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
 import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
-import type { RootKey } from '@drydock/archive/format/archive-keys';
+import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
+import { deriveKeys, encodeKeys, type RootKey, saltBytes } from '@drydock/archive/format/archive-keys';
+import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { withSpan } from './driver-span';
 import { isUnknownCall, translated, unknownAsNull } from './local-errors';
-import { packRelease } from './local-pack';
-import { stageArchive } from './local-stage';
-import type { FencedCall, HostedSite, SiteHost, SiteHostReader } from './site-host';
+import {
+  type ArchiveToStage,
+  type ArchiveToWrite,
+  type FencedCall,
+  type FencedCallWithProgress,
+  type HostedSite,
+  linksOf,
+  type PackedArchive,
+  type SiteHost,
+  type SiteHostReader,
+  type SiteRef,
+  type StagedRelease,
+} from './site-host';
+
+interface LocalTools {
+  client: SiteHostClient;
+  archiveKey: RootKey;
+}
+
+/** The description of an archive for a job of the host: our record of it, and only the keys that open this archive. */
+async function describeArchive(link: ArchiveLink, archiveKey: RootKey): Promise<PackSpec['parents'][number]> {
+  const { archiveId, manifestMac } = link.expected;
+  return { archive_id: archiveId, manifest_mac: manifestMac, keys: encodeKeys(await deriveKeysOf(link, archiveKey)) };
+}
+
+/** Lets the host pack in the site's box; its objects come here and go to the storage. */
+async function packRelease(
+  { client, archiveKey }: LocalTools,
+  site: SiteRef,
+  releaseId: string,
+  { sink, archiveId, sequence, createdAt, expectedRawBytes, parents = [] }: ArchiveToWrite,
+  { fence, workflowId, signal, progress }: FencedCallWithProgress,
+): Promise<PackedArchive> {
+  const links = linksOf(site, parents);
+  const spec: PackSpec = {
+    release_id: releaseId,
+    archive_id: archiveId,
+    origin: { site_id: site.siteId, organisation_id: site.orgId },
+    sequence,
+    created_at: createdAt.toISOString(),
+    keys: encodeKeys(deriveKeys(archiveKey, randomBytes(saltBytes), archiveId)),
+    parents: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
+    expected_raw_bytes: expectedRawBytes,
+  };
+  const archives = { sources: links.map(({ source }) => source), sink };
+  const packed = await client.pack(site.siteId, spec, archives, {
+    claim: { fence, workflowId, signal },
+    onProgress: progress,
+  });
+  return {
+    manifestMac: packed.manifest_mac,
+    checksumSha256: packed.manifest_sha256,
+    sizeBytes: packed.size_bytes,
+    rawBytes: packed.raw_bytes,
+    skipped: packed.skipped,
+  };
+}
+
+/** Lets the host stage in the site's box; the objects that it asks for come from the storage. */
+async function stageArchive(
+  { client, archiveKey }: LocalTools,
+  site: SiteRef,
+  releaseId: string,
+  { parents = [], origin = site, contents = 'all', ...newest }: ArchiveToStage,
+  { fence, workflowId, signal, progress }: FencedCallWithProgress,
+): Promise<StagedRelease> {
+  const links = linksOf(origin, [...parents, newest]);
+  const spec = {
+    release_id: releaseId,
+    origin: { site_id: origin.siteId, organisation_id: origin.orgId },
+    chain: await Promise.all(links.map((link) => describeArchive(link, archiveKey))),
+    // An older agent does not know the field, and stages everything.
+    ...(contents === 'all' ? {} : { contents }),
+  };
+  const archives = { sources: links.map(({ source }) => source) };
+  const { lost, database } = await client.stage(site.siteId, spec, archives, {
+    claim: { fence, workflowId, signal },
+    onProgress: progress,
+  });
+  return { lost, database };
+}
 
 /** The page that a probe asks for. */
 const probePath = '/';

@@ -7,6 +7,28 @@ import type { SiteDatabase, SitePlatform } from '@drydock/contracts/hosting/site
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { FencedCall, FencedCallWithProgress } from '@drydock/workflow/definition/definition';
 
+/**
+ * A database of either engine that could not give or take a site's content: a TransferError of packages/postgres or
+ * packages/mysql, as an agent's job reports it. `message` may quote SQL and values of the customer, so it belongs in
+ * the log only; `object` and `reason` are for the customer.
+ */
+export class TransferFailure extends Error {
+  override readonly name = 'TransferFailure';
+  readonly object: string | null;
+  readonly reason: string;
+  /** The same content fails again however often it is tried. */
+  readonly isPermanent: boolean;
+
+  constructor(message: string, { object, reason, isPermanent, ...options }: ErrorOptions & Told) {
+    super(message, options);
+    this.object = object;
+    this.reason = reason;
+    this.isPermanent = isPermanent;
+  }
+}
+
+type Told = Pick<TransferFailure, 'object' | 'reason' | 'isPermanent'>;
+
 export type { FencedCall, FencedCallWithProgress };
 
 /** Names a site and its mode: live and sandbox sites of one host never share a folder, a role or a database. */
@@ -17,7 +39,7 @@ export interface SiteRef {
 }
 
 /** A site to create. `database` null or absent: the site gets the one that its host gives by default. */
-export interface SiteToCreate {
+interface SiteToCreate {
   domain: string;
   database?: SiteDatabase | null | undefined;
 }
@@ -237,7 +259,7 @@ interface Placed {
   platform: SitePlatform;
 }
 
-export const siteRefOf = ({ id, orgId, mode }: Omit<Placed, 'platform'>): SiteRef => ({ siteId: id, orgId, mode });
+const siteRefOf = ({ id, orgId, mode }: Omit<Placed, 'platform'>): SiteRef => ({ siteId: id, orgId, mode });
 
 /** Throws when the platform has no host here. */
 export function describeSite(hosts: Described, site: Placed, signal?: AbortSignal): Promise<HostedSite | null> {
@@ -256,4 +278,12 @@ export function hostOf(hosts: SiteHosts, platform: SitePlatform): SiteHost {
   const host = hosts[platform];
   if (host === undefined) throw new Error(`no host of platform ${platform} is configured`);
   return host;
+}
+
+/** Looks at a restored site as its visitors and its own code do: over HTTP, and over SQL with the site's role. */
+export interface DrillProbe {
+  /** SHA-256 of what is served at the path, in hex; null when it is not served with 200. */
+  hashServed(site: SiteRef, path: string, signal: AbortSignal): Promise<string | null>;
+  /** Rows of a table; null when there is no such table. */
+  countRows(site: SiteRef, table: { schema: string; name: string }, call: FencedCall): Promise<number | null>;
 }

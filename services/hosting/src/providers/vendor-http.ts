@@ -2,8 +2,21 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
-import { retryAfterSecondsOf } from './retry-after';
 import { VendorError } from './vendor-timeline';
+
+/** Limit for a wait that a provider asks for, in seconds. */
+const retryAfterSecondsMax = 60;
+const usualSeconds = 2;
+
+/**
+ * Seconds to wait by a Retry-After header: seconds or a date, at least 1 and within reason; a usual pause when it is
+ * missing or makes no sense.
+ */
+export function retryAfterSecondsOf(header: string | string[] | undefined, nowMs: number = Date.now()): number {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
+  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : (Date.parse(text) - nowMs) / 1_000;
+  return Number.isFinite(seconds) ? Math.min(retryAfterSecondsMax, Math.max(1, Math.ceil(seconds))) : usualSeconds;
+}
 
 /** More than any answer of an API that we ask. */
 const answerBytesMax = 1024 * 1024;
@@ -25,7 +38,7 @@ async function readCapped(body: AsyncIterable<unknown>, bytesMax = answerBytesMa
   return Buffer.concat(pieces).toString('utf8');
 }
 
-export interface VendorCall<Answer> {
+interface VendorCall<Answer> {
   method: 'GET' | 'POST';
   path: string;
   body?: unknown;

@@ -1,10 +1,18 @@
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
+import { defineWorkflow, type WorkContext } from '../context/work';
 import { backupFolder } from '../providers/backup-storage';
 import { forEachAtOnce } from '../providers/for-each-at-once';
-import { defineWorkflow, type WorkContext } from '../sites/work';
-import { beginning, expirePage, type Leftover, listExpired, listFailed, markPurged, type Place } from './expiry.store';
+import {
+  beginning,
+  expirePage,
+  type Leftover,
+  listExpired,
+  listFailed,
+  markPurged,
+  type Place,
+} from './retention.store';
 
 /** Limit for removals at a time: a distant storage takes a while for each. */
 const removalsAtOnce = 4;

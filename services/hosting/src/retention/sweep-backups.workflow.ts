@@ -5,11 +5,11 @@ import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';
 import { insertBackup } from '../backups/backup.store';
 import { takeBackupWorkflow } from '../backups/take-backup.workflow';
-import type { Tx } from '../database.store';
-import { sitePath, siteResourceKey, siteSubject } from '../sites/site-names';
-import { defineWorkflow, type WorkContext } from '../sites/work';
+import type { Tx } from '../context/database.store';
+import { defineWorkflow, type WorkContext } from '../context/work';
+import { sitePath, siteResourceKey, siteSubject } from '../sites/site.types';
 import { decideNightly, lookAgainAt } from './nightly.rules';
-import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './nightly.store';
+import { type NightlySite, pageSites, setNextLooks, takeNightlySites } from './retention.store';
 
 type Step = Pick<StepContext<unknown, unknown>, 'mode' | 'requestId'>;
 

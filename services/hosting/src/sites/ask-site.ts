@@ -1,9 +1,9 @@
 import type { SitePlatform } from '@drydock/contracts/hosting/sites';
 import { fencedCall, type StepContext } from '@drydock/workflow/definition/definition';
 import { retryLater } from '@drydock/workflow/definition/step-error';
+import { refOf, type WorkContext } from '../context/work';
 import { hostOf, type Probe } from '../providers/site-host';
 import { isForTheMoment, noAnswer, type RecordedAnswer, recordOf, serves } from './probe.rules';
-import { refOf, type WorkContext } from './work';
 
 /** Limits of waiting for a site that does not answer. Tries count every start of the step. */
 export interface Patience {

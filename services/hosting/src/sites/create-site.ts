@@ -1,18 +1,18 @@
 import type { createSite as endpoint } from '@drydock/contracts/hosting/sites';
 import { problem } from '@drydock/contracts/platform/problem';
-import { assertWithinQuota } from '@drydock/service/access/org-quota';
 import { changeMetadata } from '@drydock/service/http/change-metadata';
+import { assertWithinQuota } from '@drydock/service/http/org-quota';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { acceptWorkflow, followHeaders } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { createSiteWorkflow } from './create-site.workflow';
 import { assertOffersDatabase, offersPlatform } from './offers-platform';
 import { databaseOf } from './site.rules';
 import { insertSite } from './site.store';
+import { onSite, ownerOf, sitePath } from './site.types';
 import { viewSite } from './site.view';
-import { onSite, sitePath } from './site-names';
 
 export const createSite = (context: HandlerContext) =>
   ({

@@ -2,13 +2,12 @@ import { siteDatabaseSchema, sitePlatformSchema } from '@drydock/contracts/hosti
 import { fencedCall } from '@drydock/workflow/definition/definition';
 import { fail } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { definitely } from '../backups/definite-failure';
+import { defineWorkflow, refOf } from '../context/work';
 import { hostOf } from '../providers/site-host';
-import { forgetVendorPackage, recordVendorPackage } from '../vendor-snapshots/vendor-package.store';
 import { askSite, outcomeOf, patient } from './ask-site';
+import { definitely } from './definite-failure';
 import { serves } from './probe.rules';
-import { changeStatus, recordUrl, releaseDomain } from './site.store';
-import { defineWorkflow, refOf } from './work';
+import { changeStatus, forgetVendorPackage, recordUrl, recordVendorPackage, releaseDomain } from './site.store';
 
 /**
  * Makes a folder, a database and a URL; the site is active once it really serves. If it never does, its domain is free

@@ -1,9 +1,18 @@
-import { problem } from '@drydock/contracts/platform/problem';
+import { type Problem, problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
-import { type HandlerContext, ownerOf } from '../context';
-import type { Tx } from '../database.store';
+import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { findSite, lockSite } from './site.store';
-import type { Site } from './site.types';
+import { ownerOf, type Site, siteSubject } from './site.types';
+
+/** The refusal for a site's host that did not answer. Nothing was started. */
+export const hostUnavailable = (cause?: unknown): Problem =>
+  problem('dependency_unavailable', {
+    extra: { dependency: 'site-host' },
+    retryAfterSeconds: 5,
+    ...(cause === undefined ? {} : { cause }),
+  });
 
 interface AboutSite {
   caller: Caller;
@@ -24,3 +33,10 @@ function present(site: Site | null): Site {
   if (site === null) throw problem('site_not_found');
   return site;
 }
+
+export const siteParent = (context: HandlerContext): WorkflowParent<Tx, 'siteId'> => ({
+  context,
+  param: 'siteId',
+  subjectOf: siteSubject,
+  assertThere: (caller, siteId) => readSite(context, { caller, params: { siteId } }),
+});

@@ -1,8 +1,8 @@
 import type { SiteDatabase, SitePlatform } from '@drydock/contracts/hosting/sites';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { hostUnavailable } from '../app/host-unavailable';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
+import { hostUnavailable } from './find-site';
 
 /**
  * Whether the installation has the platform in this mode. A vendor and an ssh host are configured for each mode

@@ -18,9 +18,9 @@ import { givenDeletedSite } from '../../test/deleted-site';
 import { givenSite, startApi } from '../../test/hosting-api';
 import { newSiteRef, nextOrder } from '../../test/ssh-order';
 import { openVendor } from '../../test/vendor';
-import { definitely } from '../backups/definite-failure';
 import type { SiteHost } from '../providers/site-host';
 import { localSiteHost } from '../providers/site-host.local';
+import { definitely } from './definite-failure';
 import { databaseOf } from './site.rules';
 
 const owner = callerOf();

@@ -1,6 +1,6 @@
 import type { Caller } from '@drydock/service/access/internal-token';
 import { listFilter, type Page, type PageRequest } from '@drydock/service/http/paging';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 
 interface ListRequest {
   caller: Caller;

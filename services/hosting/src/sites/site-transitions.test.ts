@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { assertTransition, siteTransitions, statusesBefore } from './site-transitions';
+import { assertTransition, siteTransitions, statusesBefore } from './site.rules';
 
 it('knows no edge that is not in the table', () => {
   expect(() => assertTransition('active', 'restoring')).not.toThrow();

@@ -2,11 +2,33 @@ import type { SiteFilter, SiteStatus } from '@drydock/contracts/hosting/sites';
 import { type Metadata, metadataSchema } from '@drydock/contracts/platform/values';
 import { carrying, createdBetween, holding, oneOf } from '@drydock/service/database/list-filter';
 import { lockRow } from '@drydock/service/database/prisma-database';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { Prisma, type Site as SiteRow } from '../generated/prisma/client';
-import { databaseOf } from './site.rules';
+import { databaseOf, statusesBefore } from './site.rules';
 import type { Owner, Site } from './site.types';
-import { statusesBefore } from './site-transitions';
+
+/** The vendor's id of the site's package; null for a site that is none. */
+export async function findVendorPackageId(tx: Reader, site: Owner & { id: string }): Promise<string | null> {
+  const row = await tx.vendorPackage.findFirst({
+    where: { siteId: site.id, orgId: site.orgId, mode: site.mode },
+    select: { packageId: true },
+  });
+  return row?.packageId ?? null;
+}
+
+/** Records the vendor's package of the site. The same call again changes nothing. */
+export async function recordVendorPackage(tx: Tx, site: Owner & { siteId: string }, packageId: string): Promise<void> {
+  const { siteId, orgId, mode } = site;
+  await tx.vendorPackage.upsert({
+    where: { siteId },
+    create: { siteId, orgId, mode, packageId },
+    update: { packageId },
+  });
+}
+
+export async function forgetVendorPackage(tx: Tx, siteId: string): Promise<void> {
+  await tx.vendorPackage.deleteMany({ where: { siteId } });
+}
 
 const toSite = ({
   holdsDomain: _holdsDomain,
@@ -17,7 +39,7 @@ const toSite = ({
   ...row
 }: SiteRow): Site => ({ ...row, database: databaseOf(row), metadata: metadataSchema.parse(row.metadata) });
 
-export type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
+type NewSite = Omit<Site, 'createdAt' | 'url'> & { domainProvenAt: Date | null };
 
 /** Resolves with null if another site of the organisation has the domain, or, for a proven domain, anybody's. */
 export async function insertSite(tx: Tx, site: NewSite): Promise<Site | null> {

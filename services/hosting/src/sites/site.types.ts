@@ -1,5 +1,30 @@
 import type { SiteDatabase, SitePlatform, SiteStatus } from '@drydock/contracts/hosting/sites';
 import type { Metadata, Mode } from '@drydock/contracts/platform/values';
+import type { Caller } from '@drydock/service/access/internal-token';
+import type { WorkTarget } from '@drydock/workflow/http/accept-workflow';
+
+/** Workflows with the same key exclude each other: restores, backups and the deletion of a site. */
+export const siteResourceKey = (siteId: string): string => `site:${siteId}`;
+
+export const siteSubject = (siteId: string): { type: 'site'; id: string } => ({ type: 'site', id: siteId });
+
+/** The path under which the audit log names a site. */
+export const sitePath = (siteId: string): string => `/v1/sites/${siteId}`;
+
+/** The target of a workflow on a site. */
+export const onSite = (siteId: string): WorkTarget => ({
+  resourceKey: siteResourceKey(siteId),
+  subject: siteSubject(siteId),
+  path: sitePath(siteId),
+});
+
+/** The organisation of work that no customer asked for and that belongs to no site. */
+export const platformOrgId = '00000000-0000-0000-0000-000000000000';
+
+export const platformSubject = { type: 'platform', id: platformOrgId } as const;
+
+/** The resource key that allows one workflow of a kind at a time, in each mode. */
+export const platformResourceKey = (kind: string, mode: string): string => `platform:${mode}:${kind}`;
 
 /** The organisation and the mode that a look-up is limited to. */
 export interface Owner {
@@ -24,3 +49,5 @@ export interface Site {
   metadata: Metadata;
   createdAt: Date;
 }
+
+export const ownerOf = ({ orgId, mode }: Caller): Owner => ({ orgId, mode });

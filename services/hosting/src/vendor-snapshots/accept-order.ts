@@ -1,13 +1,67 @@
-import type { VendorScope } from '@drydock/contracts/hosting/vendor-snapshots';
-import { type Asking, acceptWorkflow, readStartBy } from '@drydock/workflow/http/accept-workflow';
-import type { WorkflowStart } from '@drydock/workflow/store/start-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import type { Site } from '../sites/site.types';
-import { onSite } from '../sites/site-names';
-import type { AcceptedOrder } from './await-acceptance';
-import type { Timelines } from './read-timelines';
-import { viewVendorSurface } from './vendor-snapshot.view';
+import type { VendorScope, VendorSnapshotSurface } from '@drydock/contracts/hosting/vendor-snapshots';
+import { problem } from '@drydock/contracts/platform/problem';
+import { problems } from '@drydock/contracts/platform/problems';
+import {
+  type Asking,
+  acceptWorkflow,
+  followHeaders,
+  readStartBy,
+  startDecidedMs,
+} from '@drydock/workflow/http/accept-workflow';
+import { findUnfinished, type WorkflowStart } from '@drydock/workflow/store/start-workflow';
+import { waitForStep } from '@drydock/workflow/store/watch-workflow';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { onSite, type Site, sitePath, siteResourceKey } from '../sites/site.types';
+import { lookMs, readTimelines, type Timelines, vendorUnavailable } from './read-timelines';
+import { withdrawOrder } from './vendor-order.store';
+import { amendByWork, viewVendorSurface } from './vendor-snapshot.view';
+
+/**
+ * The state when the order was committed, before the vendor was asked. JSON, because it must survive a crash of this
+ * process.
+ */
+export interface AcceptedOrder {
+  workflowId: string;
+  /** The surface at that time; it is shown if the vendor does not answer a second time. */
+  surface: VendorSnapshotSurface;
+}
+
+/**
+ * Waits for the vendor's answer to an order, outside any transaction. Resolves with the 202 once the vendor has
+ * accepted it, or once it was sent and only the answer is missing. Throws the vendor's refusal, or 503 if the order was
+ * not sent and will not be.
+ */
+export async function awaitAcceptance(context: HandlerContext, site: Site, { workflowId, surface }: AcceptedOrder) {
+  const { database, listener } = context;
+  const waited = await waitForStep(database, workflowId, 'send', startDecidedMs, { listener });
+  if (waited.state === 'cancelled')
+    throw problem('dependency_unavailable', { extra: { dependency: 'hosting-worker' }, retryAfterSeconds: 5 });
+  if (waited.state === 'failed') {
+    const { code, extra } = waited.problem;
+    const isTold = problems[code].status === 422 || problems[code].status === 404;
+    throw isTold ? problem(code, extra === undefined ? {} : { extra }) : vendorUnavailable();
+  }
+  if (waited.state === 'pending' && (await database.transaction((tx) => withdrawOrder(tx, workflowId))))
+    throw vendorUnavailable();
+  return {
+    status: 202 as const,
+    headers: followHeaders(sitePath(site.id), workflowId),
+    body: await currentSurface(context, site, surface),
+  };
+}
+
+async function currentSurface(
+  context: HandlerContext,
+  site: Site,
+  before: VendorSnapshotSurface,
+): Promise<VendorSnapshotSurface> {
+  const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
+  return readTimelines(context, site, AbortSignal.timeout(lookMs.after)).then(
+    ({ listing }) => viewVendorSurface(listing, unfinished),
+    () => amendByWork(before, unfinished),
+  );
+}
 
 interface OrderToAccept {
   definition: NonNullable<WorkflowStart['definition']>;

@@ -1,9 +1,14 @@
+import type { getSiteVendorSnapshots as endpoint } from '@drydock/contracts/hosting/vendor-snapshots';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { HandlerContext } from '../context';
+import type { ReadHandlers } from '@drydock/service/http/route';
+import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { HandlerContext } from '../context/context';
 import { VendorError } from '../providers/vendor-timeline';
 import type { VendorListing } from '../providers/vendor-timeline.types';
-import type { Site } from '../sites/site.types';
-import { findVendorPackageId } from './vendor-package.store';
+import { readSite } from '../sites/find-site';
+import { findVendorPackageId } from '../sites/site.store';
+import { type Site, siteResourceKey } from '../sites/site.types';
+import { noTimelines, viewVendorSurface } from './vendor-snapshot.view';
 
 export interface Timelines {
   packageId: string;
@@ -42,3 +47,14 @@ export async function readTimelines(context: HandlerContext, site: Site, signal?
   if (listing === null) throw problem('no_vendor_package', { internal: `the vendor has no package ${packageId}` });
   return { packageId, listing };
 }
+
+export const getVendorSnapshots = (context: HandlerContext) =>
+  ({
+    read: async (request) => {
+      const site = await readSite(context, request);
+      if (site.platform !== 'vendor') return { status: 200, body: noTimelines };
+      const { listing } = await readTimelines(context, site);
+      const unfinished = await findUnfinished(context.database.sql(), siteResourceKey(site.id));
+      return { status: 200, body: viewVendorSurface(listing, unfinished) };
+    },
+  }) satisfies ReadHandlers<typeof endpoint>;

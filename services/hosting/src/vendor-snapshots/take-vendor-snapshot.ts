@@ -2,12 +2,11 @@ import type { takeSiteVendorSnapshot as endpoint } from '@drydock/contracts/host
 import type { AwaitHandlers } from '@drydock/service/http/route';
 import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { assertAllowedOn } from '@drydock/workflow/http/accept-workflow';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { holdSite, readSite } from '../sites/find-site';
-import { siteResourceKey } from '../sites/site-names';
-import { acceptOrder } from './accept-order';
-import { type AcceptedOrder, awaitAcceptance } from './await-acceptance';
+import { siteResourceKey } from '../sites/site.types';
+import { type AcceptedOrder, acceptOrder, awaitAcceptance } from './accept-order';
 import { lookMs, readTimelines, type Timelines } from './read-timelines';
 import { refuseVendorSnapshot } from './vendor-snapshot.rules';
 import { vendorTakeSnapshotWorkflow } from './vendor-take-snapshot.workflow';

@@ -5,15 +5,27 @@ import type { StepContext } from '@drydock/workflow/definition/definition';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { conclude, fail, retryLater } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
-import { assertStillAllowed } from '../backups/definite-failure';
+import type { WorkContext } from '../context/work';
 import { timelineOf, VendorError } from '../providers/vendor-timeline';
 import type { VendorJob, VendorListing } from '../providers/vendor-timeline.types';
-import { sandboxBehaviour } from '../sites/sandbox.rules';
+import { assertStillAllowed } from '../sites/definite-failure';
+import { sandboxBehaviour } from '../sites/site.rules';
 import { findSite } from '../sites/site.store';
-import type { WorkContext } from '../sites/work';
-import { laterSeconds, sitOut } from './sit-out';
 import { noteSending, takeBackNote } from './vendor-order.store';
 import { nameBeside } from './vendor-snapshot.rules';
+
+/** Seconds until an order or a job is looked at again. */
+const laterSeconds = 5;
+
+/**
+ * Waits for a vendor that does not answer, without using up an attempt: an outage is no failure of the work. Any other
+ * error is thrown as it is.
+ */
+function sitOut(error: unknown): never {
+  if (error instanceof VendorError && error.fault !== 'not_found')
+    throw retryLater({ seconds: Math.max(laterSeconds, error.retryAfterSeconds) });
+  throw error;
+}
 
 /** The fields of every order to the vendor. After `sendBy`, by Postgres' clock, the order is not sent. */
 export const vendorOrderInput = {

@@ -1,4 +1,4 @@
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 
 /** `fresh`: this very call has noted it. `sent`: an earlier attempt has. `late`: it must not be sent any more. */
 export type OrderNote = 'fresh' | 'sent' | 'late';

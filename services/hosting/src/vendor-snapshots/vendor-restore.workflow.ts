@@ -4,9 +4,9 @@ import { audit } from '@drydock/service/effects/audit';
 import type { StepContext } from '@drydock/workflow/definition/definition';
 import { conclude } from '@drydock/workflow/definition/step-error';
 import { z } from 'zod';
+import { defineWorkflow, type WorkContext } from '../context/work';
 import { timelineOf } from '../providers/vendor-timeline';
-import { sitePath } from '../sites/site-names';
-import { defineWorkflow, type WorkContext } from '../sites/work';
+import { sitePath } from '../sites/site.types';
 import {
   followOrder,
   type OrderPlan,

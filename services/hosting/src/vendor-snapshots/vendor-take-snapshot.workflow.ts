@@ -1,8 +1,8 @@
 import { audit } from '@drydock/service/effects/audit';
 import { z } from 'zod';
+import { defineWorkflow } from '../context/work';
 import { timelineOf } from '../providers/vendor-timeline';
-import { sitePath } from '../sites/site-names';
-import { defineWorkflow } from '../sites/work';
+import { sitePath } from '../sites/site.types';
 import { followOrder, recheckOrder, sendOrder, vendorOrderInput } from './vendor-order.steps';
 import { refuseVendorSnapshot } from './vendor-snapshot.rules';
 

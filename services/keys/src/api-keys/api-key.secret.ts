@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
-import { base62Alphabet } from '@drydock/contracts/platform/base62';
+import { base62Alphabet } from '@drydock/contracts/platform/api-token';
 import {
   type CurrentFirst,
   deriveKey,

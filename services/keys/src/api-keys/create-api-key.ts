@@ -1,14 +1,12 @@
 import type { createApiKey as endpoint } from '@drydock/contracts/keys/api-keys';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { allowedOf } from '../orgs/org.rules';
 import { lockLineage } from '../orgs/org.store';
 import { normaliseScopes, refuseMint } from './api-key.rules';
-import { holdCreator } from './hold-creator';
-import { mintKey } from './mint-key';
-import { replayToken } from './replay-token';
+import { holdCreator, mintKey, replayToken } from './mint-key';
 
 export const createApiKey = ({ secrets }: HandlerContext) =>
   ({

@@ -1,10 +1,26 @@
-import type { getMe as endpoint } from '@drydock/contracts/keys/api-keys';
+import {
+  type getMe as getMeEndpoint,
+  listPermissions as listPermissionsEndpoint,
+} from '@drydock/contracts/keys/api-keys';
+import { type Permission, permissionMeanings, permissions } from '@drydock/contracts/platform/permissions';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { findOrg } from '../orgs/org.store';
 import { findApiKey } from './api-key.store';
 import { viewApiKey } from './api-key.view';
+
+/** In the order of the registry. */
+export const listPermissions = ({ pager }: HandlerContext) =>
+  ({
+    read: async ({ caller, query, now }) => {
+      const binding = { list: listPermissionsEndpoint.id, keyId: caller.keyId, filter: '' };
+      const page = pager.read(query, binding, now);
+      const rest = permissions.slice(permissions.map(String).indexOf(page.after ?? '') + 1);
+      const view = (key: Permission) => ({ key, meaning: permissionMeanings[key], held: caller.scopes.includes(key) });
+      return { status: 200, body: pager.pageOf(rest, page, binding, now, { positionOf: (key) => key, view }) };
+    },
+  }) satisfies ReadHandlers<typeof listPermissionsEndpoint>;
 
 export const getMe = ({ database }: HandlerContext) =>
   ({
@@ -21,4 +37,4 @@ export const getMe = ({ database }: HandlerContext) =>
         body: { key: viewApiKey(key), org: { id: org.id, name: org.name }, scopes, mode: caller.mode },
       };
     },
-  }) satisfies ReadHandlers<typeof endpoint>;
+  }) satisfies ReadHandlers<typeof getMeEndpoint>;

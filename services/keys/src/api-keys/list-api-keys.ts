@@ -1,15 +1,27 @@
-import { listApiKeys as endpoint } from '@drydock/contracts/keys/api-keys';
+import {
+  type getApiKey as getApiKeyEndpoint,
+  listApiKeys as listApiKeysEndpoint,
+} from '@drydock/contracts/keys/api-keys';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
-import { viewApiKey } from './api-key.view';
-import { listOneOrg, listSubtree } from './api-key-list.store';
+import type { HandlerContext } from '../context/context';
+import { findApiKey, listOneOrg, listSubtree } from './api-key.store';
+import { viewApiKey, viewDetail } from './api-key.view';
+
+export const getApiKey = ({ database }: HandlerContext) =>
+  ({
+    read: async ({ params, caller }) => {
+      const key = await findApiKey(database.pool, caller, params.keyId);
+      if (key === null) throw problem('api_key_not_found');
+      return { status: 200, body: viewDetail(key) };
+    },
+  }) satisfies ReadHandlers<typeof getApiKeyEndpoint>;
 
 export const listApiKeys = ({ pager, database }: HandlerContext) =>
   ({
     read: async ({ caller, query, now }) => {
       const { org_id: onlyOrgId } = query;
-      const binding = { list: endpoint.id, keyId: caller.keyId, filter: onlyOrgId ?? '' };
+      const binding = { list: listApiKeysEndpoint.id, keyId: caller.keyId, filter: onlyOrgId ?? '' };
       const request = pager.read(query, binding, now);
       const page = { after: request.after, take: request.limit + 1 };
       const listed =
@@ -23,4 +35,4 @@ export const listApiKeys = ({ pager, database }: HandlerContext) =>
         body: pager.pageOf(rows, request, binding, now, { positionOf: ({ id }) => id, view: viewApiKey }),
       };
     },
-  }) satisfies ReadHandlers<typeof endpoint>;
+  }) satisfies ReadHandlers<typeof listApiKeysEndpoint>;

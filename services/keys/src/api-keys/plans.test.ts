@@ -1,9 +1,9 @@
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
-import { type KeysDatabase, openDatabase } from '../database.store';
+import { type KeysDatabase, openDatabase } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import { verifySql } from '../verify/verify.store';
-import { oneOrgQuery, subtreeQuery } from './api-key-list.store';
+import { oneOrgQuery, subtreeQuery } from './api-key.store';
 
 const keyCount = 100_000;
 

@@ -2,9 +2,9 @@ import type { revokeApiKey as endpoint } from '@drydock/contracts/keys/api-keys'
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { seenEverywhere } from '../seen-everywhere';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { seenEverywhere } from '../context/seen-everywhere';
 import { refuseRevocation } from './api-key.rules';
 import { lockApiKey, revokeApiKey as revokeRow } from './api-key.store';
 

@@ -2,14 +2,12 @@ import type { rotateApiKey as endpoint } from '@drydock/contracts/keys/api-keys'
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { seenEverywhere } from '../seen-everywhere';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { seenEverywhere } from '../context/seen-everywhere';
 import { effectiveScopes, limitsOfRotation, refuseRotation } from './api-key.rules';
 import { expireApiKey, lockApiKey } from './api-key.store';
-import { holdCreator } from './hold-creator';
-import { mintKey } from './mint-key';
-import { replayToken } from './replay-token';
+import { holdCreator, mintKey, replayToken } from './mint-key';
 
 /** Makes a new key with the present rights of the old one, which lives on for the grace time. */
 export const rotateApiKey = (context: HandlerContext) =>

@@ -2,13 +2,13 @@ import type { updateApiKey as endpoint } from '@drydock/contracts/keys/api-keys'
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { seenEverywhere } from '../seen-everywhere';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { seenEverywhere } from '../context/seen-everywhere';
 import { normaliseScopes, refuseChange, refuseRevocation } from './api-key.rules';
 import { changeApiKey, lockApiKey } from './api-key.store';
 import { viewDetail } from './api-key.view';
-import { holdCreator } from './hold-creator';
+import { holdCreator } from './mint-key';
 
 /** Changes a key, which keeps its token and gets no new right. */
 export const updateApiKey = (context: HandlerContext) =>

@@ -1,7 +1,7 @@
 import type { ApiKeyDetail } from '@drydock/contracts/keys/api-keys';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
-import { openDatabase } from '../database.store';
+import { openDatabase } from '../context/database.store';
 import { keepHouse } from '../housekeeping';
 
 let api: KeysApi;

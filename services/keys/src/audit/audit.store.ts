@@ -2,7 +2,7 @@ import type { AuditEntry, AuditFilter } from '@drydock/contracts/keys/audit-log'
 import { type Event, type EventType, isEventType } from '@drydock/contracts/keys/events';
 import { firstIdOf, type Mode } from '@drydock/contracts/platform/values';
 import { uuidv7 } from 'uuidv7';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { storeEvents } from '../events/event.store';
 import { Prisma } from '../generated/prisma/client';
 

@@ -1,12 +1,21 @@
-import { listAuditLog as endpoint } from '@drydock/contracts/keys/audit-log';
+import { type AuditEntry, listAuditLog as endpoint } from '@drydock/contracts/keys/audit-log';
 import { problem } from '@drydock/contracts/platform/problem';
 import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { assertLiveCaller } from '../orgs/live-caller';
 import { findOrg } from '../orgs/org.store';
-import { listAudit } from './audit.store';
-import { viewAudit } from './audit.view';
+import { type AuditRow, listAudit } from './audit.store';
+
+const viewAudit = (row: AuditRow): AuditEntry => ({
+  id: row.id,
+  org_id: row.orgId,
+  actor_key_id: row.actorKeyId,
+  action: row.action,
+  target: row.target,
+  workflow_id: row.workflowId,
+  at: row.at.toISOString(),
+});
 
 export const listAuditLog = ({ pager, database }: HandlerContext) =>
   ({

@@ -3,7 +3,7 @@ import { eventDeliverySchema } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
 import { tokenKeys } from '@drydock/service/access/internal-token';
 import { type InternalRoute, internalRoute } from '@drydock/service/http/route';
-import type { KeysDatabase } from '../database.store';
+import type { KeysDatabase } from '../context/database.store';
 import { storeEvents } from '../events/event.store';
 import { storeDelivery } from './audit.store';
 

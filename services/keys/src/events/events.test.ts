@@ -4,7 +4,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, newestEventOf, startKeys } from '../../test/keys-api';
-import { type KeysDatabase, openDatabase } from '../database.store';
+import { type KeysDatabase, openDatabase } from '../context/database.store';
 import { purgeEvents } from '../webhooks/delivery.store';
 import { listEvents, storeEvents } from './event.store';
 import { sequenceEvents } from './sequencer';

@@ -7,7 +7,7 @@ import {
 import { problem } from '@drydock/contracts/platform/problem';
 import type { Caller } from '@drydock/service/access/internal-token';
 import type { ReadHandlers, StreamEvent, StreamHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { type EventScope, findEvent, listEvents as listRows, type PlacedEvent } from './event.store';
 
 const view = ({ seq: _seq, ...event }: PlacedEvent) => event;

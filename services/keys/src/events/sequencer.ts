@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { KeysDatabase } from '../database.store';
+import type { KeysDatabase } from '../context/database.store';
 import { addDeliveries } from '../webhooks/delivery.store';
 import { noteWorkflows } from '../workflows/workflow.store';
 

@@ -3,11 +3,11 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { uuidv7 } from 'uuidv7';
 import { recordAudit } from '../audit/audit.store';
-import type { Tx } from '../database.store';
+import type { Tx } from '../context/database.store';
+import { viewOrg } from './list-orgs';
 import { assertLiveCaller } from './live-caller';
 import { allowedOf, refuseDepth, refusePermissions } from './org.rules';
 import { insertOrg, lockLineage } from './org.store';
-import { viewOrg } from './org.view';
 
 export const createOrg = () =>
   ({

@@ -1,5 +1,14 @@
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { OrgRecord } from './org.types';
+
+export interface OrgRecord {
+  id: string;
+  parentId: string | null;
+  /** From the root to itself. */
+  path: string[];
+  name: string;
+  permissions: string[];
+  createdAt: Date;
+}
 
 /** How deep organisations nest; the schema has the same bound. Every verification reads all those above a key. */
 export const depthMax = 16;

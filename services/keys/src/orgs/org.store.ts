@@ -1,6 +1,6 @@
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
-import type { OrgRecord } from './org.types';
+import type { OrgRecord } from './org.rules';
 
 const columns = Prisma.sql`a.id, a.parent_id AS "parentId", a.path::text[], a.name, a.permissions, a.created_at AS "createdAt"`;
 

@@ -2,13 +2,13 @@ import type { updateOrg as endpoint } from '@drydock/contracts/keys/orgs';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
-import { seenEverywhere } from '../seen-everywhere';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
+import { seenEverywhere } from '../context/seen-everywhere';
+import { viewOrg } from './list-orgs';
 import { assertLiveCaller } from './live-caller';
 import { allowedOf, refusePermissionChange, refusePermissions } from './org.rules';
 import { lockForChange, updateOrg as updateRow } from './org.store';
-import { viewOrg } from './org.view';
 
 export const updateOrg = (context: HandlerContext) =>
   ({

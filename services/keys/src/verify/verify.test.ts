@@ -3,7 +3,7 @@ import { formatToken, parseToken } from '@drydock/contracts/platform/api-token';
 import { createLog } from '@drydock/service/telemetry/log';
 import { until } from '@drydock/testing/wait';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
-import { openDatabase } from '../database.store';
+import { openDatabase } from '../context/database.store';
 import { keepHouse } from '../housekeeping';
 import { createLastUses } from './last-uses';
 

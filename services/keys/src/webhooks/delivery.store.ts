@@ -4,7 +4,7 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import { type Sql, uuidv7Sql } from '@drydock/service/database/sql';
 import { timestampSql } from '@drydock/service/effects/audit';
 import { recordAudit } from '../audit/audit.store';
-import type { KeysDatabase } from '../database.store';
+import type { KeysDatabase } from '../context/database.store';
 
 // Only the oldest pending delivery of each resource has a due time; the others wait at 'infinity'. A transaction that
 // adds to such a chain or takes from it locks the webhook's row first, so that no delivery waits for one that is over.

@@ -6,8 +6,8 @@ import type {
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Tx } from '../context/database.store';
 import { type DeliveryRow, listDeliveries as listRows, replayDelivery as replayRow } from './delivery.store';
 import { holdWebhook, requireWebhook } from './manage-webhooks';
 

@@ -12,8 +12,8 @@ import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { recordAudit } from '../audit/audit.store';
-import type { HandlerContext } from '../context';
-import type { Reader, Tx } from '../database.store';
+import type { HandlerContext } from '../context/context';
+import type { Reader, Tx } from '../context/database.store';
 import { holdDeliveries, resumeDeliveries } from './delivery.store';
 import * as store from './webhook.store';
 

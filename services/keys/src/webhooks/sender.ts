@@ -6,7 +6,7 @@ import { isEndpointAllowed } from '@drydock/service/outbound/public-address';
 import type { Log } from '@drydock/service/telemetry/log';
 import { context, metrics } from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
-import type { KeysDatabase } from '../database.store';
+import type { KeysDatabase } from '../context/database.store';
 import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveries } from './delivery.store';
 import type { WebhookSecrets } from './webhook.secret';
 

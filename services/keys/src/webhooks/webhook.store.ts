@@ -1,6 +1,6 @@
 import type { Webhook as WebhookView } from '@drydock/contracts/keys/webhooks';
 import { lockRow } from '@drydock/service/database/prisma-database';
-import type { Reader, Tx } from '../database.store';
+import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { WebhookModel } from '../generated/prisma/models';
 

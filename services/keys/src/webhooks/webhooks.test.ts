@@ -15,7 +15,7 @@ import { until } from '@drydock/testing/wait';
 import { Webhook } from 'standardwebhooks';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, keys, startKeys } from '../../test/keys-api';
-import { openDatabase } from '../database.store';
+import { openDatabase } from '../context/database.store';
 import { storeEvents } from '../events/event.store';
 import { sequenceEvents } from '../events/sequencer';
 import { purgeEvents, settleDeliveries } from './delivery.store';

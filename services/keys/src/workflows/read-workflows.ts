@@ -2,7 +2,7 @@ import { type getWorkflow as getEndpoint, listWorkflows as listEndpoint } from '
 import { problem } from '@drydock/contracts/platform/problem';
 import { listFilter } from '@drydock/service/http/paging';
 import type { ReadHandlers } from '@drydock/service/http/route';
-import type { HandlerContext } from '../context';
+import type { HandlerContext } from '../context/context';
 import { findWorkflow, listWorkflows as listRows } from './workflow.store';
 
 export const listWorkflows = ({ database, pager }: HandlerContext) =>

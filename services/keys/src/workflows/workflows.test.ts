@@ -5,7 +5,7 @@ import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { type GoodKey, type KeysApi, startKeys } from '../../test/keys-api';
-import { openDatabase } from '../database.store';
+import { openDatabase } from '../context/database.store';
 import { purgeWorkflows } from './workflow.store';
 
 let api: KeysApi;

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { z } from 'zod';
-import { dropTransferRole, loginUrl, makeLoader, type TransferLogin } from '../../load/transfer-roles';
 import { openSession } from '../../session/session';
 import { isPermanentForReader, isPermanentSqlState, sqlStateOf } from '../../session/transfer-error';
+import { dropTransferRole, loginUrl, makeLoader, type TransferLogin } from '../../session/transfer-roles';
 import { readRows } from '../session';
 import { type PrecheckRequest, withReader } from './prechecks';
 import { type Finding, remedyFor } from './prechecks.rules';

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../../load/transfer-roles';
 import { openSession } from '../../session/session';
+import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '../../session/transfer-roles';
 import { isOwnRoleSql } from '../copy/own-objects';
+import { withoutIdentitySql } from '../copy/replica-identity';
 import { readRows } from '../session';
 import { type Facts, type Judgement, judgeUpgrade } from './prechecks.rules';
-import { withoutIdentitySql } from './replica-identity';
 
 const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 

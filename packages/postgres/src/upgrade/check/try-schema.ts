@@ -6,12 +6,12 @@ import { type FailedStatement, type Part, runPart, storePlan } from '../plan-sto
 import { type Move, withStage } from '../session';
 import { type Finding, remedyFor } from './prechecks.rules';
 
-/** Before and after roles are made members of each other, as in `copySchema`. */
+/** The parts before and after roles become members of each other, as in `copySchema`. */
 const parts: readonly (readonly Part[])[] = [
   ['schemas', 'extensions', 'pre', 'dropChecks', 'attach', 'keys'],
   ['indexes', 'rest', 'late'],
 ];
-/** When a table cannot be created, everything about it fails, too. */
+/** A table that cannot be created makes everything about it fail too, so the list ends here. */
 const findingsMax = 20;
 
 /**

@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { computedColumns } from '../../dump/computed-columns';
 import { qualify } from '../../dump/list-tables';
-import { type CustomerTable, customerTables } from '../check/customer-tables';
 import { type Move, readRows, withStage } from '../session';
+import { type CustomerTable, customerTables } from './customer-tables';
 import { hashLargeObject, listLargeObjects } from './large-objects';
 import {
   emptyViews,
@@ -19,7 +19,7 @@ export interface Comparison {
   outcome: 'equal' | 'different' | 'undecided';
   tables: number;
   names: readonly string[];
-  /** Values that each version computes itself and that came out different. They are no difference in content. */
+  /** Values that Postgres computes and that the two versions compute differently. They are no difference in content. */
   recomputed: readonly Recomputed[];
 }
 
@@ -68,7 +68,9 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
   });
 }
 
-/** Takes the partitions of a hash together, because a row may belong to another one of them in the new database. */
+/**
+ * Joins the partitions of a hash-partitioned table, because a row may belong to another of them in the new database.
+ */
 function wholeTables(tables: readonly CustomerTable[]): WholeTable[] {
   const whole = new Map<string, WholeTable>();
   for (const { root, columns, ...table } of tables) {
@@ -90,8 +92,8 @@ async function differingObjects(old: pg.ClientBase, target: pg.ClientBase): Prom
 }
 
 /**
- * Sequences are not part of snapshots: the new one's must not be behind. Those that count down or cycle only have to
- * exist.
+ * Sequences are not part of a snapshot, so the new one may be ahead but not behind. A sequence that counts down or
+ * cycles only has to exist.
  */
 async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promise<string[]> {
   const names = await sequenceNames(old);

@@ -9,9 +9,9 @@ import { syncRoles } from './roles';
 import { planSchema } from './schema-statements';
 
 /**
- * Stage: refuses the customer's DDL from now on. Then it makes the roles, an empty database with the old one's types,
- * functions, tables and views, and the keys that replication needs. Each run begins from an empty target. Throws
- * UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
+ * Stage: from here on the customer's DDL is refused. Makes the roles, then an empty database with the types, functions,
+ * tables and views of the old one, and the keys that replication needs. It starts from an empty target each time.
+ * Throws UpgradeError `busy`, `statement_failed`, TransferError `dump_failed`.
  */
 export async function copySchema(move: Move): Promise<void> {
   await withStage(move, async (stage) => {
@@ -35,7 +35,7 @@ export async function copySchema(move: Move): Promise<void> {
   });
 }
 
-/** Makes an empty target. Returns the owners of the objects that will be made in it. */
+/** Makes the target database anew, empty and with its roles. Returns the roles that own something in the old one. */
 export async function makeEmptyTarget(stage: Stage): Promise<string[]> {
   const { databaseName } = stage.move;
   const [old, target] = [await stage.server('old'), await stage.server('target')];

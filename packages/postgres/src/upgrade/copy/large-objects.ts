@@ -2,7 +2,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { readRows } from '../session';
 
-/** How many pages of 2 kB are copied at once. */
+/** Pages of 2 kB that are read and written at once. */
 const pagesAtOnce = 512;
 const pageBytes = 2048;
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
@@ -17,8 +17,8 @@ const pageSchema = z.object({ number: z.number(), data: z.instanceof(Buffer) });
 const horizonSchema = z.object({ horizon: z.string() });
 
 /**
- * Finds large objects whose content, owner or grants a transaction at or after the horizon has written. Transactions
- * are compared by age, because their numbers wrap around.
+ * Finds the large objects whose content, owner or grants were written by a transaction at or after the horizon. Ages
+ * are compared, because transaction numbers wrap around.
  */
 const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner, pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
     coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable', a.is_grantable,
@@ -29,8 +29,7 @@ const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owne
 const horizonSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::xid::text as horizon';
 const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
 /**
- * Reads the pages of a large object from the catalogue, because the functions that read a large object need a right
- * that a reader does not have.
+ * Reads the catalogue, page by page: the functions that read a large object need a right that a reader does not have.
  */
 const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1 and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
 const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
@@ -61,9 +60,9 @@ async function copyObject(
 }
 
 /**
- * Copies the large objects that were written since `horizon` (all of them when it is null), with owners, grants and
- * numbers, and removes those that were deleted. It is needed because replication carries no large objects. `old` is a
- * reader, and `target` the keeper. Returns the horizon for the next call.
+ * Copies the large objects that were written since `horizon` (all of them when it is null) with owners, grants and
+ * numbers, and removes those that are gone: replication carries no large objects. `old` is a reader, `target` the
+ * keeper. Returns the horizon for the next call.
  */
 export async function copyLargeObjects(
   old: pg.ClientBase,
@@ -80,7 +79,7 @@ export async function copyLargeObjects(
 }
 
 /**
- * Hashes the pages without the zeros at their ends, and the length, because a hole and a page of zeros read the same.
+ * Hashes the pages without the zeros at their ends, and the length: a missing page and a page of zeros read the same.
  */
 const hashSql = `select coalesce(pg_catalog.sum(pg_catalog.hashtextextended(p.number || ':' || pg_catalog.encode(p.data, 'hex'), 0)), 0)::text || ':'
     || (select coalesce(pg_catalog.max(l.pageno * ${pageBytes}::bigint + pg_catalog.length(l.data)), 0) from pg_catalog.pg_largeobject l where l.loid = $1) as hash

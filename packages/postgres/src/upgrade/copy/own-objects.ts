@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { TransferLogin } from '../../load/transfer-roles';
+import type { TransferLogin } from '../../session/transfer-roles';
 
 /**
  * The platform's own role on every instance: no customer may log in as it, and the guard against DDL lets it through.
@@ -63,8 +63,8 @@ export function ownObjects(secret: string): OwnObjects {
 }
 
 /**
- * SQL: whether a row `r` of pg_roles or pg_authid is a role of ours: the superuser, or one by a name that we give and
- * without an administrator. A role that the customer makes has its maker as administrator.
+ * SQL: whether the row `r` of pg_roles or pg_authid is one of our roles: the superuser, or a role whose name follows
+ * our pattern and that has no administrator. A role that a customer makes has its maker as administrator.
  */
 export const isOwnRoleSql = `(r.rolname = '${platformRole}' or r.rolname ~ '^(?:rd|ld|pb|rp|sb)_[0-9a-f]{24}$'
   and not exists (select from pg_catalog.pg_auth_members own where own.roleid = r.oid and own.admin_option))`;

@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { z } from 'zod';
-import { dropTransferRole, setRolePassword, type TransferLogin } from '../../load/transfer-roles';
+import { dropTransferRole, setRolePassword, type TransferLogin } from '../../session/transfer-roles';
 import { readRows, type Stage } from '../session';
 import { isOwnRoleSql } from './own-objects';
 
 const name = pg.escapeIdentifier;
 const nameSchema = z.object({ name: z.string() });
 
-/** Every role that owns something in the database, and its owner. */
+/** Reads every role that owns something in the database, and the owner of the database itself. */
 const ownersSql = `select distinct r.rolname as name from pg_catalog.pg_roles r where not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql} and (
   r.oid = (select datdba from pg_catalog.pg_database where datname = $1)
   or exists (select from pg_catalog.pg_shdepend d where d.refclassid = 'pg_catalog.pg_authid'::regclass and d.refobjid = r.oid and d.deptype = 'o'
@@ -24,10 +24,7 @@ async function ensureRole(server: pg.ClientBase, { role, password }: TransferLog
 
 const rights = 'login nosuperuser nocreatedb nocreaterole inherit';
 
-/**
- * Grants the rights of the move's roles. It is repeated before each attempt, because the owner of the database can
- * revoke them.
- */
+/** Grants again before each attempt: the owner of the database can take grants back. */
 async function grantAll(
   server: pg.ClientBase,
   role: string,
@@ -66,10 +63,7 @@ export async function ensureTargetRoles(stage: Stage, owners: readonly string[])
   await grantAll(server, keeper.role, stage.move.databaseName, owners, 'connect, create');
 }
 
-/**
- * Drops a role of the move. If the customer has used the role somewhere, it stays without a login and without any
- * right.
- */
+/** Drops one of our roles. A role that the customer mentions somewhere stays, without a login and without any right. */
 export async function dropOwnRole(server: pg.ClientBase, { role }: TransferLogin): Promise<void> {
   const memberOf = `select g.rolname as name from pg_catalog.pg_auth_members m join pg_catalog.pg_roles g on g.oid = m.roleid
     join pg_catalog.pg_roles r on r.oid = m.member where r.rolname = $1`;

@@ -5,13 +5,13 @@ import { qualify, quoteName } from '../../dump/list-tables';
 import { readRows } from '../session';
 
 /**
- * A value that Postgres computes from the customer's content, and for which the new version gets another result than
- * the old one has stored.
+ * A value that Postgres computes from what the customer wrote, and for which the new version computes another result
+ * than the old one has stored.
  */
 export interface Recomputed {
   /** With its kind, such as `column "public"."notes"."search"`. */
   object: string;
-  /** Statements that compute the objects again that depend on the value. Empty when none do. */
+  /** Statements that compute again what stores the value. Empty when nothing does. */
   statements: readonly string[];
   /** A materialized view that the new version could not fill. */
   isEmpty?: true;
@@ -21,7 +21,7 @@ export interface Recomputed {
 export interface WholeTable {
   /** Quoted and qualified. */
   name: string;
-  /** The columns that somebody wrote, so without the generated ones. */
+  /** The columns that are written: the generated ones are not among them. */
   columns: readonly string[];
   /** The table itself, or one of its partitions: they have the same generated columns. */
   leaf: string;
@@ -42,8 +42,8 @@ const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c
   where a.attrelid in (select pg_catalog.to_regclass($1)::oid union select relid from pg_catalog.pg_partition_tree(pg_catalog.to_regclass($1))) and a.attname = $2 and c.relkind in ('i', 'm') order by 3, 1, 2`;
 
 /**
- * The generated columns of one table whose written columns are equal. A value counts together with the row that it
- * belongs to.
+ * Returns the generated columns that differ, of a table whose written columns are equal. Each value is compared
+ * together with its row.
  */
 export async function recomputedColumns(
   old: pg.ClientBase,
@@ -73,8 +73,8 @@ const viewsSql = `select n.nspname as schema, c.relname as name from pg_catalog.
   where c.relkind = 'm' and c.relispopulated and ${own} order by 1, 2`;
 
 /**
- * Compares materialized views. The new version fills them itself, so a view that was out of date has other rows as
- * well.
+ * Returns the materialised views that differ. The new version fills them itself, so a view that was stale before
+ * differs.
  */
 export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
@@ -85,7 +85,7 @@ export async function recomputedViews(old: pg.ClientBase, target: pg.ClientBase)
   return recomputed;
 }
 
-/** The views that are empty only on the new server. */
+/** Returns the views that have contents in the old database and none in the new one. */
 export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Promise<Recomputed[]> {
   const filled = new Set((await readRows(target, namedSchema, viewsSql)).map(qualify));
   const empty = (await readRows(old, namedSchema, viewsSql)).map(qualify).filter((name) => !filled.has(name));
@@ -96,7 +96,7 @@ export async function emptyViews(old: pg.ClientBase, target: pg.ClientBase): Pro
   }));
 }
 
-/** By a hash over the rows. */
+/** Whether both databases hold the same rows, by a hash over them. */
 export async function holdTheSame(old: pg.ClientBase, target: pg.ClientBase, table: TableToHash): Promise<boolean> {
   const [before, after] = await Promise.all([hashTable(old, table), hashTable(target, table)]);
   return before.rows === after.rows && before.hash === after.hash;

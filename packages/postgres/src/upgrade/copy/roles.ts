@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { z } from 'zod';
 import { decidesValues } from '../../dump/database-properties';
-import { setRolePassword } from '../../load/transfer-roles';
 import { runStatement } from '../../session/session';
+import { setRolePassword } from '../../session/transfer-roles';
 import { readRows } from '../session';
 import { isOwnRoleSql } from './own-objects';
 
@@ -11,7 +11,7 @@ const text = pg.escapeLiteral;
 
 const roleSchema = z.object({
   rolname: z.string(),
-  /** `create role` options but the password, ready to be written. */
+  /** Options of `create role` without the password, as SQL. */
   options: z.string(),
   password: z.string().nullable(),
   until: z.string().nullable(),
@@ -33,8 +33,8 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
 /**
- * Reads the memberships. Those in the server's own roles, such as pg_read_all_data, count too. Those that the server
- * itself grants among its own roles are left out.
+ * Memberships in the server's own roles (such as pg_read_all_data) are copied too. Those that the server grants among
+ * its own roles are not.
  */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
@@ -47,9 +47,7 @@ const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, sp
   where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
     and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
 
-/**
- * Settings whose value is a list of names, as Postgres knows them: quoted as a whole, the list would be one odd name.
- */
+/** Settings whose value is a list of names. Quoted as a whole, the list would be a single name. */
 const listSettings = new Set([
   'search_path',
   'temp_tablespaces',
@@ -59,7 +57,7 @@ const listSettings = new Set([
   'unix_socket_directories',
 ]);
 
-/** Reads a list as Postgres stores it, and quotes every name in it. */
+/** Reads a list as Postgres stores it, and quotes each name in it. */
 export function quoteList(value: string): string {
   const elements = [...value.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,"]+?))\s*(?:,|$)/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? '',
@@ -93,8 +91,7 @@ function roleSteps(wanted: Roles['roles'], there: Roles['roles']): Step[] {
     const found = existing.get(role.rolname);
     if (found && found.options === role.options && found.password === role.password && found.until === role.until)
       return [];
-    // Postgres has no statement that removes the end of a role's validity, so the end is set to `infinity`, which means
-    // the same.
+    // An expiry cannot be removed; `infinity` means the same.
     const until = role.until === (found?.until ?? null) ? '' : ` valid until ${text(role.until ?? 'infinity')}`;
     const verb = found ? 'alter' : 'create';
     const options = `nosuperuser noreplication ${role.options}${until}`;
@@ -112,10 +109,7 @@ function commentStatements(wanted: Roles['roles'], there: Roles['roles']): strin
 
 const membershipKey = (entry: z.infer<typeof membershipSchema>): string => JSON.stringify(entry);
 
-/**
- * The statements for memberships, in the order in which these were granted, so that each grantor holds the right before
- * it grants it.
- */
+/** Grants come in the order in which they were made, so that each grantor already holds the right to grant. */
 function membershipStatements(wanted: Roles['memberships'], there: Roles['memberships']): string[] {
   const [wantedKeys, thereKeys] = [new Set(wanted.map(membershipKey)), new Set(there.map(membershipKey))];
   const revoked = there.filter((entry) => !wantedKeys.has(membershipKey(entry))).reverse();
@@ -166,21 +160,18 @@ export async function databaseSettingStatements(client: pg.ClientBase, databaseN
 interface Levelling {
   withMemberships?: boolean;
   dropsGone?: boolean;
-  /**
-   * Whether the settings of the whole database are copied from the old one. A restored database has those of its
-   * backup.
-   */
+  /** Copies the settings of the whole database from the old one. A restored database takes them from its backup. */
   withDatabase?: boolean;
 }
 
 /**
- * Makes roles with their SCRAM verifiers and comments, memberships with their options, and settings equal on both
- * servers. Differences are changed on the target, and roles that are gone on the old server are dropped. Settings of
- * the whole database wait until customers are let in, except those of {@link decidesValues}. They would also hold for
- * the subscriber, whose settings we cannot fix in a session. `databaseName` must exist on both. Without memberships, no
- * owner is a member of another, so that any owner can be lent another's rights while the schema is made. Without
- * dropping, a role that is gone stays without login, password, rights and memberships, because policies of a backup
- * mention it. Returns the number of statements; 0 when nothing differed.
+ * Makes the target's roles equal to the old server's: SCRAM verifiers, comments, memberships with their options, and
+ * settings. What differs is changed; roles that are gone are dropped. Settings of the whole database wait until
+ * customers are let in, except those that {@link decidesValues}: they would also hold for the subscriber, whose session
+ * cannot be given settings of its own. `databaseName` must exist on both servers. Without memberships, no owner is a
+ * member of another, so that each may be lent the rights of the other while the schema is made. Without dropping, a
+ * role that is gone stays without login, password, rights and memberships, because policies of a backup may mention it.
+ * Returns the number of statements; 0 when nothing differed.
  */
 export async function syncRoles(
   old: pg.ClientBase,
@@ -191,7 +182,7 @@ export async function syncRoles(
   const [wanted, there] = await Promise.all([readRoles(old, databaseName), readRoles(target, databaseName)]);
   const names = new Set(wanted.roles.map((role) => role.rolname));
   const gone = there.roles.filter((role) => !names.has(role.rolname));
-  // A role that is dropped takes its memberships with it.
+  // Dropping a role drops its memberships.
   const isKept = ({ role, member, grantor }: z.infer<typeof membershipSchema>): boolean =>
     !dropsGone || gone.every(({ rolname }) => ![role, member, grantor].includes(rolname));
   const isLevelled = ({ role, key }: Setting): boolean =>

@@ -1,4 +1,4 @@
-import { splitStatements } from '../../load/split-statements';
+import { splitStatements } from '../../dump/split-statements';
 import { readOwners } from '../../load/statement-owners';
 import { type PlannedStatement, sortStatements } from './schema-statements';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { dumpBothSections } from '../../dump/dump-schema';
 import { listTables } from '../../dump/list-tables';
+import { type Statement, splitStatements } from '../../dump/split-statements';
 import { addStatements, dropStatement, readChecks } from '../../load/deferred-checks';
-import { type Statement, splitStatements } from '../../load/split-statements';
 import { schemasLast } from '../../load/statement.rules';
 import { type OwnedStatement, readOwners } from '../../load/statement-owners';
 import { rolesOf } from '../../load/statement-roles';
@@ -12,24 +12,24 @@ import { platformRole } from './own-objects';
 /** One statement of a schema, and the role that makes it. */
 export interface PlannedStatement {
   sql: string;
-  /** Null: the superuser, for an extension whose owner it is. */
+  /** Null for an extension that the superuser owns. */
   owner: string | null;
 }
 
 /**
- * A schema in the order in which it is made. Positions are stable for one dump, so that what was made is known after a
- * crash.
+ * A schema in the order in which it is made. Positions are the same each time that one dump is read, so that a run
+ * after a crash knows what is made.
  */
 export interface SchemaPlan {
   /** The schemas themselves, still empty. */
   schemas: PlannedStatement[];
-  /** Extensions that belong to the platform; nothing of the customer's is there yet. */
+  /** Extensions that belong to the platform. They are made before anything of the customer. */
   extensions: PlannedStatement[];
   /** Types, functions, tables, views. */
   pre: PlannedStatement[];
-  /** Statements that drop CHECKs which call the customer's functions, until no more rows arrive. */
+  /** Drops the CHECKs that call the customer's functions, until no more rows arrive. */
   dropChecks: PlannedStatement[];
-  /** Partitions become part of their table. Postgres looks at their CHECKs then, and may call the functions. */
+  /** Attaches partitions to their tables. Postgres evaluates their CHECKs then, and may call the functions. */
   attach: PlannedStatement[];
   /** Unique keys and replica identities: replication needs them before the first row. */
   keys: PlannedStatement[];
@@ -38,8 +38,8 @@ export interface SchemaPlan {
   /** Foreign keys, triggers, contents of materialised views, in pg_dump's order. */
   rest: PlannedStatement[];
   /**
-   * Statements that would change the rows that arrive by replication, or keep them out, and those by which owners gave
-   * up rights of their own. They are run when no more rows arrive.
+   * Statements that would change or refuse rows that arrive by replication, and those by which owners gave up rights of
+   * their own. They run when no more rows arrive.
    */
   late: PlannedStatement[];
 }
@@ -47,8 +47,7 @@ export interface SchemaPlan {
 const isLate = ({ outline }: Statement): boolean =>
   /^ALTER TABLE .* (?:(?<!NO )FORCE ROW LEVEL SECURITY|ENABLE (?:ALWAYS|REPLICA) (?:TRIGGER|RULE) )/i.test(outline);
 /**
- * Whether a statement makes a CHECK that is not validated, which pg_dump makes after the rows. Comments of constraints
- * in that section count too.
+ * A CHECK that pg_dump makes after the rows because it is not validated, or the comment of any constraint made there.
  */
 const isLateCheck = ({ outline }: Statement): boolean =>
   /^ALTER (?:TABLE|DOMAIN) .* ADD CONSTRAINT .* CHECK .* NOT VALID;?$/is.test(outline) ||
@@ -60,7 +59,7 @@ const isKey = ({ outline }: Statement): boolean =>
 const isIndex = ({ outline }: Statement): boolean => /^CREATE INDEX /i.test(outline);
 const isSchema = ({ outline }: Statement): boolean => /^CREATE SCHEMA /i.test(outline);
 
-/** Comments of pg_dump stand before the statement that they announce. */
+/** Removes the comments that pg_dump writes before each statement. */
 const withoutComments = (text: string): string =>
   text
     .replace(/^(?:--[^\n]*\n|\s)+/, '')
@@ -76,7 +75,7 @@ const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(dat
 
 export interface SchemaOwners {
   databaseOwner: string;
-  /** By the extension's name. */
+  /** By the name of the extension. */
   extensionOwners: ReadonlyMap<string, string>;
 }
 
@@ -107,7 +106,7 @@ export async function planSchema(stage: Stage): Promise<SchemaPlan> {
   const read = (sql: string): OwnedStatement[] =>
     readOwners(splitStatements(sql)).filter((statement) => !isOwn(statement));
   const plan = sortStatements(read(pre), read(post), owners);
-  // CHECKs that are not validated need no handling, because pg_dump makes them after the rows anyway.
+  // pg_dump makes CHECKs that are not validated after the rows, so they are late anyway.
   const checks = (await readChecks(reader)).filter(({ validated }) => validated);
   return {
     ...plan,
@@ -154,7 +153,7 @@ export function sortStatements(
       !isPlatforms(statement),
   );
   const now = post.filter((statement) => !isLate(statement) && !isLateCheck(statement) && !isOwnRight(statement));
-  // An extension of the platform's brings its own comment.
+  // An extension of the platform makes its own comment.
   const extensions = pre.filter((statement) => isPlatforms(statement) && /^CREATE /i.test(statement.outline));
   return {
     schemas: planned(pre.filter(isSchema)),

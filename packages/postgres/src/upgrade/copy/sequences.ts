@@ -28,9 +28,9 @@ function* slices(names: readonly string[]): Generator<readonly string[]> {
 }
 
 /**
- * Reads every position in one round trip, because writes of the customer wait for it. It reads each as the text of a
- * row, `(last_value,is_called)`, so that no cast and no function of the customer's is called, even if another object
- * has taken the name of the sequence.
+ * Reads every position in one round trip, because the customer's writes wait for it. A position is read as the text of
+ * a row, `(last_value,is_called)`: so no cast and no function of the customer is called, whatever object has the
+ * sequence's name.
  */
 export async function readPositions(client: pg.ClientBase, names: readonly string[]): Promise<Position[]> {
   const positions: Position[] = [];

@@ -14,8 +14,8 @@ const markSql = `update pg_catalog.pg_constraint set convalidated = true where c
   join pg_catalog.pg_constraint k on k.conname = w.name ${places} where n.nspname = w.schema and coalesce(c.relname, t.typname) = w.owner)`;
 
 /**
- * The CHECKs that the target creates without a look at the rows. They hold for every row of the old database. CHECKs of
- * tables that inherit them are included.
+ * Reads the CHECKs that hold for every row of the old database and that the new database gets without a check of its
+ * rows. Those of tables that inherit them are among them.
  */
 export async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[]> {
   const reader = await stage.reader('old');
@@ -24,9 +24,9 @@ export async function readValidatedChecks(stage: Stage): Promise<ValidatedCheck[
 }
 
 /**
- * Marks the CHECKs of the new database as validated where the old catalogue does, as pg_upgrade does. The rows are the
- * same, and were checked when they were written. Another check would call the customer's functions for every row. They
- * may return another result today, and the pause would last as long as the check.
+ * Marks the new database's CHECKs as validated where the old catalogue does, as pg_upgrade does: the rows are the same,
+ * and were checked when they were written. Checking them again would call the customer's functions for every row. Those
+ * may give another result today, and the pause would last as long as that takes.
  */
 export async function markValidated(stage: Stage, checks: readonly ValidatedCheck[]): Promise<void> {
   if (checks.length === 0) return;

@@ -1,16 +1,14 @@
 import { z } from 'zod';
 import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered, type PowerKind } from '../change.rules';
-import type { Accepted, Change } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import type { ComputeReader } from '../compute-provider';
+import type { Accepted, Change, Checkpoint } from '../compute.types';
+import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { isId } from './hetzner-reader';
-import { actionSchema, imageSchema, serverSchema } from './hetzner-schemas';
-import { concerns } from './hetzner-shapes';
+import { isId, readActions, type Seen } from './hetzner-reader';
+import { actionSchema, concerns, imageSchema, serverSchema } from './hetzner-shapes';
 
 /** Label of a snapshot by which a lost answer is looked for. */
-export const referenceLabel = 'drydock-reference';
+const referenceLabel = 'drydock-reference';
 
 const actionAnswer = z.object({ action: actionSchema });
 const imageAnswer = actionAnswer.extend({ image: imageSchema });
@@ -83,7 +81,7 @@ async function sendStart(
 }
 
 /** The provider's names for a change of the power: the path of the request, and the command of its action. */
-export function powerOf(change: Of<PowerKind>): { path: string; command: string } {
+function powerOf(change: Of<PowerKind>): { path: string; command: string } {
   if (change.kind === 'power_on') return { path: 'poweron', command: 'start_server' };
   if (change.kind === 'power_off')
     return change.isForced
@@ -183,4 +181,67 @@ function accepted(machineId: string, action: z.infer<typeof actionSchema>): Acce
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };
+}
+
+const checkpointSchema: z.ZodType<Seen> = z.strictObject({ highestActionId: z.int() });
+
+const commands = {
+  create: 'create_server',
+  start: 'start_server',
+  delete: 'delete_server',
+  take_snapshot: 'create_image',
+  delete_snapshot: '',
+  rollback: 'rebuild_server',
+  rebuild: 'rebuild_server',
+} as const;
+
+function commandOf(change: Change): string {
+  switch (change.kind) {
+    case 'power_on':
+    case 'power_off':
+    case 'reboot':
+      return powerOf(change).command;
+    default:
+      return commands[change.kind];
+  }
+}
+
+export async function findChange(
+  api: ProviderApi,
+  reader: ComputeReader,
+  change: Change,
+  checkpoint: Checkpoint,
+  signal?: AbortSignal,
+): Promise<Accepted | null> {
+  const { highestActionId } = checkpointSchema.parse(JSON.parse(checkpoint));
+  const machineId =
+    'machineId' in change ? change.machineId : ((await reader.findMachine(change.order.name, signal))?.id ?? null);
+  if (machineId === null) return null;
+  const done: Accepted = { actionId: null, machineId, snapshotId: null };
+  if (change.kind === 'delete_snapshot')
+    return (await reader.readSnapshot(machineId, change.snapshotId, signal)) === null ? done : null;
+  if (change.kind === 'delete' && (await reader.readMachine(machineId, signal)) === null) return done;
+  const snapshot = change.kind === 'take_snapshot' ? await findByReference(api, change.reference, signal) : null;
+  if (change.kind === 'take_snapshot' && snapshot === null) return null;
+  const actions = await readActions(api, machineId, [], signal);
+  // The oldest one: later ones come from work that was accepted after it.
+  const begun = actions.findLast(
+    ({ id, command, resources }) =>
+      id > highestActionId &&
+      command === commandOf(change) &&
+      (snapshot === null || resources.some((resource) => String(resource.id) === snapshot)),
+  );
+  if (begun === undefined && snapshot === null && change.kind !== 'create') return null;
+  return { actionId: begun === undefined ? null : String(begun.id), machineId, snapshotId: snapshot };
+}
+
+/** Id of the snapshot that carries our label. */
+async function findByReference(api: ProviderApi, reference: string, signal?: AbortSignal): Promise<string | null> {
+  const query = [
+    ['type', 'snapshot'],
+    ['label_selector', `${referenceLabel}=${reference}`],
+  ] as const;
+  const answer = await api.read(['images'], query, z.object({ images: z.array(imageSchema) }), signal);
+  const image = answer?.images[0];
+  return image === undefined ? null : String(image.id);
 }

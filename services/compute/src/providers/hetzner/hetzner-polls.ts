@@ -1,10 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import type { ProviderAction } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
+import type { ProviderAction } from '../compute.types';
+import { ComputeError } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
-import { actionSchema } from './hetzner-schemas';
-import { actionOf, concerns } from './hetzner-shapes';
+import { actionOf, actionSchema, concerns } from './hetzner-shapes';
 
 /**
  * Collects the polls of many workflows into one call: ids that are asked for within a moment go together, as many as

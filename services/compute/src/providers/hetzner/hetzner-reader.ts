@@ -1,11 +1,19 @@
 import { z } from 'zod';
-import type { Checkpoint } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import type { ComputeReader } from '../compute-provider';
+import type { Checkpoint } from '../compute.types';
+import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi, Query } from '../http/provider-api';
 import { createPolls } from './hetzner-polls';
-import { actionSchema, type HetznerAction, imageSchema, metaSchema, serverSchema } from './hetzner-schemas';
-import { actionOf, concerns, machineOf, snapshotOf } from './hetzner-shapes';
+import {
+  actionOf,
+  actionSchema,
+  concerns,
+  type HetznerAction,
+  imageSchema,
+  machineOf,
+  metaSchema,
+  serverSchema,
+  snapshotOf,
+} from './hetzner-shapes';
 
 const perPage = ['per_page', '50'] as const;
 /** 10,000 objects: more than a project may hold. */

@@ -1,9 +1,8 @@
-import type { Change } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import type { ComputeReason } from '../compute-reason.types';
+import type { Change, ComputeReason } from '../compute.types';
+import { ComputeError } from '../compute-provider';
 import type { HttpAnswer } from '../http/provider-http';
-import { retryAfterSeconds } from '../http/retry-after';
-import { errorSchema } from './hetzner-schemas';
+import { retryAfterSeconds } from '../http/rate-budget';
+import { errorSchema } from './hetzner-shapes';
 
 /**
  * Definite refusals: the provider has read the request and done nothing. A 5xx is not a definite refusal, and neither

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { until } from '@drydock/testing/wait';
 import { hetznerRig } from '../../../test/hetzner-rig';
 import { openRig, orderMachine, type RigWorld, reference, refusalOf, takeSnapshot } from '../../../test/provider-rig';
-import type { Change } from '../compute-change.types';
+import type { Change } from '../compute.types';
 
 const rig = hetznerRig();
 let world: RigWorld;

@@ -1,5 +1,5 @@
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
-import { ComputeError } from '../compute-error';
+import { ComputeError } from '../compute-provider';
 
 /** The number of calls in a row without a usable answer that opens the circuit. `openMs` later, one call may try. */
 const failuresMax = 8;

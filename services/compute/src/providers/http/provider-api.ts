@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { z } from 'zod';
-import type { Change } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
+import type { Change } from '../compute.types';
+import { ComputeError } from '../compute-provider';
 import { openCircuits } from './circuit';
 import { type HttpAnswer, type HttpCall, type HttpOptions, NoAnswer, openProviderHttp } from './provider-http';
 import { createRateBudget } from './rate-budget';

@@ -1,4 +1,4 @@
-import { ComputeError } from '../compute-error';
+import { ComputeError } from '../compute-provider';
 import { createRateBudget } from './rate-budget';
 
 /** The headers of a 429 that says all is used up. */

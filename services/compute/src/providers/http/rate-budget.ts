@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { ComputeError } from '../compute-error';
+import { ComputeError } from '../compute-provider';
 import type { HttpAnswer } from './provider-http';
 
 /**
@@ -7,7 +7,7 @@ import type { HttpAnswer } from './provider-http';
  * more than a tenth of the limit is left, nobody waits. Below that, each process slows down in proportion to the rest.
  * So any number of processes settle at the refill rate, each with the same share, and never exceed the limit.
  */
-export interface RateBudget {
+interface RateBudget {
   /** Resolves when a call may be sent. Rejects with `rate_limited` if that would take longer than `waitMsMax`. */
   admit(signal?: AbortSignal): Promise<void>;
   /** Reads RateLimit-Limit, -Remaining and -Reset of an answer. */
@@ -86,7 +86,32 @@ function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
 }
 
 /** Uses the provider's own clock, because ours may differ. */
-export function serverSeconds(headers: Readonly<Record<string, string>>): number {
+function serverSeconds(headers: Readonly<Record<string, string>>): number {
   const date = Date.parse(headers['date'] ?? '');
   return (Number.isNaN(date) ? Date.now() : date) / 1_000;
+}
+
+/** A longer wait than this is not granted. */
+const waitSecondsMax = 60;
+const waitSecondsUsual = 5;
+
+/**
+ * The wait after a 429 or 503: Retry-After in seconds or as a date, otherwise RateLimit-Reset; absurd values are
+ * ignored. 1 to 60.
+ */
+export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number {
+  const asked = askedSeconds(headers);
+  if (asked === null) return waitSecondsUsual;
+  return Math.min(waitSecondsMax, Math.max(1, Math.ceil(asked)));
+}
+
+function askedSeconds(headers: Readonly<Record<string, string>>): number | null {
+  const [retryAfter, reset] = [headers['retry-after'], headers['ratelimit-reset']];
+  if (retryAfter !== undefined) {
+    if (/^\d{1,15}$/.test(retryAfter)) return Number(retryAfter);
+    const date = Date.parse(retryAfter);
+    if (!Number.isNaN(date)) return date / 1_000 - serverSeconds(headers);
+    return null;
+  }
+  return reset !== undefined && /^\d{1,15}$/.test(reset) ? Number(reset) - serverSeconds(headers) : null;
 }

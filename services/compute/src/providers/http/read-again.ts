@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { ComputeError } from '../compute-error';
+import { ComputeError } from '../compute-provider';
 
 const attemptsMax = 3;
 const firstPauseMs = 150;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { MachineOrder } from '../compute-change.types';
+import type { MachineOrder } from '../compute.types';
 
 const noteSchema = z.object({ spec: z.string(), image: z.string(), labels: z.record(z.string(), z.string()) });
 const noteStart = 'drydock ';

@@ -2,16 +2,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered, type PowerKind } from '../change.rules';
-import type { Accepted, Change, Checkpoint } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import type { ComputeReader } from '../compute-provider';
+import type { Accepted, Change, Checkpoint } from '../compute.types';
+import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import type { HttpCall } from '../http/provider-http';
 import { noteOf, snapshotNameOf, vmidOf } from './order-note';
 import { findVm } from './proxmox-cluster';
 import { powerOrderOf, readCheckpoint } from './proxmox-find';
 import { firstDisk, type ProxmoxOptions } from './proxmox-options';
-import { dataOf, type Resource, upidSchema } from './proxmox-schemas';
+import { dataOf, type Resource, upidSchema } from './proxmox-shapes';
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>;
 

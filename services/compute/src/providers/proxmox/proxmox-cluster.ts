@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ProviderApi } from '../http/provider-api';
 import { vmidOf } from './order-note';
-import { dataOf, type Resource, resourceSchema } from './proxmox-schemas';
+import { dataOf, type Resource, resourceSchema } from './proxmox-shapes';
 
 /** The numbers of VMs; any other text names nothing, and is not sent. */
 export const isVmid = (id: string): boolean => /^[1-9]\d{2,8}$/.test(id);

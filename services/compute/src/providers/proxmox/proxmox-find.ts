@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { PowerKind } from '../change.rules';
-import type { Accepted, Change, Checkpoint } from '../compute-change.types';
+import type { Accepted, Change, Checkpoint } from '../compute.types';
 import type { ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import { snapshotNameOf } from './order-note';

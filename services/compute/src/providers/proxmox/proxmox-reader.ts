@@ -1,19 +1,23 @@
 import { z } from 'zod';
-import { ComputeError } from '../compute-error';
-import type { Machine, MachineSnapshot } from '../compute-machine.types';
-import type { ComputeReader } from '../compute-provider';
+import type { Machine, MachineSnapshot } from '../compute.types';
+import { ComputeError, type ComputeReader } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import { findOrderedVm, findVm, listVms } from './proxmox-cluster';
 import {
+  addressesOf,
   configSchema,
   dataOf,
+  descendantsOf,
   interfacesSchema,
+  keepsNewestOnly,
+  machineOf,
   type Resource,
+  snapshotOf,
   snapshotSchema,
   statusSchema,
   storageSchema,
-} from './proxmox-schemas';
-import { addressesOf, descendantsOf, keepsNewestOnly, machineOf, snapshotOf, storagesOf } from './proxmox-shapes';
+  storagesOf,
+} from './proxmox-shapes';
 import { actionOf, listTasks, readTask } from './proxmox-tasks';
 
 /** VMs that are looked at together. */

@@ -1,9 +1,8 @@
-import type { Change } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import type { ComputeReason } from '../compute-reason.types';
+import type { Change, ComputeReason } from '../compute.types';
+import { ComputeError } from '../compute-provider';
 import type { HttpAnswer } from '../http/provider-http';
-import { retryAfterSeconds } from '../http/retry-after';
-import { errorSchema } from './proxmox-schemas';
+import { retryAfterSeconds } from '../http/rate-budget';
+import { errorSchema } from './proxmox-shapes';
 
 /**
  * The provider has no codes: every error is a text, in an answer with 500 or at the end of a task. A text that is not

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ProviderAction } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
+import type { ProviderAction } from '../compute.types';
+import { ComputeError } from '../compute-provider';
 import type { ProviderApi } from '../http/provider-api';
 import { reasonOf } from './proxmox-refusals';
-import { dataOf, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-schemas';
+import { dataOf, type Task, taskSchema, taskStatusSchema, upidSchema } from './proxmox-shapes';
 
 /** The parts of a UPID that are used. Its form is UPID:node:pid:pstart:starttime:type:id:user: */
 function partsOf(upid: string): { node: string; type: string; id: string } {

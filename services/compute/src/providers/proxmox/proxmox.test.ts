@@ -8,7 +8,7 @@ import {
   takeSnapshot,
 } from '../../../test/provider-rig';
 import { proxmoxRig } from '../../../test/proxmox-rig';
-import type { Change } from '../compute-change.types';
+import type { Change } from '../compute.types';
 import { refusalIn } from './proxmox-refusals';
 
 const rig = proxmoxRig();

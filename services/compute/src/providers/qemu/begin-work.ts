@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { ComputeError } from '../compute-error';
+import { ComputeError } from '../compute-provider';
 
 const run = promisify(execFile);
 /** Loaded from the build output, also when this file itself runs from its source under jest. */

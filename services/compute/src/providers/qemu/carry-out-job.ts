@@ -12,10 +12,16 @@ import {
   removeDisk,
   takeInside,
 } from './qemu-disk';
-import { readLastJob, saveJob } from './qemu-jobs';
 import { GuestUnresponsive, shutDownGuest, startQemu, stopQemu } from './qemu-process';
-import { type JobRecord, type MachineRecord, machineRecordSchema, snapshotIdOf } from './qemu-records';
-import { readStatus } from './qemu-status';
+import {
+  type JobRecord,
+  type MachineRecord,
+  machineRecordSchema,
+  readLastJob,
+  saveJob,
+  snapshotIdOf,
+} from './qemu-records';
+import { readStatus } from './qmp';
 
 class SnapshotMissing extends Error {
   override readonly name = 'SnapshotMissing';

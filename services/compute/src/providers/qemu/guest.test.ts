@@ -12,8 +12,8 @@ import { uuidv7 } from 'uuidv7';
 import { type GuestConsole, openConsole } from '../../../test/guest-console';
 import { guestImage, hasGuest, needsGuest } from '../../../test/qemu-host';
 import { clearHost } from '../../../test/qemu-rig';
-import type { Change } from '../compute-change.types';
-import { qemuCompute } from '../compute-provider.qemu';
+import type { Change } from '../compute.types';
+import { qemuCompute } from './compute-provider.qemu';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'drydock-guest-'));
 const open = () =>

@@ -7,12 +7,12 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type FaultMode, faultTokenName } from '@drydock/process/fault-token';
+import { type FaultMode, faultTokenName } from '@drydock/process/faultpoint';
 import { until } from '@drydock/testing/wait';
 import { type RigWorld, reference, refusalOf } from '../../../test/provider-rig';
 import { hasQemu, needsQemu } from '../../../test/qemu-host';
 import { openHost, qemuRig } from '../../../test/qemu-rig';
-import type { Accepted, Change, ProviderAction } from '../compute-change.types';
+import type { Accepted, Change, ProviderAction } from '../compute.types';
 import { beginWork } from './begin-work';
 import { findPid } from './qemu-process';
 

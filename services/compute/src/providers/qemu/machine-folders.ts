@@ -3,8 +3,7 @@ import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path';
 import { createDurably, readIfThere, syncFolder } from '@drydock/process/durable-file';
 import { errorCodeOf } from '@drydock/process/error-code';
-import { claimJob, jobsFolder } from './qemu-jobs';
-import { type JobRecord, type MachineRecord, machineRecordSchema } from './qemu-records';
+import { claimJob, type JobRecord, jobsFolder, type MachineRecord, machineRecordSchema } from './qemu-records';
 
 /** Whether a text can be the name of a machine. A name becomes part of a path, so any other text names no machine. */
 export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);

@@ -2,15 +2,13 @@ import { faultpoint } from '@drydock/process/faultpoint';
 import { z } from 'zod';
 import { assertDeletionAllowed, assertPowerAllowed, assertRollbackAllowed } from '../assert-allowed';
 import { isPowered } from '../change.rules';
-import type { Accepted, Change, Checkpoint } from '../compute-change.types';
-import { ComputeError } from '../compute-error';
-import type { ComputeReader } from '../compute-provider';
+import type { Accepted, Change, Checkpoint } from '../compute.types';
+import { ComputeError, type ComputeReader } from '../compute-provider';
 import { assertTools } from './begin-work';
 import { isName, type MachineFolders } from './machine-folders';
-import { claimJob, readJobs, readLastJob } from './qemu-jobs';
 import type { QemuOptions } from './qemu-options';
-import { type JobRecord, type MachineRecord, snapshotIdOf } from './qemu-records';
-import { readStatus } from './qemu-status';
+import { claimJob, type JobRecord, type MachineRecord, readJobs, readLastJob, snapshotIdOf } from './qemu-records';
+import { readStatus } from './qmp';
 import { shouldRun } from './revive-machines';
 
 export interface QemuChanges {

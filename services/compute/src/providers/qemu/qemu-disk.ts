@@ -4,10 +4,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { syncFolder } from '@drydock/process/durable-file';
 import { z } from 'zod';
-import { driveName } from './qemu-command';
+import { driveName } from './qemu-process';
 import type { MachineRecord } from './qemu-records';
-import { readStatus } from './qemu-status';
-import { askQmp } from './qmp';
+import { askQmp, readStatus } from './qmp';
 
 const disk = 'disk.qcow2';
 const run = promisify(execFile);

@@ -3,10 +3,39 @@ import { open, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readIfThere } from '@drydock/process/durable-file';
-import { type Accelerator, commandLine } from './qemu-command';
 import type { MachineRecord } from './qemu-records';
-import { readStatus } from './qemu-status';
-import { askQmp } from './qmp';
+import { askQmp, readStatus } from './qmp';
+
+type Accelerator = 'kvm' | 'tcg';
+
+/** The drive's name in QEMU's monitor. */
+export const driveName = 'disk';
+
+/**
+ * QEMU's arguments for a machine, to be run in the machine's folder: no devices but those listed, no network, no new
+ * processes and no privileges. A guest that powers off leaves QEMU paused. So it can be distinguished from a crash.
+ */
+function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
+  return [
+    ...['-nodefaults', '-no-user-config', '-display', 'none'],
+    ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
+    ...['-machine', 'q35', '-accel', accelerator, '-cpu', 'max', '-smp', String(cpus), '-m', String(memoryMb)],
+    ...[
+      '-drive',
+      `id=${driveName},if=none,file=disk.qcow2,format=qcow2`,
+      '-device',
+      `virtio-blk-pci,drive=${driveName}`,
+    ],
+    ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
+    ...['-qmp', 'unix:work.sock,server=on,wait=off', '-qmp', 'unix:look.sock,server=on,wait=off'],
+    ...['-pidfile', 'qemu.pid', '-action', 'shutdown=pause'],
+    ...option('-kernel', system.kernel),
+    ...option('-initrd', system.initrd),
+    ...option('-append', system.append),
+  ];
+}
+
+const option = (name: string, value: string | undefined): string[] => (value === undefined ? [] : [name, value]);
 
 const lookEveryMs = 25;
 /** The time that a process has to answer. It is hundreds of times longer than needed. */

@@ -6,19 +6,19 @@ import { errorCodeOf } from '@drydock/process/error-code';
 import { z } from 'zod';
 
 /** Each monitor serves one client at a time, so reads have their own and do not wait for work. */
-export type Monitor = 'work.sock' | 'look.sock';
+type Monitor = 'work.sock' | 'look.sock';
 
 /** Nobody listens: there is no process. */
-export class NotRunning extends Error {
+class NotRunning extends Error {
   override readonly name = 'NotRunning';
 }
 
 /** QEMU has read the command and refused it. */
-export class QmpRefusal extends Error {
+class QmpRefusal extends Error {
   override readonly name = 'QmpRefusal';
 }
 
-export interface QmpCall {
+interface QmpCall {
   machineFolder: string;
   monitor: Monitor;
   command: string;
@@ -86,3 +86,17 @@ function settle(line: string, resolve: (value: unknown) => void, reject: (error:
 
 const isNobody = (error: unknown): boolean =>
   ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(errorCodeOf(error));
+
+/** A healthy machine answers within a millisecond. */
+const lookMs = 2_000;
+const statusSchema = z.looseObject({ status: z.string() });
+
+/** QEMU's word for the machine's state; `off` without a process, `unresponsive` if the process does not answer. */
+export async function readStatus(machineFolder: string): Promise<string> {
+  try {
+    const answer = await askQmp({ machineFolder, monitor: 'look.sock', command: 'query-status', deadlineMs: lookMs });
+    return statusSchema.parse(answer).status;
+  } catch (error) {
+    return error instanceof NotRunning ? 'off' : 'unresponsive';
+  }
+}

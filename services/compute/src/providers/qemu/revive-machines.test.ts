@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type MachineFolders, openMachineFolders } from './machine-folders';
-import { claimJob, readJobs, saveJob } from './qemu-jobs';
-import type { JobRecord } from './qemu-records';
+import { claimJob, type JobRecord, readJobs, saveJob } from './qemu-records';
 import { reviveMachines } from './revive-machines';
 
 let root: string;

@@ -1,7 +1,6 @@
 import type { MachineFolders } from './machine-folders';
-import { claimJob, readJobs } from './qemu-jobs';
-import type { JobRecord } from './qemu-records';
-import { readStatus } from './qemu-status';
+import { claimJob, type JobRecord, readJobs } from './qemu-records';
+import { readStatus } from './qmp';
 
 /** Jobs that revive a machine have this reference, because no workflow asked for them. */
 const reference = 'revive';

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { remoteCommand } from './quote-argument';
+import { remoteCommand } from './ssh-site';
 
 describe('arguments of a remote command', () => {
   it.each([

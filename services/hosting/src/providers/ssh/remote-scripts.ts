@@ -1,6 +1,165 @@
-import { remoteMysql } from './remote-mysql';
-import { remotePostgres } from './remote-postgres';
-import { remotePrelude } from './remote-prelude';
+/**
+ * The beginning of every script on the host. It is constant: a site's data reaches a script as "$1" and the like, never
+ * as code.
+ * Secrets come by stdin and reach programs by their environment, which only the same account can read, so that no list
+ * of processes shows them.
+ * The first line of stdin is the password of the database's administrator. Exit codes 90 to 96 are permanent refusals
+ * (run-remote.ts).
+ */
+const remotePrelude = String.raw`
+set -eu
+export LC_ALL=C
+root=$1 mode=$2 id=$3 fence=$4 dbhost=$5 dbport=$6 admin=$7 role=$8 release=$9
+shift 9
+site=$root/$mode/$id
+umask 022
+IFS= read -r secret
+# What was let in and what was not, as every host keeps it: for an operator after an incident. A full disk keeps nobody from making room on it.
+note() {
+  (umask 077; printf '{"time":"%s","site":"%s","op":"claim","fence":"%s","workflow_id":null,"outcome":"%s"}\n' \
+    "$(date -u +%FT%TZ)" "$id" "$fence" "$1" >>"$root/ledger.ndjson") 2>/dev/null || :
+}
+claim() {
+  mkdir -p "$root/fences"
+  known=$root/fences/$mode-$id
+  exec 9>"$known.lock"
+  flock -w 30 9
+  seen=$(cat "$known" 2>/dev/null || echo 0)
+  if [ "$fence" -lt "$seen" ]; then note refused; echo "fence $fence after $seen" >&2; exit 90; fi
+  if [ "$fence" -gt "$seen" ]; then
+    printf '%s\n' "$fence" >"$known.new"
+    sync "$known.new"
+    mv -f "$known.new" "$known"
+    sync "$root/fences"
+  fi
+  note accepted
+}
+pointer() { readlink "$site/current" 2>/dev/null | sed 's|^releases/||' || :; }
+free_bytes() { df -B1 --output=avail "$root" | tail -n 1 | tr -d ' '; }
+# What an earlier removal has left, because the host went down, goes along.
+discard() {
+  [ -e "$1" ] || return 0
+  mkdir -p "$root/trash"
+  mv -T "$1" "$root/trash/$mode-$id-$(date +%s%N)-$$"
+  (setsid nohup nice -n 19 sh -c 'rm -rf -- "$0"/*' "$root/trash" >/dev/null 2>&1 </dev/null 9>&- &)
+}
+finish_release() {
+  printf '{"release_id":"%s","database":"%s"}\n' "$release" "$1" >"$site/releases/$release/release.json.new"
+  sync -f "$site/releases/$release"
+  mv "$site/releases/$release/release.json.new" "$site/releases/$release/release.json"
+  sync "$site/releases/$release" "$site/releases"
+}
+# $1 release, $2 what its database is called where it does not say.
+database_of() {
+  [ -e "$site/releases/$1/release.json" ] || { echo "$2"; return 0; }
+  sed -n 's/.*"database":"\([^"]*\)".*/\1/p' "$site/releases/$1/release.json"
+}
+point() {
+  ln -sfn "releases/$1" "$site/current.new"
+  mv -T "$site/current.new" "$site/current"
+  sync "$site"
+}
+# An application as Passenger finds one, in the folder where we are.
+is_app() { [ -f app.js ] || [ -f passenger_wsgi.py ] || [ -f config.ru ]; }
+restart_seconds() { stat -c %Y tmp/restart.txt 2>/dev/null || echo 0; }
+# What cannot be read out of a database; the caller decides by its words whether it may pass.
+refuse_content() {
+  [ "$1" -lt 126 ] || exit 1
+  exit 96
+}
+# A program that was killed says nothing about the dump.
+refuse_dump() {
+  [ "$1" -lt 126 ] || exit 1
+  exit 95
+}
+`;
+
+/**
+ * The scripts' functions for a host's MariaDB or MySQL. A site's databases are those whose name begins with the name of
+ * its role. Grants read a name as a pattern, hence the backslashes. In binary mode the client executes no commands of
+ * its own from its input, so a dump can run nothing on the host.
+ */
+const remoteMysql = String.raw`
+client=$(command -v mariadb || command -v mysql)
+dumper=$(command -v mariadb-dump || command -v mysqldump)
+reach="--no-defaults --protocol=tcp --host=$dbhost --port=$dbport"
+as_admin() { MYSQL_PWD=$secret "$client" $reach --connect-timeout=10 --user="$admin" --batch --skip-column-names "$@" 9>&-; }
+as_site() {
+  program=$1
+  shift
+  MYSQL_PWD=$(cat "$site/database-password") "$program" $reach --user="$role" --default-character-set=utf8mb4 "$@" 9>&-
+}
+make_role() {
+  password=$(cat "$site/database-password")
+  as_admin <<SQL
+CREATE USER IF NOT EXISTS '$role'@'%' IDENTIFIED BY '$password';
+ALTER USER '$role'@'%' IDENTIFIED BY '$password';
+SQL
+}
+make_database() {
+  pattern=$(printf '%s' "$1" | sed 's|_|\\_|g')
+  end_sessions_in "$1"
+  as_admin <<SQL
+DROP DATABASE IF EXISTS \`$1\`;
+CREATE DATABASE \`$1\` CHARACTER SET utf8mb4;
+GRANT ALL PRIVILEGES ON \`$pattern\`.* TO '$role'@'%';
+SQL
+}
+drop_database() {
+  pattern=$(printf '%s' "$1" | sed 's|_|\\_|g')
+  end_sessions_in "$1"
+  echo "DROP DATABASE IF EXISTS \`$1\`" | as_admin
+  echo "REVOKE ALL PRIVILEGES ON \`$pattern\`.* FROM '$role'@'%'" | as_admin 2>/dev/null || :
+}
+drop_role() {
+  echo "DROP USER IF EXISTS '$role'@'%'" | as_admin
+  end_sessions
+  drops=$(echo "SELECT CONCAT('DROP DATABASE \`', schema_name, '\`;') FROM information_schema.schemata WHERE schema_name LIKE 'd\\_${'$'}{role#s_}\\_%'" | as_admin)
+  printf '%s\n' "$drops" | as_admin
+}
+# A session that ends by itself meanwhile is no failure. One in a transaction would make the removal of its database wait.
+kill_where() { echo "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE $1" | as_admin | as_admin --force 2>/dev/null || :; }
+end_sessions() { kill_where "user = '$role'"; }
+end_sessions_in() { kill_where "db = '$1'"; }
+dump_database() {
+  as_site "$dumper" --single-transaction --quick --skip-lock-tables --no-tablespaces --hex-blob --routines --triggers --events "$1" || refuse_content $?
+}
+load_database() { as_site "$client" --binary-mode --connect-timeout=10 --database="$1" || refuse_dump $?; }
+ask_database() { as_site "$client" --batch --skip-column-names --connect-timeout=10 --database="$1" -e 'SELECT count(*) FROM information_schema.tables'; }
+`;
+
+/** The scripts' functions for a host's Postgres; each release's database belongs to the site's role. */
+const remotePostgres = String.raw`
+export PGHOST="$dbhost" PGPORT="$dbport" PGCONNECT_TIMEOUT=10
+as_admin() { PGUSER=$admin PGPASSWORD=$secret psql -X -q -A -t -v ON_ERROR_STOP=1 -d postgres 9>&-; }
+as_site() { PGUSER=$role PGPASSWORD=$(cat "$site/database-password") "$@" 9>&-; }
+make_role() {
+  as_admin <<SQL
+SELECT 'CREATE ROLE "$role"' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '$role') \gexec
+ALTER ROLE "$role" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '$(cat "$site/database-password")';
+SQL
+}
+make_database() {
+  as_admin <<SQL
+DROP DATABASE IF EXISTS "$1" WITH (FORCE);
+CREATE DATABASE "$1" OWNER "$role" TEMPLATE template0 ENCODING 'UTF8';
+REVOKE ALL ON DATABASE "$1" FROM PUBLIC;
+SQL
+}
+drop_database() { echo "DROP DATABASE IF EXISTS \"$1\" WITH (FORCE)" | as_admin; }
+drop_role() {
+  as_admin <<SQL
+SELECT format('DROP DATABASE %I WITH (FORCE)', datname) FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = '$role' \gexec
+DROP ROLE IF EXISTS "$role";
+SQL
+}
+end_sessions() { echo "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '$role'" | as_admin >/dev/null; }
+dump_database() { as_site pg_dump --format=custom --compress=0 --no-owner --no-privileges --dbname="$1" || refuse_content $?; }
+load_database() {
+  as_site pg_restore --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$1" || refuse_dump $?
+}
+ask_database() { as_site psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$1" -c 'SELECT count(*) FROM pg_catalog.pg_class'; }
+`;
 
 export type DatabaseEngine = 'postgres' | 'mysql';
 

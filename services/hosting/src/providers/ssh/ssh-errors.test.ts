@@ -1,4 +1,4 @@
-import { remoteFailure } from './ssh-errors';
+import { remoteFailure } from './run-remote';
 import { skippedIn } from './ssh-pack';
 
 const policy = `pg_dump: error: Dumping the contents of table "orders" failed: PQgetResult() failed.

@@ -17,11 +17,10 @@ import { canMountSmallDisk, describeOnHost, openSshRig, type SshRig } from '../.
 import { newSiteRef, nextOrder, packCurrent } from '../../../test/ssh-order';
 import { localBackupStorage } from '../backup-storage.local';
 import { type SiteHost, SiteHostError, type SiteRef } from '../site-host';
-import { sshSiteHost } from '../site-host.ssh';
-import { remoteCommand } from './quote-argument';
-import { runRemote } from './run-remote';
+import { RemoteError, runRemote } from './run-remote';
+import { sshSiteHost } from './site-host.ssh';
 import { SshConnection } from './ssh-connection';
-import { RemoteError } from './ssh-errors';
+import { remoteCommand } from './ssh-site';
 
 const onHost = describeOnHost();
 const archiveKey = randomBytes(32);

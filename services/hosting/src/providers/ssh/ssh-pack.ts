@@ -10,8 +10,7 @@ import {
   type SiteRef,
 } from '../site-host';
 import type { DatabaseEngine } from './remote-scripts';
-import { databaseServerOf } from './ssh-database';
-import { databaseOf, streamFromSite } from './ssh-site';
+import { databaseOf, databaseServerOf, streamFromSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
 /**

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Probe, SiteRef } from '../site-host';
-import { isAnswer } from './ssh-errors';
+import { isAnswer } from './run-remote';
 import { databaseOf, runOnSite, urlOf } from './ssh-site';
 import type { SshTools } from './ssh-tools';
 

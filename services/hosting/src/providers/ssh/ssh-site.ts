@@ -1,10 +1,48 @@
 import { createHash } from 'node:crypto';
 import type { SiteRef } from '../site-host';
-import { remoteCommand } from './quote-argument';
-import { movingScripts, type RemoteScript, textOfScript } from './remote-scripts';
+import { type DatabaseEngine, movingScripts, type RemoteScript, textOfScript } from './remote-scripts';
 import { type RemoteCall, runRemote, streamRemote } from './run-remote';
-import { databaseServerOf } from './ssh-database';
 import type { SshConfig, SshTools } from './ssh-tools';
+
+/** Quotes one word for a POSIX shell, whatever it contains. Throws for NUL, which no argument can carry. */
+function quoteArgument(argument: string): string {
+  if (argument.includes('\0')) throw new Error('NUL in an argument of a remote command');
+  return `'${argument.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/**
+ * The command line for a constant script with arguments that it sees as $1, $2, …: no part of them is ever parsed as a
+ * command. The host itself ends it after `limitSeconds`, with every process that it has started, because a lost
+ * connection ends nothing there.
+ */
+export const remoteCommand = (script: string, args: readonly string[], limitSeconds: number): string =>
+  ['timeout', '--kill-after=5', String(limitSeconds), 'sh', '-c', script, 'drydock', ...args]
+    .map(quoteArgument)
+    .join(' ');
+
+/** A host's database server, as the host reaches it. */
+interface DatabaseServer {
+  engine: DatabaseEngine;
+  host: string;
+  port: string;
+  user: string;
+  password: string;
+}
+
+const defaultPort: Readonly<Record<DatabaseEngine, string>> = { postgres: '5432', mysql: '3306' };
+
+export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'database_admin_url'>): DatabaseServer {
+  const { protocol, hostname, port, username, password } = new URL(url);
+  const engine = protocol.startsWith('postgres') ? 'postgres' : 'mysql';
+  return {
+    engine,
+    // An IPv6 address stands in brackets in a URL only.
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: port === '' ? defaultPort[engine] : port,
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+  };
+}
 
 const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const fencePattern = /^\d{1,18}$/;

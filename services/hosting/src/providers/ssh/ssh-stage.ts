@@ -12,9 +12,8 @@ import {
   type SiteRef,
   type StagedRelease,
 } from '../site-host';
-import { databaseServerOf } from './ssh-database';
 import { databaseStream, filesStream, lostIn } from './ssh-pack';
-import { databaseOf, runOnSite } from './ssh-site';
+import { databaseOf, databaseServerOf, runOnSite } from './ssh-site';
 import type { SshArchiveTools } from './ssh-tools';
 
 /** Checks every byte of the chain; resolves with the raw bytes of the newest archive. @throws ArchiveError */

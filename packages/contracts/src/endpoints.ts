@@ -1,0 +1,65 @@
+import * as agencyBoards from './agency/agency-boards';
+import * as agencyCards from './agency/agency-cards';
+import * as computeServers from './compute/compute-servers';
+import * as computeSnapshots from './compute/compute-snapshots';
+import * as computeWorkflows from './compute/compute-workflows';
+import * as databaseBackups from './databases/database-backups';
+import * as databaseUpgrades from './databases/database-upgrades';
+import * as databaseWorkflows from './databases/database-workflows';
+import * as databases from './databases/databases';
+import * as backups from './hosting/backups';
+import * as deletedSites from './hosting/deleted-sites';
+import * as offsite from './hosting/offsite';
+import * as siteApp from './hosting/site-app';
+import * as siteDomain from './hosting/site-domain';
+import * as siteWorkflows from './hosting/site-workflows';
+import * as sites from './hosting/sites';
+import * as vendorSnapshots from './hosting/vendor-snapshots';
+import * as apiKeys from './keys/api-keys';
+import * as auditLog from './keys/audit-log';
+import * as events from './keys/events';
+import * as orgs from './keys/orgs';
+import * as webhooks from './keys/webhooks';
+import * as workflows from './keys/workflows';
+import type { EndpointDefinition } from './platform/endpoint';
+import * as quotas from './platform/quotas';
+
+/** Whether a value of a domain's file is an endpoint and not a schema. */
+const isEndpoint = (value: unknown): value is EndpointDefinition =>
+  typeof value === 'object' &&
+  value !== null &&
+  'path' in value &&
+  'method' in value &&
+  'service' in value &&
+  'permissions' in value;
+
+/**
+ * Every endpoint behind the gateway. The gateway routes with this list, OpenAPI is made from it, and tests prove that
+ * each is mounted once.
+ */
+export const endpoints: readonly EndpointDefinition[] = [
+  agencyBoards,
+  agencyCards,
+  apiKeys,
+  orgs,
+  auditLog,
+  events,
+  workflows,
+  webhooks,
+  sites,
+  backups,
+  offsite,
+  siteApp,
+  siteDomain,
+  siteWorkflows,
+  vendorSnapshots,
+  deletedSites,
+  computeServers,
+  computeSnapshots,
+  computeWorkflows,
+  databases,
+  databaseBackups,
+  databaseUpgrades,
+  databaseWorkflows,
+  quotas,
+].flatMap((domain) => Object.values(domain).filter(isEndpoint));

@@ -1,0 +1,62 @@
+import { endpoints } from '@drydock/contracts/endpoints';
+import type { Database } from '../database/sql';
+import { isDevelopment } from '../process/config';
+import type { ApiConfig, ServiceConfig } from '../process/config-fields';
+import { databaseReady, type Foundation } from '../process/foundation';
+import type { Process } from '../process/run-process';
+import { findUnmounted } from './route-table';
+import { createService, type Service, type ServiceOptions } from './service';
+
+export interface ApiProcess extends Process {
+  service: Service;
+}
+
+/** Work of a process that no request asks for. */
+interface Beside {
+  start(): void;
+  stop(): unknown;
+}
+
+interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
+  /**
+   * Named as in the log. They start right before the first request. They stop when the callers have gone, and before
+   * the last request is answered.
+   */
+  beside?: Readonly<Record<string, Beside>>;
+}
+
+/**
+ * How long running requests may go on at the end; everything that is closed after them needs its share of
+ * `shutdownLimitMs`.
+ */
+const closeMs = 15_000;
+
+/** The process that answers requests. Everything that the handlers use was opened before, and is closed after it. */
+export function composeApiProcess<Tx>(
+  { log, lifetime, database }: Foundation<Database<Tx>>,
+  config: Pick<ServiceConfig, 'HOST' | 'PORT' | 'INTERNAL_TOKEN_SECRET'> & ApiConfig,
+  { beside = {}, ...served }: ApiOptions<Tx>,
+): ApiProcess {
+  const mounted = served.routes.map(({ endpoint }) => endpoint);
+  const service = createService({
+    ...served,
+    unmounted: findUnmounted(served.name, mounted, endpoints, isDevelopment()),
+    database,
+    tokenSecret: config.INTERNAL_TOKEN_SECRET,
+    log,
+    ready: databaseReady(database),
+  });
+  lifetime.onClose('http', () => service.close(), closeMs);
+  for (const [name, work] of Object.entries(beside)) lifetime.onClose(name, () => work.stop());
+  const drainMs = config.DRAIN_SECONDS * 1_000;
+  lifetime.onClose('drain', () => service.drain(drainMs), drainMs + 1_000);
+  return {
+    log,
+    lifetime,
+    service,
+    start: () => {
+      for (const work of Object.values(beside)) work.start();
+      return service.listen(config.PORT, config.HOST);
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { problem } from '@drydock/contracts/platform/problem';
+import type { Quota } from '@drydock/contracts/platform/quotas';
+import type { Mode } from '@drydock/contracts/platform/values';
+import type { Caller } from '../access/internal-token';
+import type { Database, Sql } from '../database/sql';
+import { audit } from '../effects/audit';
+import { nobodysId } from './parse-request';
+
+interface Owner {
+  orgId: string;
+  mode: Mode;
+}
+
+/** A limit for things that an organisation may have at once. */
+export interface QuotaRule {
+  /** `FROM … WHERE …` for the things of an organisation ($1) in a mode ($2). */
+  counted: string;
+  /** The limit of an organisation for which staff have set none. */
+  usualMax: number;
+}
+
+/**
+ * Refuses one more than the organisation may have, in the transaction that adds it. Additions of one organisation wait
+ * for each other until then, so that two at once cannot both be the last. Throws `quota_exceeded`.
+ */
+export async function assertWithinQuota(sql: Sql, rule: QuotaRule, { orgId, mode }: Owner): Promise<void> {
+  await sql.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text`, [`quota ${orgId} ${mode}`]);
+  const { limit, used } = await readQuota(sql, rule, { orgId, mode });
+  if (used >= limit) throw problem('quota_exceeded', { extra: { limit, used } });
+}
+
+async function readQuota(sql: Sql, { counted, usualMax }: QuotaRule, { orgId, mode }: Owner): Promise<Quota> {
+  const [row] = await sql.query<{ used: number; limit: number }>(
+    `SELECT (SELECT count(*)::int ${counted}) AS used,
+       coalesce((SELECT max_count FROM org_quotas WHERE org_id = $1::uuid AND mode = $2::text), $3::int) AS limit`,
+    [orgId, mode, usualMax],
+  );
+  return { org_id: orgId, limit: row?.limit ?? usualMax, used: row?.used ?? 0 };
+}
+
+interface QuotaContext<Tx> {
+  database: Database<Tx>;
+  quota: QuotaRule;
+}
+
+export const getQuota = <Tx>({ database, quota }: QuotaContext<Tx>) => ({
+  read: async ({ caller }: { caller: Caller }): Promise<{ status: 200; body: Quota }> => ({
+    status: 200,
+    body: await readQuota(database.sql(), quota, caller),
+  }),
+});
+
+interface QuotaChange {
+  caller: Caller;
+  params: { orgId: string };
+  /** Null: what every organisation may have. */
+  body: { limit: number | null };
+}
+
+/**
+ * Sets an organisation's limit for staff, in the mode of their key. `path`: the endpoint's, for the audit log. Throws
+ * `org_not_found` for a malformed id.
+ */
+export const setQuota = <Tx>({ database, quota }: QuotaContext<Tx>, path: string) => ({
+  execute: async (tx: Tx, { caller, params, body }: QuotaChange): Promise<{ status: 200; body: Quota }> => {
+    const { mode, keyId: actorKeyId } = caller;
+    // Only the keys service knows which organisations exist; here every well-formed id may be one.
+    if (params.orgId === nobodysId) throw problem('org_not_found');
+    const sql = database.sql(tx);
+    const owner = { orgId: params.orgId, mode };
+    if (body.limit === null)
+      await sql.query('DELETE FROM org_quotas WHERE org_id = $1::uuid AND mode = $2', [owner.orgId, mode]);
+    else
+      await sql.query(
+        `INSERT INTO org_quotas (org_id, mode, max_count) VALUES ($1::uuid, $2, $3::int)
+           ON CONFLICT (org_id, mode) DO UPDATE SET max_count = excluded.max_count`,
+        [owner.orgId, mode, body.limit],
+      );
+    await audit(sql, {
+      orgId: caller.orgId,
+      mode,
+      actorKeyId,
+      action: 'quota.set',
+      target: `${path}/${owner.orgId}`,
+      workflowId: null,
+    });
+    return { status: 200, body: await readQuota(sql, quota, owner) };
+  },
+});

@@ -1,0 +1,29 @@
+import type { Mode } from '@drydock/contracts/platform/values';
+import { workflowsFor } from '@drydock/workflow/definition/definition';
+import type { ComputeDriver } from '../providers/compute-provider';
+import { type Targets, targetOf } from '../providers/targets';
+import type { ComputeDatabase, Tx } from './database.store';
+
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+export interface WorkContext {
+  database: ComputeDatabase;
+  targets: Targets<ComputeDriver>;
+  /** How long a guest that is asked to shut down gets for it, in seconds. */
+  guestSeconds: number;
+  /** How long a sandbox server called slow takes. */
+  slowMs: number;
+  now(): Date;
+}
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
+
+/** @throws when no provider is configured for `deployTarget`: staff have to correct the configuration of this worker */
+export function driverOf(
+  { targets }: Pick<WorkContext, 'targets'>,
+  { mode }: { mode: Mode },
+  deployTarget: string,
+): ComputeDriver {
+  const target = targetOf(targets, { mode, deployTarget });
+  if (target === undefined) throw new Error(`no provider is configured for ${deployTarget} (${mode})`);
+  return target.provider;
+}

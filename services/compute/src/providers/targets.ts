@@ -1,0 +1,35 @@
+import type { Mode } from '@drydock/contracts/platform/values';
+
+/** The price of a size, in the currency's smallest unit. */
+interface Price {
+  hourMinor: number;
+  monthMinor: number;
+}
+
+/** The sizes, prices and plans that can be ordered in a range. */
+export interface Offer {
+  currency: string;
+  prices: ReadonlyMap<string, Price>;
+  /** Code of a plan to its size. */
+  plans: ReadonlyMap<string, string>;
+}
+
+/** A range of servers: the provider of its machines, and the offer. */
+export interface Target<Provider> {
+  provider: Provider;
+  offer: Offer;
+}
+
+/** By mode and deploy target. A sandbox range and a live range are different ranges, even under the same name. */
+export type Targets<Provider> = Readonly<Record<Mode, ReadonlyMap<string, Target<Provider>>>>;
+
+interface Located {
+  mode: Mode;
+  deployTarget: string;
+}
+
+/** Undefined when nothing of that name is configured (any more). */
+export const targetOf = <Provider>(
+  targets: Targets<Provider>,
+  { mode, deployTarget }: Located,
+): Target<Provider> | undefined => targets[mode].get(deployTarget);

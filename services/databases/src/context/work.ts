@@ -1,0 +1,35 @@
+import type { RootKey } from '@drydock/archive/format/archive-keys';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
+import type { BackupStorage } from '../providers/backup-storage';
+import type { DatabaseProvider, DatabaseRef } from '../providers/database-provider';
+import type { DatabasesDatabase, Tx } from './database.store';
+import type { DatabasePasswords } from './database-password';
+
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+export interface WorkContext {
+  database: DatabasesDatabase;
+  provider: DatabaseProvider;
+  backupStorage: BackupStorage;
+  passwords: DatabasePasswords;
+  /** 32 bytes: every archive is sealed with a key derived from it. */
+  archiveKey: RootKey;
+  /** How long an old instance is kept, and the time between two proofs of a backup. */
+  oldInstanceSeconds: number;
+  verifyRestoreSeconds: number;
+  /** How long an upgrade of a sandbox database named slow takes. */
+  slowMs: number;
+  now(): Date;
+}
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
+
+/** The database that a step works on. */
+export const refOf = ({
+  orgId,
+  mode,
+  subject,
+}: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): DatabaseRef => ({
+  databaseId: subject.id,
+  orgId,
+  mode,
+});

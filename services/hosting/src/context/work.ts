@@ -1,0 +1,41 @@
+import type { RootKey } from '@drydock/archive/format/archive-keys';
+import { type WorkflowRun, workflowsFor } from '@drydock/workflow/definition/definition';
+import type { BackupStorage } from '../providers/backup-storage';
+import type { OffsiteDrivers } from '../providers/offsite-storage';
+import type { DrillProbe, SiteHosts, SiteRef } from '../providers/site-host';
+import type { VendorTimelines } from '../providers/vendor-timeline';
+import type { HostingDatabase, Tx } from './database.store';
+
+/** The parts that workflow steps are given. They include the drivers, which handlers never see. */
+export interface WorkContext {
+  database: HostingDatabase;
+  siteHosts: SiteHosts;
+  backupStorage: BackupStorage;
+  /** Customers' own storage. */
+  offsite: OffsiteDrivers;
+  vendorTimelines: VendorTimelines;
+  /**
+   * The pause between two looks at the vendor's jobs, and how long one may take to show after an order whose answer was
+   * lost.
+   */
+  vendorPollMs: number;
+  vendorWatchMs: number;
+  /** 32 bytes: every archive is sealed with a key derived from it. */
+  archiveKey: RootKey;
+  /** How long a sandbox site called slow takes over a restore. */
+  slowMs: number;
+  /** The time when the lock of an immutability check's control ends, if it is written now. */
+  controlEnd(): Date;
+  /** Reads a site's files and rows, for the drill. Null where the platform has no sites of its own. */
+  drillProbe: DrillProbe | null;
+  now(): Date;
+}
+
+export const defineWorkflow = workflowsFor<WorkContext, Tx>();
+
+/** The site that a step works on. */
+export const refOf = ({ orgId, mode, subject }: Pick<WorkflowRun<unknown>, 'orgId' | 'mode' | 'subject'>): SiteRef => ({
+  siteId: subject.id,
+  orgId,
+  mode,
+});

@@ -1,0 +1,140 @@
+import { sitePlatformSchema, siteStatusSchema } from '@drydock/contracts/hosting/sites';
+import { fencedCall } from '@drydock/workflow/definition/definition';
+import { z } from 'zod';
+import { discardPacked, findWritten, movingLimits, packOrFind, verifyWritten } from '../backups/archive.steps';
+import {
+  findLeftBackup,
+  findNewestBackup,
+  insertBackup,
+  keepBackup,
+  markCompleted,
+  markFailed,
+} from '../backups/backup.store';
+import { defineWorkflow, refOf } from '../context/work';
+import { hostOf } from '../providers/site-host';
+import { askForRecord } from '../sites/ask-site';
+import { noAnswer, type RecordedAnswer } from '../sites/probe.rules';
+import { unsupportedReasonOf } from '../sites/site.rules';
+import { changeStatus } from '../sites/site.store';
+import { moveToDeleted } from './deleted-site.store';
+
+interface Inspected {
+  /** The release to pack; null: there is nothing whole to back up. */
+  releaseId: string | null;
+  /**
+   * True if an earlier run of this workflow has packed and destroyed the site, and its record was lost when Drydock's
+   * database was put back. Absent otherwise.
+   */
+  isDestroyed?: boolean;
+  /**
+   * The backup that the site can be restored from, if nothing is packed now. Absent in checkpoints of earlier versions.
+   */
+  keptBackupId?: string | null;
+  /** How the site answered before it was packed. Absent in checkpoints of earlier versions. */
+  answer?: RecordedAnswer;
+}
+
+const takesLast = ({ releaseId, isDestroyed = false }: Inspected): boolean => releaseId !== null || isDestroyed;
+
+/**
+ * Takes a last verified backup, then destroys the site. A site that its host has lost, or whose owner wants no last
+ * backup, keeps its newest backup; a site that was never finished has none to restore from.
+ */
+export const deleteSiteWorkflow = defineWorkflow({
+  kind: 'delete_site',
+  input: z.strictObject({
+    backupId: z.uuid(),
+    platform: sitePlatformSchema,
+    statusBefore: siteStatusSchema,
+    deletedSiteId: z.uuid(),
+    deletedBy: z.string(),
+    /** False: the customer wants no last backup. Absent in requests accepted by earlier versions. */
+    takesBackup: z.boolean().default(true),
+  }),
+})
+  .step('inspect', {
+    run: async (step, context): Promise<Inspected> => {
+      // A platform without backups leaves nothing to restore from.
+      if (unsupportedReasonOf(step.input.platform) !== '') return { releaseId: null, keptBackupId: null };
+      const left = await findLeftBackup(context.database.pool, step.subject.id);
+      // An earlier deletion has removed part of the site, so it is not packed again: it is restored from the backup
+      // that was taken then.
+      if (left !== null) return { releaseId: null, keptBackupId: left };
+      const newest = () => findNewestBackup(context.database.pool, step.subject.id, context.now());
+      // Content that cannot be packed must not keep its owner from deleting the site.
+      if (!step.input.takesBackup) return { releaseId: null, keptBackupId: await newest() };
+      const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
+      if (hosted !== null) {
+        const answer = await askForRecord(context, step, step.input.platform);
+        return { releaseId: hosted.currentRelease, keptBackupId: null, answer };
+      }
+      if ((await findWritten(context, step, step.input.backupId)) !== null)
+        return { releaseId: null, isDestroyed: true };
+      return { releaseId: null, keptBackupId: await newest() };
+    },
+    commit: async (tx, step, inspected, context) => {
+      const { input, subject, workflowId } = step;
+      if (!takesLast(inspected)) return;
+      const location = context.backupStorage.locationIn(step.mode);
+      const last = {
+        id: input.backupId,
+        siteId: subject.id,
+        kind: 'scheduled',
+        workflowId,
+        createdAt: context.now(),
+      } as const;
+      await insertBackup(tx, step, { ...last, location });
+    },
+  })
+  .step('pack', {
+    ...movingLimits,
+    weight: 8,
+    run: async (step, context) => {
+      const { inspect } = step.outputs;
+      if (!takesLast(inspect)) return null;
+      const { releaseId } = inspect;
+      const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
+      if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
+      // An earlier run of this workflow has destroyed the site, and its record was lost. The last backup was complete
+      // by then.
+      const written = await findWritten(context, step, step.input.backupId);
+      return written === null ? null : { ...written, findings: [] };
+    },
+    undo: (step, context) => discardPacked(context, step, step.input.backupId),
+  })
+  .step('verify', {
+    ...movingLimits,
+    weight: 3,
+    run: async (step, context) => {
+      const { pack } = step.outputs;
+      return pack === null ? null : verifyWritten(context, step, step.input.backupId, pack);
+    },
+    commit: async (tx, step, kept) => {
+      const { pack, inspect } = step.outputs;
+      const { answer = noAnswer } = inspect;
+      // The backup has no expiry: the deleted site's purge decides how long it is kept.
+      if (pack !== null && kept !== null)
+        await markCompleted(tx, step.input.backupId, pack, { ...kept, expiresAt: null, answer });
+      else await markFailed(tx, step.input.backupId, 'superseded');
+    },
+  })
+  .pointOfNoReturn()
+  .step('destroy', {
+    run: (step, context) => hostOf(context.siteHosts, step.input.platform).destroy(refOf(step), fencedCall(step)),
+    commit: async (tx, step, _output, context) => {
+      const { deletedSiteId, deletedBy, backupId } = step.input;
+      const { inspect, pack } = step.outputs;
+      const lastBackupId = pack === null ? (inspect.keptBackupId ?? null) : backupId;
+      if (lastBackupId !== null) await keepBackup(tx, lastBackupId);
+      const deletion = { id: deletedSiteId, deletedBy, deletedAt: context.now(), backupId: lastBackupId };
+      await moveToDeleted(tx, step.subject.id, { ...deletion, reason: 'customer' });
+    },
+  })
+  .onEnd({
+    failed: async (tx, run, { code }) => {
+      await markFailed(tx, run.input.backupId, code);
+      // If the work was abandoned after the destruction had begun, the state of the site is unknown.
+      await changeStatus(tx, run.subject.id, code === 'abandoned' ? 'failed' : run.input.statusBefore);
+    },
+  })
+  .build();

@@ -1,0 +1,26 @@
+import type { Mode } from '@drydock/contracts/platform/values';
+
+/** Where a customer keeps copies. */
+export interface OffsitePlace {
+  /** `https://host[:port]` */
+  endpoint: string;
+  region: string;
+  bucket: string;
+  /** Folders without a slash at either end; '' is the whole bucket. */
+  prefix: string;
+}
+
+/** A customer's place for copies of one site. */
+export interface Destination extends OffsitePlace {
+  id: string;
+  siteId: string;
+  orgId: string;
+  mode: Mode;
+  /** Only the holders of the key can open it; null once it is removed. */
+  sealedCredentials: Buffer | null;
+  encryptionKeyId: string | null;
+  lastErrorCode: string;
+}
+
+/** The fields that sealed credentials are bound to. Copied into another row, they cannot be opened. */
+export type SealedPlace = Pick<Destination, 'siteId' | 'endpoint' | 'bucket' | 'prefix'>;

@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import type { RootKey } from '@drydock/archive/format/archive-keys';
+import { withSpan } from '../driver-span';
+import { translated } from '../local-errors';
+import type { AppRestarted, FencedCall, HostedApp, HostedSite, SiteHost, SiteHostReader, SiteRef } from '../site-host';
+import { packOverSsh } from './ssh-pack';
+import { probeOverSsh } from './ssh-probe';
+import { databaseOf, runOnSite, type SiteCall, urlOf } from './ssh-site';
+import { stageOverSsh } from './ssh-stage';
+import { type SshHosts, toolsOf } from './ssh-tools';
+
+const firstRelease = 'first';
+
+interface SiteOverSsh extends HostedSite {
+  /**
+   * The content of the application's restart file, 0 before the first restart; null for a site without an application.
+   */
+  restartSeconds: number | null;
+}
+
+async function describe(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): Promise<SiteOverSsh | null> {
+  const tools = toolsOf(hosts, site);
+  const lines = (await runOnSite(tools, { script: 'describe', site, signal }))
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  const valuesOf = (wanted: string): string[] =>
+    lines.flatMap(([name, value]) => (name === wanted && value !== undefined ? [value] : []));
+  const [currentRelease] = valuesOf('current');
+  if (currentRelease === undefined) return null;
+  const [[freeBytes = ''], [restarted]] = [valuesOf('free'), valuesOf('app')];
+  if (!/^\d+$/.test(freeBytes)) throw new Error('the host did not say how much room it has');
+  return {
+    url: urlOf(tools.config, site),
+    currentRelease,
+    releases: valuesOf('release'),
+    freeBytes: Number(freeBytes),
+    restartSeconds: restarted === undefined ? null : Number(restarted),
+  };
+}
+
+async function requireSite(hosts: SshHosts, site: SiteRef, signal: AbortSignal): Promise<SiteOverSsh> {
+  const hosted = await describe(hosts, site, signal);
+  if (hosted === null) throw new Error('the host has no such site');
+  return hosted;
+}
+
+async function describeApp(hosts: SshHosts, site: SiteRef, signal?: AbortSignal): Promise<HostedApp | null> {
+  const seconds = (await describe(hosts, site, signal))?.restartSeconds ?? null;
+  return seconds === null
+    ? null
+    : { generation: seconds, lastRestartAt: seconds === 0 ? null : new Date(seconds * 1_000) };
+}
+
+/** The part for requests: it only reads from a host over ssh. */
+export function sshSiteHostReader(hosts: SshHosts): SiteHostReader {
+  return {
+    describe: (site, signal) => describe(hosts, site, signal),
+    describeApp: (site, signal) => describeApp(hosts, site, signal),
+    listDatabases: async () => [],
+  };
+}
+
+async function* bytesOf(text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text);
+}
+
+async function createSite(
+  hosts: SshHosts,
+  site: SiteRef,
+  domain: string,
+  { fence, signal }: FencedCall,
+): Promise<HostedSite> {
+  const tools = toolsOf(hosts, site);
+  const facts = { site_id: site.siteId, domain, url: urlOf(tools.config, site) };
+  await runOnSite(tools, {
+    script: 'create',
+    site,
+    fence,
+    releaseId: firstRelease,
+    args: [databaseOf(site, firstRelease), JSON.stringify(facts)],
+    input: bytesOf(`${randomBytes(24).toString('hex')}\n`),
+    signal,
+  });
+  return requireSite(hosts, site, signal);
+}
+
+async function restartApp(hosts: SshHosts, site: SiteRef, { fence, signal }: FencedCall): Promise<AppRestarted> {
+  const answer = await runOnSite(toolsOf(hosts, site), { script: 'restartApp', site, fence, signal });
+  const [before = Number.NaN, now = Number.NaN] = answer.trim().split(' ').map(Number);
+  if (!Number.isSafeInteger(before) || !Number.isSafeInteger(now))
+    throw new Error('the host did not say when it restarted the application');
+  return { restartedAt: new Date(now * 1_000), generation: before };
+}
+
+/**
+ * Sites on a machine with OpenSSH, tar, flock, a database server and its client programs. What is dangerous happens
+ * there, under the site's lock and after its fence; its web server serves `current` and honours `maintenance`.
+ */
+export function sshSiteHost(hosts: SshHosts, archiveKey: RootKey): SiteHost {
+  const steer = async (
+    site: SiteRef,
+    { fence, signal }: FencedCall,
+    call: Omit<SiteCall, 'site' | 'fence' | 'signal'>,
+  ): Promise<void> => {
+    await runOnSite(toolsOf(hosts, site), { site, fence, signal, ...call });
+  };
+  const movingTools = (site: SiteRef) => ({ ...toolsOf(hosts, site), archiveKey });
+  return {
+    ...sshSiteHostReader(hosts),
+    firstRelease,
+    readsOnce: false,
+    create: (site, { domain }, call) => createSite(hosts, site, domain, call),
+    destroy: (site, call) => steer(site, call, { script: 'destroy' }),
+    pack: (site, releaseId, archive, call) =>
+      withSpan('site_host.pack', { 'site.id': site.siteId }, () =>
+        translated(packOverSsh(movingTools(site), site, releaseId, archive, call)),
+      ),
+    stage: (site, releaseId, archive, call) =>
+      withSpan('site_host.stage', { 'site.id': site.siteId }, () =>
+        translated(stageOverSsh(movingTools(site), site, releaseId, archive, call)),
+      ),
+    freeze: (site, ttlMs, call) => steer(site, call, { script: 'freeze', args: [String(Math.ceil(ttlMs))] }),
+    thaw: (site, call) => steer(site, call, { script: 'thaw' }),
+    switchRelease: (site, { from, to }, call) =>
+      steer(site, call, { script: 'switchRelease', releaseId: to, args: [from] }),
+    probe: async (site, { signal }) =>
+      probeOverSsh(toolsOf(hosts, site), site, await requireSite(hosts, site, signal), signal),
+    restartApp: (site, call) => restartApp(hosts, site, call),
+    retire: (site, releaseId, call) =>
+      steer(site, call, { script: 'retire', releaseId, args: [databaseOf(site, releaseId)] }),
+  };
+}

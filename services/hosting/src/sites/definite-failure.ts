@@ -1,0 +1,69 @@
+import { isDiskFull } from '@drydock/agent/host/disk-full';
+import { ArchiveError } from '@drydock/archive/format/archive-error';
+import {
+  type ArchiveKind,
+  archiveErrorIn,
+  archiveFailure,
+  type FailureReason,
+} from '@drydock/workflow/definition/archive-failures';
+import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
+import { fail, type StepFailure } from '@drydock/workflow/definition/step-error';
+import { OffsiteError } from '../providers/offsite-storage';
+import { type RefusedContent, SiteHostError } from '../providers/site-host';
+
+/** A database's error may quote a whole statement. */
+const reasonCharsMax = 500;
+
+function describeContent({ object, reason }: RefusedContent): string {
+  const words = reason.length > reasonCharsMax ? `${reason.slice(0, reasonCharsMax)}…` : reason;
+  return object === null ? words : `${object}: ${words}`;
+}
+
+/** The refused object and the reason, for the customer. Empty if the error is not about an object. */
+function contentDetail(error: unknown): { detail?: string } {
+  return error instanceof SiteHostError && error.content !== null ? { detail: describeContent(error.content) } : {};
+}
+
+/** The reason why an archive, its storage or its content is refused; undefined for an error of another kind. */
+function reasonOf(error: unknown): FailureReason | undefined {
+  if (error instanceof OffsiteError) return error.refusal;
+  if (error instanceof ArchiveError) return error.reason;
+  if (error instanceof SiteHostError) {
+    const { refusal } = error;
+    if (refusal === 'archive_refused') return archiveErrorIn(error)?.reason ?? 'tampered';
+    return refusal === 'content_not_packed' || refusal === 'content_not_loaded' || refusal === 'no_space'
+      ? refusal
+      : undefined;
+  }
+  return isDiskFull(error) ? 'no_space' : undefined;
+}
+
+/** Maps a refusal of the host that has nothing to do with the archive. */
+function failureOfHost(error: unknown): StepFailure | undefined {
+  if (!(error instanceof SiteHostError)) return undefined;
+  const told = { internal: String(error), cause: error };
+  if (error.refusal === 'unsupported') return fail('platform_unsupported', told);
+  if (error.refusal === 'domain_taken') return fail('domain_in_use', told);
+  if (error.refusal === 'database_not_offered') return fail('site_database_not_offered', told);
+  return error.refusal === 'moved' || error.refusal === 'current' ? fail('step_failed', told) : undefined;
+}
+
+/** The step's failure for a permanent error; undefined for a transient error. */
+export function definiteFailure(error: unknown, kind: ArchiveKind): StepFailure | undefined {
+  const reason = reasonOf(error);
+  return reason === undefined ? failureOfHost(error) : archiveFailure(reason, kind, error, contentDetail(error));
+}
+
+/** Turns permanent errors of the work into failures that end the workflow. */
+export function definitely<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw definiteFailure(error, 'site_backup') ?? error;
+  });
+}
+
+/** The failure for a rule's refusal when a workflow asks the rule again. */
+const failureOf = ({ code, extra }: Refusal): StepFailure => fail(code, extra === undefined ? {} : { extra });
+
+export function assertStillAllowed(refusal: Refusal | null): void {
+  if (refusal !== null) throw failureOf(refusal);
+}

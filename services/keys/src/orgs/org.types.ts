@@ -1,9 +1,0 @@
-export interface OrgRecord {
-  id: string;
-  parentId: string | null;
-  /** From the root to itself. */
-  path: string[];
-  name: string;
-  permissions: string[];
-  createdAt: Date;
-}
