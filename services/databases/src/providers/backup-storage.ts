@@ -13,8 +13,8 @@ export interface BackupStorage {
   /** Reads objects; one that is missing rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their
-   * end.
+   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
+   * attempts that were completed.
    */
   listFinished(prefix: string): Promise<string[]>;
   /**

@@ -74,8 +74,8 @@ export interface BackupStorage extends BackupReader {
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their
-   * end.
+   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
+   * attempts that were completed.
    */
   listFinished(prefix: string): Promise<string[]>;
   /**
