@@ -8,7 +8,31 @@ const relativeTargets = (text: string): string[] =>
     .map((match) => match[1] ?? '')
     .filter((target) => !/^(https?:|mailto:|#)/.test(target));
 
+/** The names in the column `File` of a page's tables. */
+function filesInTables(page: string): string[] {
+  let column = -1;
+  return readText(page)
+    .split('\n')
+    .flatMap((line) => {
+      const cells = line.startsWith('|') ? line.split('|').map((cell) => cell.trim()) : [];
+      if (cells.includes('File')) column = cells.indexOf('File');
+      if (cells.length === 0) column = -1;
+      return [...(cells[column] ?? '').matchAll(/`([\w./-]+)`/g)].map((match) => match[1] ?? '');
+    });
+}
+
 describe('documentation', () => {
+  it('names files of its own package in the column "File" of a table', () => {
+    const pages = listFiles('services/**/README.md', 'packages/**/README.md');
+    const found = pages.flatMap((page) => filesInTables(page).map((name) => ({ page, name })));
+    const isThere = ({ page, name }: { page: string; name: string }): boolean =>
+      listFiles(`${path.dirname(page)}/**`).some((file) =>
+        name.endsWith('/') ? file.includes(`/${name}`) : [name, `${name}.ts`].some((end) => file.endsWith(`/${end}`)),
+      );
+    expect(found.length).toBeGreaterThan(20);
+    expect(found.filter((each) => !isThere(each))).toEqual([]);
+  });
+
   it('has no dead relative link', () => {
     const pages = listFiles('*.md');
     const dead = pages.flatMap((page) =>

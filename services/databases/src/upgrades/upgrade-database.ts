@@ -105,6 +105,8 @@ async function planOf(
  */
 export const upgradeDatabase = (context: HandlerContext) =>
   ({
+    // The engine is known only once the row is locked. Hosts are asked about MySQL and MariaDB alone: Postgres' majors
+    // are in the configuration, and the version says whether there is anything to ask.
     preload: ({ body }) => majorsFor(context, { engine: 'mysql', engine_version: body.engine_version }),
     execute: async (tx: Tx, request, majors) => {
       const { body: asked, now } = request;

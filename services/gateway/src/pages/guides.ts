@@ -26,6 +26,18 @@ export const guides = [
     title: 'Polling, events and webhooks',
     about: 'Follow long work, read what happened, or have it sent to a URL',
   },
+  { name: 'restoring-sites', title: 'Restore a site', about: 'From a backup, whole or only its files' },
+  { name: 'backups', title: 'Back a site up', about: 'Take, keep and prove backups' },
+  {
+    name: 'offsite-copies',
+    title: 'Copies in your own storage',
+    about: 'Send copies to a bucket of yours, and restore',
+  },
+  { name: 'vendor-snapshots', title: 'Vendor snapshots', about: 'Restore a site that another hosting company runs' },
+  { name: 'applications', title: 'Applications', about: 'Serve a site by a program, and restart it' },
+  { name: 'domains', title: 'Domains', about: 'A site under its domain, and www' },
+  { name: 'rolling-servers-back', title: 'Roll a server back', about: 'To a snapshot of its provider' },
+  { name: 'managed-databases', title: 'Managed databases', about: 'Make, back up, restore and upgrade a database' },
   { name: 'command', title: 'The command', about: 'Drydock from a terminal or a script' },
 ] as const;
 

@@ -143,8 +143,7 @@ function localDescriptions(
 }
 
 /**
- * Sites of the site-host process on the worker's own machine: files are moved directly, everything else is asked of the
- * process.
+ * Drives the sites of the site agent on the worker's own machine: every call and every job goes to that process.
  */
 export function localSiteHost({ client, archiveKey }: { client: SiteHostClient; archiveKey: RootKey }): SiteHost {
   const tools = { client, archiveKey };

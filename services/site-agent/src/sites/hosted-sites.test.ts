@@ -135,15 +135,21 @@ test('a site whose destruction broke off serves its visitors when it is made aga
   const siteId = newSiteId();
   const site = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(5));
   const role = new URL(site.database_url).username;
-  const { adminUrl } = readSharedCluster();
-  // A role that owns anything cannot be dropped: the databases are gone by then.
-  await runSql(adminUrl, `create schema "${role}" authorization "${role}"`);
+  const inDatabase = new URL(readSharedCluster().adminUrl);
+  const ownDatabase = `select datname from pg_database where datname like '${role}%'`;
+  const [database] = await runSql<{ datname: string }>(inDatabase.href, ownDatabase);
+  inDatabase.pathname = database?.datname ?? '';
+  // A database with a subscription cannot be dropped.
+  await runSql(
+    inDatabase.href,
+    `create subscription "${role}" connection 'dbname=x' publication x with (connect = false, slot_name = none)`,
+  );
   const isDestroyed = await host.client.destroySite(siteId, claim(6)).then(
     () => true,
     () => false,
   );
   expect(isDestroyed).toBe(false);
-  await runSql(adminUrl, `drop schema "${role}"`);
+  await runSql(inDatabase.href, `drop subscription "${role}"`);
   const again = await host.client.ensureSite(siteId, { domain: 'a.org' }, claim(7));
   await fillVersion(await host.client.stageRelease(siteId, 'next', claim(7)), 2);
   await host.client.switchRelease(
