@@ -88,13 +88,19 @@ const suite = (): void => {
     for (const sql of ['use site', 'set session net_read_timeout = 600']) await hidden.query(sql);
     await hidden.beginChange('ghost');
     const fill = "insert into heap (text) select repeat('x', 5000000) from seq_1_to_4";
-    await until(async () => (await refusalOf(fill)) === 'ER_TABLEACCESS_DENIED_ERROR', { ...waits, what: 'its end' });
+    // It may be so much that the site has no sessions at all.
+    const ends = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_DISK_FULL'];
+    await until(async () => ends.includes(await refusalOf(fill)), { ...waits, what: 'the end of writes' });
     const answers = await hidden.failProof().then(
       async () => ((await hidden.query("insert into heap (text) values ('more')"))[0] === 0xff ? 'refused' : 'filled'),
       () => 'ended',
     );
     expect(answers).toBe('ended');
-    await until(async () => (await refusalOf('truncate heap')) === 'none', { ...waits, what: 'its rows to go' });
+    const socket = await socketOfServer();
+    await until(async () => (await refusalOf('truncate heap', socket)) === 'none', {
+      ...waits,
+      what: 'its rows to go',
+    });
     await hasRoom();
   });
 
