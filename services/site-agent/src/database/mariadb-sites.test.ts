@@ -208,6 +208,19 @@ const suite = (): void => {
     await until(isAnswered, { what: 'a place' });
   });
 
+  test('who sends a login without end fills no memory of the server', async () => {
+    const bytesSoFar = async (): Promise<number> =>
+      Number(((await run("show global status like 'Bytes_received'")) as string[][])[0]?.[1]);
+    const before = await bytesSoFar();
+    const { hostname, port } = new URL(site.database_url);
+    const socket = connectSocket(Number(port), hostname).on('error', () => undefined);
+    await once(socket, 'data');
+    socket.write(Buffer.from([0xfe, 0xff, 0xff, 1]));
+    socket.write(Buffer.alloc(12e6));
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect((await bytesSoFar()) - before).toBeLessThan(2e6);
+  });
+
   test('after another start of the host it is served as before, and a destroyed site leaves nothing', async () => {
     await host.stop();
     host = await startHost(host.config);
