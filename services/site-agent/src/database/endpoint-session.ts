@@ -102,8 +102,8 @@ export class EndpointSession {
   }
 
   /**
-   * Ends it from our side, at once. The server of one that has not logged in reads, and sees the end by itself: a stranger
-   * who connects again and again costs no session of ours.
+   * Ends it from our side, at once. The server of one that has not logged in reads, and sees the end by itself: a
+   * stranger who connects again and again costs no session of ours.
    */
   end(): void {
     this.client.destroy();

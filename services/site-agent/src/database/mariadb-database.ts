@@ -136,8 +136,7 @@ export class MariadbDatabase implements ReleaseDatabase {
   async endSessions(numbers: number[]): Promise<void> {
     const ids = numbers.filter(Number.isSafeInteger).join(', ');
     if (!this.woken.isStarted || ids === '') return;
-    const beginning = `user = 'unauthenticated user' OR command = 'Connect'`;
-    const which = `(user = '${pagesAccount}' OR ${ofSite} OR ${beginning}) AND id IN (${ids})`;
+    const which = `(user IN ('${pagesAccount}', 'unauthenticated user') OR ${ofSite}) AND id IN (${ids})`;
     await this.asAdmin((admin) => endSessions(admin, which));
   }
 
