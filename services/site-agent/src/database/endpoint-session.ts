@@ -11,6 +11,8 @@ const authenticationMs = 3_000;
  * How long a backend may take to notice that its client has gone. After that it is ended, repeatedly until it is gone.
  */
 const graceMs = 1_000;
+/** The most that a client may send before it has authenticated: the server would keep 16 MB of it in memory. */
+const loginBytesMax = 128 * 1024;
 /** How long a client may take to read the last message. Then its socket is closed. */
 const lastWordsMs = 10_000;
 
@@ -80,6 +82,13 @@ export class EndpointSession {
     upstream.setNoDelay(true).connect(this.address);
     if (this.options.startup.length > 0) upstream.write(this.options.startup);
     carryInTurn(client, upstream, this.options.inTurn);
+    let loginBytes = 0;
+    const count = (piece: Buffer): void => {
+      loginBytes += piece.length;
+      if (this.options.beginning.isAuthenticated) client.off('data', count);
+      else if (loginBytes > loginBytesMax) this.end();
+    };
+    client.on('data', count);
     hearInTurn(upstream, this.options.inTurn, this.passOn);
   }
 
@@ -92,11 +101,14 @@ export class EndpointSession {
     return this.options.beginning.number;
   }
 
-  /** Ends it from our side, at once. */
+  /**
+   * Ends it from our side, at once. The server of one that has not logged in reads, and sees the end by itself: a
+   * stranger who connects again and again costs no session of ours.
+   */
   end(): void {
     this.client.destroy();
     this.leave();
-    this.endBackend();
+    if (this.options.beginning.isAuthenticated) this.endBackend();
   }
 
   private endBackend(): void {

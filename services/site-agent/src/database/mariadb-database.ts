@@ -30,6 +30,12 @@ export const pagesAccount = 'drydock_pages';
 const [site, pages] = [`${siteAccount}@localhost`, `${pagesAccount}@localhost`];
 const everything = `${mariadbDatabase}.*`;
 
+/**
+ * While a session changes its account it is shown under the name that its client claims. If that fails, it goes on with
+ * the rights that it had at its start.
+ */
+const ofSite = `user = '${siteAccount}' OR command = 'Change user'`;
+
 /** More than the endpoint ever opens: the rest is for this host. */
 const connectionsMax = 200;
 const placesMax = 25;
@@ -39,9 +45,12 @@ const loginSeconds = 3;
 const sessionsBytes = 512 * 2 ** 20;
 /** The longest query of a page, in seconds. */
 const pageSeconds = 2;
-/** Rights with which a disk can be filled. SELECT, DELETE, DROP and TRUNCATE stay. */
+/**
+ * Rights with which a disk can be filled. SELECT, DELETE, DROP and TRUNCATE stay, and EVENT, without which an event
+ * cannot be dropped: events do not run meanwhile.
+ */
 const fillingRights =
-  'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, EVENT, TRIGGER';
+  'INSERT, UPDATE, CREATE, ALTER, INDEX, REFERENCES, CREATE TEMPORARY TABLES, CREATE VIEW, CREATE ROUTINE, TRIGGER';
 
 export interface MariadbDatabaseOptions {
   name: string;
@@ -119,21 +128,20 @@ export class MariadbDatabase implements ReleaseDatabase {
     this.isServed = false;
     if (!this.woken.isStarted) return;
     await this.asAdminOrAfresh(async (admin) => {
-      await admin.run('SET GLOBAL event_scheduler = OFF');
-      await endSessions(admin, `user IN ('${siteAccount}', '${pagesAccount}')`);
+      await runEvents(admin, false);
+      await endSessions(admin, `user = '${pagesAccount}' OR ${ofSite}`);
     });
   }
 
   async endSessions(numbers: number[]): Promise<void> {
     const ids = numbers.filter(Number.isSafeInteger).join(', ');
     if (!this.woken.isStarted || ids === '') return;
-    await this.asAdmin((admin) =>
-      endSessions(admin, `user IN ('${siteAccount}', '${pagesAccount}', 'unauthenticated user') AND id IN (${ids})`),
-    );
+    const which = `(user IN ('${pagesAccount}', 'unauthenticated user') OR ${ofSite}) AND id IN (${ids})`;
+    await this.asAdmin((admin) => endSessions(admin, which));
   }
 
   endSiteSessions(): Promise<void> {
-    return this.asAdminOrAfresh((admin) => endSessions(admin, `user = '${siteAccount}'`));
+    return this.asAdminOrAfresh((admin) => endSessions(admin, ofSite));
   }
 
   get worksAlone(): boolean {
@@ -147,36 +155,32 @@ export class MariadbDatabase implements ReleaseDatabase {
     // Data and temporary files.
     const bytes = await bytesOf(path.dirname(dataDir));
     if (bytes === null) return null;
-    const sql = `SELECT Insert_priv FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost'`;
     const ask = async (admin: Admin): Promise<boolean> => {
       await this.noteEvents(admin);
-      const [[insert] = []] = await admin.texts(sql);
-      return insert === 'N';
+      return isReadOnly(admin);
     };
-    const isReadOnly = await this.asAdmin(ask).catch((error: unknown) => {
+    const isKept = await this.asAdmin(ask).catch((error: unknown) => {
       if (!isOutOfMemory(error)) throw error;
       return null;
     });
-    return { bytes, isReadOnly, pid: proof.pid };
+    return { bytes, isReadOnly: isKept, pid: proof.pid };
   }
 
   keepReadOnly(isOn: boolean): Promise<void> {
     const change = isOn
       ? `REVOKE ${fillingRights} ON ${everything} FROM ${site}`
-      : `GRANT ${fillingRights} ON ${everything} TO ${site}`;
-    return this.asAdmin((admin) => admin.run(change));
+      : `GRANT ALL PRIVILEGES ON ${everything} TO ${site}`;
+    return this.asAdmin(async (admin) => {
+      await admin.run(change);
+      if (this.isServed) await runEvents(admin, !isOn);
+    });
   }
 
   async probe(deadlineMs: number): Promise<SqlProbe> {
     try {
       await this.wake();
-      const login = {
-        socketPath: this.running.socketPath,
-        user: siteAccount,
-        password: this.options.password,
-        database: mariadbDatabase,
-      };
-      const connection = await createConnection({ ...login, connectTimeout: deadlineMs });
+      const login = { socketPath: this.running.socketPath, user: siteAccount, password: this.options.password };
+      const connection = await createConnection({ ...login, database: mariadbDatabase, connectTimeout: deadlineMs });
       connection.on('error', () => undefined);
       try {
         await connection.query({ sql: 'select count(*) from information_schema.tables', timeout: deadlineMs });
@@ -277,7 +281,7 @@ export class MariadbDatabase implements ReleaseDatabase {
       `CREATE OR REPLACE USER ${pages} ${login} WITH MAX_USER_CONNECTIONS 10 MAX_STATEMENT_TIME ${pageSeconds}`,
     );
     await admin.run(`GRANT SELECT, SHOW VIEW, EXECUTE ON ${everything} TO ${pages}`);
-    await admin.run('SET GLOBAL event_scheduler = ON');
+    await runEvents(admin, !(await isReadOnly(admin)));
   }
 
   /** A live server with events works even without any session. */
@@ -362,6 +366,15 @@ async function withAdmin<T>({ admin: login }: MysqlServer, work: (admin: Admin) 
     await admin.close();
   }
 }
+
+/** Whether the site's account has lost its rights to fill the disk. */
+async function isReadOnly(admin: Admin): Promise<boolean> {
+  const sql = `SELECT 1 FROM mysql.db WHERE User = '${siteAccount}' AND Host = 'localhost' AND Insert_priv = 'N'`;
+  return (await admin.texts(sql)).length > 0;
+}
+
+const runEvents = (admin: Admin, mayRun: boolean): Promise<void> =>
+  admin.run(`SET GLOBAL event_scheduler = ${mayRun ? 'ON' : 'OFF'}`);
 
 /** A session that has ended by itself is no error. */
 async function endSessions(admin: Admin, which: string): Promise<void> {

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { listFetched } from '@drydock/mysql/engines/list-engines';
 import { readIfThere } from '@drydock/process/durable-file';
 import { errorCodeOf } from '@drydock/process/error-code';
+import { RawMysql } from '@drydock/testing/raw-mysql';
 import { skipTests } from '@drydock/testing/skipped';
 import { until } from '@drydock/testing/wait';
 import { type Connection, createConnection } from 'mysql2/promise';
@@ -46,6 +47,13 @@ async function socketOfServer(): Promise<string> {
   return path.join(note?.trim() ?? path.join(servers, server, 'socket'), 'mysql.sock');
 }
 
+/** By the site's own address. */
+const hasRoom = (): Promise<unknown> =>
+  until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
+    ...waits,
+    what: 'writes again',
+  });
+
 const suite = (): void => {
   beforeAll(async () => {
     host = await startHost({ ...(await hostConfig()), SITE_DISK_GB: 0.4 });
@@ -67,9 +75,33 @@ const suite = (): void => {
       });
     await writesAre('ER_TABLEACCESS_DENIED_ERROR');
     // A session of this test may be one of those that end.
-    for (const sql of ['truncate heap', 'drop event filling', 'truncate heap'])
+    for (const sql of ['drop event filling', 'truncate heap'])
       await until(async () => (await refusalOf(sql, socket)) === 'none', { ...waits, what: sql });
     expect(await refusalOf('drop event filling', socket)).not.toBe('none');
+    await hasRoom();
+  });
+
+  test('a session that hides in a change of its account while sessions of a full site end does not fill on', async () => {
+    const { hostname, port, password } = new URL(site.database_url);
+    const hidden = await RawMysql.connect({ host: hostname, port: Number(port) });
+    await hidden.login('site', password);
+    for (const sql of ['use site', 'set session net_read_timeout = 600']) await hidden.query(sql);
+    await hidden.beginChange('ghost');
+    const fill = "insert into heap (text) select repeat('x', 5000000) from seq_1_to_4";
+    // It may be so much that the site has no sessions at all.
+    const ends = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_DISK_FULL'];
+    await until(async () => ends.includes(await refusalOf(fill)), { ...waits, what: 'the end of writes' });
+    const answers = await hidden.failProof().then(
+      async () => ((await hidden.query("insert into heap (text) values ('more')"))[0] === 0xff ? 'refused' : 'filled'),
+      () => 'ended',
+    );
+    expect(answers).toBe('ended');
+    const socket = await socketOfServer();
+    await until(async () => (await refusalOf('truncate heap', socket)) === 'none', {
+      ...waits,
+      what: 'its rows to go',
+    });
+    await hasRoom();
   });
 
   // Each has its files, of more than the site may have, for a minute or longer.
@@ -86,10 +118,7 @@ const suite = (): void => {
     'temporary files of a site are ended when the disk that it may have is full, and it has its database again: %s',
     async (_name, sql) => {
       expect(['ER_CONNECTION_KILLED', 'PROTOCOL_CONNECTION_LOST']).toContain(await refusalOf(sql));
-      await until(async () => (await refusalOf('insert into heap (text) values (1)')) === 'none', {
-        ...waits,
-        what: 'writes again',
-      });
+      await hasRoom();
     },
   );
 
