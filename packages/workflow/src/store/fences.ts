@@ -17,5 +17,6 @@ export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
 
 // Only from far below, so that a claim that counts up meanwhile is not counted back.
 const raiseFencesSql = `
-  SELECT setval('workflow_fence', now.ms) FROM workflow_fence, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now
+  SELECT setval('workflow_fence', now.ms) FROM workflow_fence,
+    (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now
   WHERE workflow_fence.last_value < now.ms - 1000`;
