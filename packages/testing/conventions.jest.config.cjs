@@ -1,6 +1,6 @@
 const { transform } = require('./jest/transform.cjs');
 
-/** The checks of form, which `npm run check` runs: they read files, and need neither a database nor anything else that is started before. */
+/** The checks of form, which `npm run check` runs. They only read files, so nothing has to be started before them. */
 module.exports = {
   rootDir: '../..',
   testEnvironment: 'node',

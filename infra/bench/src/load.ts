@@ -20,7 +20,10 @@ export interface LoadResult {
   p99Ms: number;
 }
 
-/** Puts load on it for `seconds`, after as many of warming up as are asked for. Refuses a run in which any answer was not 2xx. */
+/**
+ * Puts load on a server for `seconds`, after the requested seconds of warm-up. Refuses a run in which any answer was
+ * not 2xx.
+ */
 export async function runLoad(
   { url, headers = {}, connections = 32, seconds = 5, warmUpSeconds = 2 }: Load,
   cpuOf?: () => CpuTime,

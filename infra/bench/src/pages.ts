@@ -150,7 +150,7 @@ async function directUrlOf(adminUrl: string, site: URL): Promise<string> {
   return Object.assign(new URL(adminUrl), { pathname: `/${found[0]?.datname ?? ''}` }).href;
 }
 
-/** Each in turn, for five rounds. The first name is ours. */
+/** Loads each contestant in turn, for `rounds` rounds. The first contestant is ours. */
 async function compare(
   what: string,
   bar: number,

@@ -189,7 +189,7 @@ function storeOf(plan: ProcessPlan) {
   const { name } = plan;
   const base = { ...limitsOf(plan, 'store'), ...givenSecrets(name), networks: networksOf(plan) };
   if (name === 'redis') {
-    // The file's first password is one that the running server has.
+    // The health check uses the file's first password, which the running server always accepts.
     const ping = `REDISCLI_AUTH=$$(cut -d'>' -f2 /run/secrets/REDIS_CONFIG | tr -d ' ') valkey-cli ping | grep -q PONG`;
     return {
       ...base,
@@ -211,9 +211,10 @@ function storeOf(plan: ProcessPlan) {
   const ofSites = {
     // The private memory of one session, in bytes. A value of a gigabyte fails, and does not keep both cores busy.
     ulimits: { data: 536_870_912 },
-    // Applications would reach a port, so it listens within its container only, for the health check: the site host
-    // comes by the socket. A backup locks every table of a site at once: 80,000 locks for the server's 100 connections.
-    // A statement that fails is told to its client; the log would keep the password of an ALTER ROLE.
+    // The server listens on a port only within its container, for the health check, because applications could reach
+    // any other port. The site host connects through the socket. A backup locks every table of a site at once, and
+    // these settings give 80,000 locks for the server's 100 connections. Failed statements are not logged, because the
+    // log would keep the password of an ALTER ROLE; the client gets the error.
     command: ['postgres', ...`${sitesSettings} ${quietLog}`.split(' ').flatMap((setting) => ['-c', setting])],
   };
   return {
@@ -245,7 +246,7 @@ const migrationOf = (service: ServiceWithDatabase) => ({
   ...givenSecrets(`migrate-${service}`),
 });
 
-/** Jobs that run before each start. They change nothing that is already right. */
+/** Jobs that run before each start. They change only what is wrong. */
 const jobs = {
   // A new volume belongs to root, but every program of ours runs as another user. One capability, no network.
   'prepare-volumes': {

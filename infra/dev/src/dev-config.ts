@@ -24,7 +24,7 @@ const environmentSchema = z.object({
   REDIS_URL: z.url().optional(),
 });
 
-/** Passed on to every process unchanged. Everything else in our environment is not. */
+/** Variables that every process gets unchanged. Processes get no other variable of our environment. */
 const passedOn = [
   'PATH',
   'HOME',

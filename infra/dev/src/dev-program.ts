@@ -31,7 +31,7 @@ export interface DevProgramOptions {
 
 const stopTimeoutMs = 28_000;
 const everyMs = 50;
-/** How Node prints an error that nobody caught. */
+/** Matches an uncaught error as Node prints it. */
 const complaintPattern = /^(?:Error: (.+)|(\w+Error\b.*))$/m;
 
 export function runDevProgram({

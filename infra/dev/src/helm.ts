@@ -30,7 +30,9 @@ const place: Place = {
   setting: (variable) => `{{ .Values.settings.${variable} }}`,
 };
 
-/** For what is outside of the chart, the whole URL is a value, so that it may be https. */
+/**
+ * The URL of a process outside of the chart is one Helm value, scheme included, so that an operator can choose https.
+ */
 const environmentOf = (plan: ProcessPlan): Variables =>
   Object.fromEntries(
     Object.entries(plan.environment?.(place) ?? {}).map(([name, value]) => [

@@ -143,7 +143,7 @@ async function giveSecondChances(
   return { suites: latestOf(readSuites(run.log)).filter(({ file }) => names.has(file)), flaky };
 }
 
-/** The last that was told of each suite. */
+/** The latest result of each suite. */
 const latestOf = (suites: readonly Suite[]): Suite[] => [
   ...new Map(suites.map((suite) => [suite.file, suite])).values(),
 ];

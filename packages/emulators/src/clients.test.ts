@@ -16,8 +16,8 @@ import { fasterTasks } from './proxmox/proxmox-world';
 import { type RunningS3, startS3 } from './s3/start-s3';
 
 /*
- * Our drivers and our emulators could share a misunderstanding. These clients were written by others, for the real services.
- * The clients from npm always run, those from Debian where they are installed.
+ * Our drivers and our emulators could share a misunderstanding. So clients that others wrote for the real services call
+ * the emulators too. The clients from npm always run, those from Debian where they are installed.
  */
 
 const run = promisify(execFile);

@@ -17,8 +17,8 @@ const nobody = 65_534;
 let found: Promise<Isolation> | undefined;
 
 /**
- * Finds out by making one box, once for the life of this process: no file tells what a kernel, a sysctl, AppArmor and
- * seccomp allow together.
+ * Finds out how this machine can isolate processes, by making one box. It tries once and keeps the answer. Only a trial
+ * can tell, because the kernel, its sysctls, AppArmor and seccomp decide together.
  */
 export function detectIsolation(): Promise<Isolation> {
   found ??= tryOnce();

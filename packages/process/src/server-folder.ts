@@ -50,11 +50,12 @@ export function settlePassword(passwordFile: string): string {
 const socketPathBytesMax = 103;
 
 /**
- * Makes the folder of a server's Unix socket: `<home>/socket`, or a short path that `<home>/socket.txt` names if that
- * one is too long. It is the same at every start, and belongs to the server's account. Others on this machine may use
- * the socket in it, which jobs under a site's account need; the boxes of applications do not show it. @param names the
- * longest name of a socket in it, and the beginning of all names. Call it while no server runs: leftover sockets of a
- * killed one would keep the next from listening, and are removed.
+ * Makes the folder of a server's Unix socket and removes leftover sockets, which would keep the server from listening.
+ * Call it while no server runs. The folder is `<home>/socket`. If that path is too long for a socket, it is a short
+ * one, which `<home>/socket.txt` records. The path is the same at every start. The folder belongs to the server's
+ * account. Every account of this machine may use the socket in it, because jobs run under the accounts of sites. The
+ * boxes of applications do not contain it.
+ * @param names the longest name of a socket in the folder, and the prefix of all names
  */
 export function settleSocketFolder(
   home: string,

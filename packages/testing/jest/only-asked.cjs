@@ -1,6 +1,6 @@
 /**
- * jest's interface of a reporter. With `-t` jest prints every test that the name leaves out, hundreds for one operation's conformance; this takes them from what the
- * next reporter prints. The sum at the end counts them still.
+ * jest's interface of a reporter. With `-t` jest prints every test that the name leaves out, which can be hundreds.
+ * This one hides them from the next reporter. The totals at the end still count them.
  */
 module.exports = class OnlyAsked {
   constructor({ testNamePattern }) {

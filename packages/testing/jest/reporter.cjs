@@ -1,7 +1,10 @@
 const fs = require('node:fs');
 const path = require('node:path');
 
-/** jest's interface of a reporter. Appends one line of JSON to DRYDOCK_SUITE_LOG as each suite ends, so that a run that is killed has said what it did. */
+/**
+ * jest's interface of a reporter. Appends one line of JSON to DRYDOCK_SUITE_LOG as each suite ends, so that even a
+ * killed run has recorded its results.
+ */
 module.exports = class SuiteLog {
   onTestResult(test, result) {
     const named = (status) => result.testResults.filter((one) => one.status === status).map(({ fullName }) => fullName);

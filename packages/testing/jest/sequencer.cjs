@@ -2,8 +2,9 @@ const fs = require('node:fs');
 const { readPragmas } = require('./pragmas.cjs');
 
 /**
- * jest's interface of a sequencer. A suite that begins last is waited for alone, so the long ones begin first: those with real processes, and of these the larger
- * file. A clean checkout has no timings of an earlier run to go by.
+ * jest's interface of a sequencer. The long suites begin first, because the run would wait for a long one that begins
+ * last. Suites with real processes count as long, and among them the larger file as the longer one, because a clean
+ * checkout has no timings of earlier runs.
  */
 module.exports = class LongestFirst {
   sort(tests) {

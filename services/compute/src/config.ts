@@ -159,8 +159,8 @@ export type ServerConfig = ConfigOf<typeof serverShape>;
 export type WorkerConfig = ConfigOf<typeof workerShape>;
 
 /**
- * @throws ConfigError also for an installation that gives its API the worker's tokens: without ranges it would refuse
- * every call
+ * @throws ConfigError also when the API is given the worker's tokens. It would then have no ranges and refuse every
+ * call
  */
 export function readServerConfig(environment: Environment = process.env): ServerConfig {
   for (const name of ['COMPUTE_TARGETS', 'SANDBOX_COMPUTE_TARGETS'] as const) {
@@ -175,6 +175,6 @@ export function readServerConfig(environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** A command beside the database needs nothing else. */
+/** Commands of staff run next to the database, and need only its URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('compute'), environment);

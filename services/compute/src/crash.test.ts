@@ -150,7 +150,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           );
           expect(operable).toBe(unfinished.length === 0);
           if (count === 0 && content === 'old') return 'old';
-          // Waiting for staff, the provider may not be done yet.
+          // While the workflow waits for staff, the provider may still be at work.
           if (count === 1 && (content === 'new' || unfinished.length === 1)) return 'new';
           throw new Error(`${count} rebuilds, the disk says ${content}`);
         },
@@ -209,7 +209,7 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
           const { op = '', ends = '' } = changes.get(serverId) ?? {};
           const [count, { operable, power_state: power }] = [await takenOn(machineId, op), await server(serverId)];
           if (count === 0) return 'old';
-          // Waiting for staff, the provider may not be done yet.
+          // While the workflow waits for staff, the provider may still be at work.
           if (!operable || power === ends) return 'new';
           throw new Error(`${op} was taken on, and the server is ${power}`);
         },

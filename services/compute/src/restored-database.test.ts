@@ -98,8 +98,8 @@ describe('a database that was put back from a backup', () => {
         throw new Error(`${told}: sent ${count} times, ${machines} machines ${row?.internal ?? ''}`);
       return told;
     }
-    // A request waits for these for a few seconds; the record says that it has given up, and the provider's listing is
-    // what customers see.
+    // A request waits a few seconds for these two kinds. The record may say that it gave up, but customers see the
+    // provider's listing.
     const isLate = (kind === 'take' || kind === 'delete') && row?.code === 'start_by_passed';
     const sent = await times('rebuild_server');
     const found = {
@@ -110,8 +110,8 @@ describe('a database that was put back from a backup', () => {
     };
     const wanted = { rollback: [1, 1], rebuild: [1, 1], take: [0, 2], delete: [0, 0] }[kind];
     const expected = { status: 'succeeded', operable: true, sent: (wanted[0] ?? 0) + overwrites, snapshots: wanted[1] };
-    // A worker killed between the note and the call: nobody can know that nothing was sent but by looking, and it is
-    // not sent again.
+    // The worker was killed after it recorded the call and before it sent it. The provider shows that nothing arrived,
+    // so the workflow fails and does not send the call again.
     const unsent = { status: 'failed', operable: true, sent: overwrites, snapshots: 1 };
     if (row?.code === 'provider_not_accepted' && JSON.stringify(found) === JSON.stringify(unsent)) return told;
     if (JSON.stringify(found) !== JSON.stringify(expected))

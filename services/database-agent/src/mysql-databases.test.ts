@@ -8,6 +8,7 @@ import net from 'node:net';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { RawMysql } from '@drydock/testing/raw-mysql';
 import { until } from '@drydock/testing/wait';
 import type { Connection } from 'mysql2/promise';
 import {
@@ -120,6 +121,20 @@ withPrograms(`a database of MariaDB ${major} (needs npm run engines -- mariadb@$
     const silent = await Promise.all(Array.from({ length: 120 }, () => openSocket()));
     expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
     for (const socket of silent) socket.destroy();
+  });
+
+  test('nobody keeps its customer out who names a user and never proves to be it', async () => {
+    const begun: RawMysql[] = [];
+    const begin = async (): Promise<void> => {
+      const client = await RawMysql.connect({ host: database.host, port: database.port }, database.ca_certificate);
+      begun.push(client);
+      await client.beginLogin('shop_owner', true);
+    };
+    const all = Array.from({ length: 120 }, () => begin().catch(() => undefined));
+    await until(async () => begun.length >= 75, { what: 'all places taken' });
+    expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
+    for (const client of begun) client.destroy();
+    void all;
   });
 
   test('it is gone when it is destroyed', async () => {

@@ -4,8 +4,8 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 const mappedIPv4 = '::ffff:';
 
 /**
- * The unit in which callers without a key are counted: a single IPv4 address, or the /64 of an IPv6 address, which is
- * what a provider gives to one customer. Counted singly, the 2^64 addresses of one machine would be as many callers.
+ * The unit in which callers without a key are counted: a single IPv4 address, or the /64 of an IPv6 address. A provider
+ * gives a /64 to one customer, so one machine could otherwise count as 2^64 callers.
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return '';
@@ -56,7 +56,7 @@ export function clientAddress({ socket, headers }: IncomingMessage, proxies: Blo
   const hops = (Array.isArray(given) ? given.join() : (given ?? '')).split(',');
   while (isWithin(proxies, address) && hops.length > 0) {
     const said = hops.pop()?.trim() ?? '';
-    // A proxy without such an entry calls for itself, as in a health check.
+    // A request without such an entry comes from the proxy itself, for example a health check.
     if (said === '') return address;
     address = isIP(said) === 0 ? '' : said;
   }

@@ -85,7 +85,7 @@ const pageOfAnswer = ({ status, text }: { status: number; text: string }): Page 
 
 type MakePage = (request: Parameters<RequestHandler>[0]) => Promise<Page>;
 
-/** A client that has not received a document by then is not reading it. */
+/** The time that a client has to receive a document. A slower client is not reading it. */
 const documentMs = 30_000;
 
 /** Documents are large and need no key, so they have their own places and a time limit. */

@@ -55,7 +55,7 @@ export function createFailureThrottle(options: FailureThrottleOptions): FailureT
 /** A key that is good. */
 interface KnownKey {
   caller: Caller;
-  /** The addresses from which it can be used; undefined for any. */
+  /** The addresses from which the key can be used; undefined for any. */
   from: BlockList | undefined;
 }
 
@@ -65,7 +65,7 @@ type Verified = KnownKey | null;
 interface AuthenticateOptions {
   cache: VerificationCache<Verified>;
   throttle: FailureThrottle;
-  /** Questions under way about unknown tokens, by address: they must not delay callers whose keys are known. */
+  /** Limits the questions about unknown tokens, by address, so that they do not delay callers whose keys are known. */
   lookUps: Shares;
   /** Proxies whose X-Forwarded-For is believed. */
   proxies: BlockList | undefined;

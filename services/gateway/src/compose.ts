@@ -50,7 +50,7 @@ export interface GatewayLimits extends NewCallLimits {
   upstream: UpstreamLimits;
 }
 
-/** Enough to keep a service and its ten connections busy. */
+/** Enough calls at a time to keep a service and its ten connections busy. */
 const burstMax = 16;
 
 export const gatewayLimits: GatewayLimits = {
@@ -151,7 +151,7 @@ export function composeGateway({
   };
 }
 
-/** As many streams, and in the same shares, as each service has. */
+/** Limits the streams of each service to the same number and the same shares as the service itself. */
 function createStreamShares(max: number): Readonly<Record<ServiceName, Shares>> {
   const shares = (): Shares => createShares(max, streamShares);
   return { keys: shares(), hosting: shares(), compute: shares(), agency: shares(), databases: shares() };

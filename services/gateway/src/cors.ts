@@ -1,12 +1,12 @@
 import { type Exchange, headOf } from './exchange';
 
 /**
- * Browsers may call from any origin with a key in `Authorization`. Cookies have no meaning here, so a foreign page gets
- * nothing but what its own key gives it; credentials in the sense of CORS are never allowed.
+ * Browsers may call from any origin with a key in `Authorization`. Cookies have no meaning here, so a foreign page can
+ * do only what its own key allows. So CORS never allows credentials.
  */
 const sentHeaders =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id, traceparent';
-/** Two hours, the longest that browsers keep it. */
+/** How long browsers keep the answer: two hours, the longest time that they accept. */
 const keptSeconds = '7200';
 
 /** The answer to OPTIONS: the path's methods. It needs no key, because a browser that asks has none to show yet. */

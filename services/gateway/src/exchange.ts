@@ -78,8 +78,8 @@ export function headOf(exchange: Exchange, isClosing: boolean, own: readonly str
 }
 
 /**
- * Node marks a request complete only later, so a request without a body that is answered at once would seem unfinished
- * without this look at the headers.
+ * Whether a part of the body is unread. Node marks a request complete only later, so the headers show whether a request
+ * that is answered at once has a body at all.
  */
 const hasUnreadBody = ({ complete, headers }: IncomingMessage): boolean =>
   !complete && (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0');

@@ -18,15 +18,18 @@ import { type Upstream, unavailable } from './upstream';
 const searchLengthMax = 2_048;
 /** Longer than a list of a few dozen of our tags. */
 const entityTagsLengthMax = 1_000;
-/** Longer than any of our ids. With one of 16 kB our own headers would be too large for the service. */
+/**
+ * Longer than any id of an event. A longer Last-Event-ID is not forwarded, because the service refuses requests with
+ * large headers.
+ */
 const eventIdLengthMax = 64;
 
 export interface ForwardOptions {
   upstreams: Readonly<Partial<Record<ServiceName, Upstream>>>;
   log: Log;
-  /** Aborted once the gateway is going: event streams end, other answers close their connections. */
+  /** Aborted when the gateway begins to stop: event streams end, other answers close their connections. */
   closing: AbortSignal;
-  /** Aborted once it has drained: event streams that were opened meanwhile end. */
+  /** Aborted when the gateway has drained. It ends the event streams that were opened during the drain. */
   drained: AbortSignal;
 }
 
@@ -39,7 +42,8 @@ export function createForward({ upstreams, log, closing, drained }: ForwardOptio
     const upstream = upstreams[endpoint.service];
     if (upstream === undefined) throw unavailable(endpoint.service, { internal: 'not configured' });
     const path = pathOf(match);
-    // A second read does no harm, and a service carries out a call with an Idempotency-Key only once.
+    // Whether the call may be repeated. A second read does no harm, and a service carries out a call with an
+    // Idempotency-Key only once.
     const isSafe = endpoint.method === 'GET' || idempotencyKeyOf(exchange, endpoint) !== undefined;
     const call = () =>
       upstream.replicas.run((replica, leftMs) => {
@@ -126,7 +130,10 @@ function refuseLongQuery(endpoint: EndpointDefinition, search: string): never {
   throw problem('invalid_request', { detail: `Send at most ${searchLengthMax} characters after the question mark.` });
 }
 
-/** It is never dropped silently: the change would be made whatever the record has become. */
+/**
+ * Reads If-Match. A header that cannot be used is refused and never dropped, because the change would then be made to
+ * any version of the record.
+ */
 function readIfMatch(header: string | undefined): string | undefined {
   if (header === undefined || header.length <= entityTagsLengthMax) return header;
   throw problem('invalid_request', { detail: `Send at most ${entityTagsLengthMax} characters in If-Match.` });

@@ -65,8 +65,9 @@ interface Connection {
 }
 
 /**
- * Service-kit's server with what an edge needs besides. `open` has a place for each connection, by address.
- * `unparsedHeaders`: alternating names and values, for the answers to input that never became a request.
+ * The HTTP server of every service, with the limits of one that strangers reach. `open` limits the connections by
+ * address. `unparsedHeaders` are sent with the answers to input that could not be parsed as a request, as alternating
+ * names and values.
  */
 export function createGatewayServer(
   listener: RequestListener,
@@ -90,8 +91,8 @@ export function createGatewayServer(
     response.once('close', () => {
       connection.unanswered -= 1;
     });
-    // Node gives a response its socket only once the one before it is out, and never tells one without a socket that
-    // its client has left. If such a request began before its turn, it could hold its place for ever.
+    // The request waits for its turn, so that it cannot hold a place for ever. Node gives a response its socket only
+    // once the response before it is sent. To a response without a socket, it never reports that the client has left.
     if (response.socket === null) response.once('socket', () => listener(request, response));
     else listener(request, response);
   };
@@ -109,7 +110,8 @@ export function createGatewayServer(
     if (open.take(holders)) socket.once('close', () => open.giveBack(holders));
     else socket.destroy();
   });
-  // Without these Node would ask for a body that may be refused, and answer other expectations itself.
+  // Without these listeners, Node would ask the client for a body that may be refused, and would answer other
+  // expectations itself.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   return server;

@@ -7,8 +7,8 @@ import { problem } from '@drydock/contracts/platform/problem';
 export const headersMax = 100;
 
 /**
- * Headers of which a second one could attack a reader of the other one. A second Authorization is a 401, and a second
- * Idempotency-Key a 422 of its own, later.
+ * Headers that may not be repeated, because two readers could each read another one of them. A second Authorization is
+ * refused later with 401, and a second Idempotency-Key with 422.
  */
 const neverRepeated = new Set([
   'host',

@@ -11,7 +11,10 @@ import type { Quota, QuotaName, QuotaStore, QuotaUse } from './quota';
 
 type Ask = (quota: Quota, caller: Caller) => QuotaUse | Promise<QuotaUse>;
 
-/** The windows of callers. Never rejects and never waits long: without Redis each gateway counts by itself. */
+/**
+ * Counts the calls of each caller in windows. Never rejects and never waits long: without Redis each gateway counts by
+ * itself.
+ */
 export interface Limit {
   /** Counts a call. */
   count: Ask;

@@ -25,10 +25,10 @@ export interface NewCalls {
 
 /**
  * Limits how many calls of an organisation begin at a time. Processors and Postgres work on a few calls at a time, and
- * every call waits for those that began before it: with sixteen of one organisation under way, each call of another one
- * takes ten times as long, and two keep two processors nearly as busy. So a burst begins at once, but an organisation
- * whose calls wait for each other has only a few at a time, as long as there is another one.
- * A call that takes longer than `newMs` waits for something else, such as a provider, so the next one begins.
+ * every call waits for those that began before it. Sixteen calls of one organisation make each call of another one ten
+ * times as slow, while two calls keep two processors nearly as busy. So a burst begins at once. An organisation whose
+ * calls wait for each other has only a few at a time, as long as another organisation calls. A call that takes longer
+ * than `newMs` waits for something else, such as a provider, so the next one begins.
  */
 export function createNewCalls(limits: NewCallLimits, nowMs: () => number = () => performance.now()): NewCalls {
   const { burstMax, steadyMax, newMs, calmMs, aloneMs } = limits;

@@ -121,7 +121,7 @@ function endTrace(
   { request, response, requestId, trace, routePath, isStream, startedMs, caller }: Exchange,
   endedMs: number,
 ): void {
-  // Until its head is written, an answer has the status 200 in Node, whatever it will be.
+  // Node reports the status 200 until the head of an answer is written, so the status counts only after that.
   const status = response.headersSent ? response.statusCode : undefined;
   trace?.end({
     method: request.method ?? '',
@@ -174,7 +174,9 @@ async function takeBody(
 interface Ending {
   /** Gives the place back when the exchange ends, or at once if it has ended already. */
   holdPlace(place: Place): void;
-  /** Takes a place among a service's event streams. Throws 429 `too_many_streams` if the caller has its share. */
+  /**
+   * Takes a place among a service's event streams. Throws 429 `too_many_streams` if the caller uses its whole share.
+   */
   holdStream(caller: Caller, streams: Shares): void;
 }
 

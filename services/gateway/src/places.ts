@@ -73,9 +73,9 @@ interface Waiter {
 }
 
 /**
- * A burst of one caller is served a share at a time instead of being refused, and delays nobody else: others still find
- * free places. Without a free place a call is refused at once, which is better than serving everybody late. `new-calls`
- * decides how many of an organisation's calls the services have at a time.
+ * Serves a burst of one caller a share at a time instead of refusing it, while others still find free places. A call
+ * without a free place is refused at once, which is better than serving everybody late. `new-calls` decides how many
+ * calls of an organisation the services have at a time.
  */
 export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
@@ -87,7 +87,7 @@ export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: Place
       detail: 'Nothing was started: your key or your organisation has too many calls under way. Send fewer at a time.',
     });
   const waitingPlaces = createShares(waitingMax, callerShares);
-  /** By organisation, so that each one gets its turn. */
+  /** The waiting calls by organisation, so that each organisation gets its turn. */
   const waiting = new Map<string, Set<Waiter>>();
   const newCalls = createNewCalls(limits, nowMs);
 

@@ -82,7 +82,7 @@ describe('quotas without Redis', () => {
   });
 });
 
-/** Whether all gateways count a key in the same window: each of them sees another rest. */
+/** Whether all gateways count a key in the same window. If they do, each request leaves a different remainder. */
 const countTogether = async (urls: readonly string[], key: TestKey): Promise<boolean> => {
   const left = await Promise.all(
     urls.map(async (url) => Number(/r=(\d+)/.exec((await get(url, key)).headers.get('ratelimit') ?? '')?.[1])),

@@ -31,7 +31,10 @@ export interface Relay {
   closing: AbortSignal;
   /** Aborted when the gateway has drained. */
   drained: AbortSignal;
-  /** Its head is sent before its first event, and it ends when the gateway stops. */
+  /**
+   * Whether the answer is an event stream. Then its head is sent before its first event, and it ends when the gateway
+   * stops.
+   */
   isStream: boolean;
 }
 
@@ -134,7 +137,7 @@ class RelayedAnswer implements Dispatcher.DispatchHandler {
     else this.reject(!this.sent || isDeadConnection(error) ? new UnansweredError(this.sent, error) : error);
   }
 
-  /** The client gets the part of the answer that there was. */
+  /** Passes on the received part of an answer that broke off, and ends the connection. */
   private breakOff(): void {
     const { response } = this.relay.exchange;
     response.flushHeaders();

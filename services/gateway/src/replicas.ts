@@ -2,7 +2,10 @@ import { performance } from 'node:perf_hooks';
 import { scaled } from '@drydock/process/time-out-scale';
 import { type Dispatcher, Pool } from 'undici';
 
-/** There was no answer, not even its first byte. `mayBeBegun`: the request was sent, so it may have taken effect. */
+/**
+ * Thrown when not even the first byte of an answer came. `mayBeBegun`: the request was sent, so it may have taken
+ * effect.
+ */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
   readonly mayBeBegun: boolean;
@@ -13,7 +16,7 @@ export class UnansweredError extends Error {
   }
 }
 
-/** For so long others are asked first; longer than the pause between two probes. */
+/** How long other replicas are preferred after a failure. It is longer than the pause between two probes. */
 const outMs = 5_000;
 const probeEveryMs = 1_000;
 /** Limit for a probe; an unanswered one must not keep a connection longer. */

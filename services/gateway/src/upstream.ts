@@ -48,7 +48,7 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** The same for every caller of an unreachable service. */
+/** Retry-After for callers of an unreachable service. */
 const retryAfterSeconds = 5;
 
 export const unavailable = (
@@ -65,7 +65,7 @@ export function createUpstream(name: ServiceName, config: UpstreamConfig, log: L
     connect: { timeout: limits.connectMs },
   };
   const replicas = createReplicas(config.urls, options, limits.headersMs);
-  // A problem is an answer: a service that refuses is alive.
+  // A problem counts as an answer, because a service that refuses is alive.
   const breaker = circuitBreaker(
     handleWhen((error) => !(error instanceof Problem)),
     { halfOpenAfter: limits.openMs, breaker: new ConsecutiveBreaker(limits.failuresMax) },

@@ -13,14 +13,14 @@ export interface VerificationCacheOptions<Answer> {
   entriesMax?: number;
 }
 
-/** After this part of `trustMs` an answer is asked for again, if its key is used. */
+/** The part of `trustMs` after which an answer is renewed, if its key is in use. */
 const renewAt = 0.75;
 
 interface Entry<Answer> {
   askedMs: number;
   asking: Promise<Answer> | undefined;
   answer: Answer | undefined;
-  /** The next answer, which is asked for while this one may still be trusted, and replaces it. */
+  /** The answer that will replace this one. It is requested while this one may still be trusted. */
   next?: Entry<Answer>;
 }
 

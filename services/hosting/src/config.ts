@@ -201,6 +201,6 @@ export const readServerConfig = (environment: Environment = process.env): Server
 export const readWorkerConfig = (environment: Environment = process.env): WorkerConfig =>
   readConfig(workerShape, environment);
 
-/** A command beside the database needs nothing else. */
+/** Commands of staff run next to the database, and need only its URL. */
 export const readCommandConfig = (environment: Environment = process.env) =>
   readConfig(databaseFields('hosting'), environment);

@@ -59,7 +59,10 @@ export const bootstrapOrg = (
     return { org_id: orgId, key_id: id, token: formatToken({ mode: 'live', prefix, secret }) };
   });
 
-/** Null if there is one of that name. Two commands at once wait for each other at the unique index. */
+/**
+ * Inserts the root organisation. Null if one of that name exists. Two commands at the same time wait for each other at
+ * the unique index.
+ */
 async function insertRoot(tx: Tx, name: string, now: Date): Promise<string | null> {
   const id = uuidv7();
   const org = await insertOrg(tx, {

@@ -1,5 +1,5 @@
-// npm run bootstrap -- [--name NAME] [--new-key] [--json]
-// Minting a key needs a key: this makes the first organisation and its first key, once, from beside the database.
+// npm run bootstrap -- [--name NAME] [--new-key] [--json] Minting a key needs a key, so this command makes the first
+// organisation and its first key, once, directly in the database.
 import { text } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process/run-process';
 import { Command } from 'commander';

@@ -22,7 +22,10 @@ export interface Housekeeping {
   stop(): Promise<void>;
 }
 
-/** keys' API has a timer instead of a schedule: a round that a crash skipped is made up for by the next. */
+/**
+ * Runs housekeeping on a timer, because keys' API has no schedules. The next round makes up for one that a crash
+ * skipped.
+ */
 export function createHousekeeping(database: KeysDatabase, log: Log, everyMs = 60_000): Housekeeping {
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();

@@ -42,7 +42,7 @@ export async function createSite(
   return id;
 }
 
-/** A site that an interrupted seeding has deleted is gone for good, or will be. */
+/** Reads a site. A site that an interrupted seeding has deleted is gone, or will be soon. */
 export const readSite = (api: Api, id: string): Promise<{ status: string; created_at: string }> =>
   api(`/v1/sites/${id}`).then(
     ({ body }) => siteSchema.parse(body),

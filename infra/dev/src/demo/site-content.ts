@@ -35,6 +35,6 @@ export const demoSites: readonly DemoSite[] = [
   readSite('blog', 'Notes from the Quay', 'blog.demo.test'),
 ];
 
-/** Its copies are in a bucket that belongs to the customer. */
+/** The site whose backups are copied to a bucket of the customer. */
 export const tideSite: DemoSite = readSite('tides', 'Tide Tables', 'tides.demo.test');
 export const sandboxTideSite: DemoSite = { ...tideSite, domain: 'sandbox-tides.demo.test' };

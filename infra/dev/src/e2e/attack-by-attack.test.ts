@@ -15,8 +15,9 @@ import pg from 'pg';
 import { put, sql, Tenant, type TenantDatabase, type TenantSite } from './tenant';
 
 /*
- * Each attack by itself, by nothing but keys, sites and databases. It belongs to `npm run chaos`; the packages have a part of each in every
- * run. Copied over an older version's folder, it tells which of them succeed there: docs/security.md lists that.
+ * Each attack runs by itself, with nothing but keys, sites and databases. `npm run chaos` runs all of them, and suites
+ * of the packages run a part of each every time. A copy of this file in the folder of an older version shows which
+ * attacks succeed there, and docs/security.md lists them.
  */
 const run = isChaos ? test : test.skip;
 const inChaos = (title: string, work: jest.ProvidesCallback): void =>

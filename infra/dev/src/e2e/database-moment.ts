@@ -63,7 +63,7 @@ export const readMoment = (url: string): Promise<Moment> =>
 /** Puts the database back to the moment. Its service must be frozen. Its connections are ended. */
 export const putBack = (url: string, { tables, sequences }: Moment): Promise<void> =>
   inTransaction(url, '', async (client) => {
-    // The login ends its sessions; the role that it works as may not.
+    // Only the login may end the sessions of the service. The role that the login assumes has no right to.
     await client.query('SET LOCAL ROLE NONE');
     const others =
       'FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user AND pid <> pg_backend_pid()';

@@ -17,7 +17,7 @@ interface Operation {
   description: string;
 }
 
-/** Members of a body that name something of the reader's own. An example has a placeholder for them. */
+/** Members of a body whose values belong to the reader, such as ids. An example has placeholders for them. */
 const ownMembers = [
   'backup_id',
   'copy_id',

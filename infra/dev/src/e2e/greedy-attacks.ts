@@ -19,7 +19,10 @@ export const greedySetupSchema = z.object({
 });
 export type GreedySetup = z.infer<typeof greedySetupSchema>;
 
-/** Another address than the one of those that are measured, because places are also shared by address. */
+/**
+ * The attack comes from this address, and the measured clients from another one, because places are shared by address
+ * too.
+ */
 const from = '127.0.0.9';
 const visitors = 300;
 const protocol = 0x3_0000;

@@ -30,13 +30,13 @@ export interface LoadTally {
   written: number;
   /** Refusals with Retry-After, by status and code. */
   shed: Record<string, number>;
-  /** Everything else since the start: errors of sockets, and refusals without Retry-After. */
+  /** All other answers since the start: errors of sockets, and refusals without Retry-After. */
   wrong: Record<string, number>;
   /** Connections since the start. */
   connections: number;
 }
 
-/** How many clients have the same address: the gateway shares connections by address. */
+/** The number of clients with the same address, because the gateway limits connections by address. */
 const clientsOfAnAddress = 200;
 const readyEveryMs = 250;
 const ending = new AbortController();

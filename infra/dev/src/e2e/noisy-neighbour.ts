@@ -81,8 +81,8 @@ export async function prepareAttacker(stack: TestStack, tenant: Tenant, sitesOfA
 }
 
 /**
- * The organisation that takes what all organisations share. Its managed database and its sites, one of them with an
- * application, are prepared. `others` is the managed database of another organisation, which it calls.
+ * Prepares an organisation that uses up what all organisations share. It has a managed database and sites, one of them
+ * with an application. It connects to `others`, the managed database of another organisation.
  */
 export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Promise<Omit<Attacker, 'restores'>> {
   const names = ['slow', 'locks', 'ids', 'gone'];

@@ -8,7 +8,7 @@ import { inRepo } from '../dev-config';
 
 const logLineSchema = z.looseObject({ msg: z.string(), phase: z.string().optional(), outcome: z.string().optional() });
 
-/** For a machine that is busy with requests at the same time. */
+/** Long enough for a start on a machine that is busy with requests at the same time. */
 const startMs = 120_000;
 
 /** A process at one address, which it keeps after a restart. Its environment is read again at each start. */

@@ -36,7 +36,7 @@ beforeAll(async () => {
   });
   ({ token } = z.looseObject({ token: z.string() }).parse(JSON.parse(made)));
   const ofKeys = { ...database, INTERNAL_TOKEN_SECRET: secrets.token, WEBHOOK_SECRET: secrets.webhook };
-  // No such time passes: each ends as soon as every gateway has left it.
+  // The limit is never reached: each process of keys ends as soon as every gateway has left it.
   const patient = { ...ofKeys, DRAIN_SECONDS: '300' };
   keys = [
     new Rolled('services/keys/dist/server.js', await findFreePort(), () => patient),
@@ -46,7 +46,8 @@ beforeAll(async () => {
     KEYS_URL: keys.map(({ url }) => url).join(','),
     KEYS_TOKEN_SECRET: secrets.token,
     DRYDOCK_RATE_LIMIT_SCALE: '1000',
-    // A client that stands still for so long can lose a request; the others leave by the next answer.
+    // A client that stands still for this long can lose a request. Every other client is asked to leave with its next
+    // answer.
     DRAIN_SECONDS: '5',
   };
   gateways = [

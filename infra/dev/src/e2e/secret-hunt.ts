@@ -102,7 +102,7 @@ function secretsInFiles(dataDir: string, folders: readonly string[]): KnownSecre
     const root = path.join(dataDir, folder);
     if (!fs.existsSync(root)) return [];
     const names = fs.readdirSync(root, { recursive: true, encoding: 'utf8' });
-    // Without what customers put there, which is not ours.
+    // Files that customers put there are left out.
     const ours = names.filter((name) => !/\/(?:files|releases|data|current)\//.test(`/${name}/`));
     return ours.flatMap((name) => {
       if (/\.json$/.test(name)) return secretsIn(`${folder}/${name}`, jsonOf(read(path.join(root, name))));

@@ -27,7 +27,7 @@ export function spanTree(spans: readonly Span[], deadPid: string): string[] {
   return withoutIdleJobs(merged(lines)).map(({ depth, text }) => `${'  '.repeat(depth)}${text}`);
 }
 
-/** Without the spans of the dead process, and without what these started elsewhere. */
+/** Leaves out the spans of the dead process, and those that its calls started in other processes. */
 function alive(rows: readonly Row[], deadPid: string): Row[] {
   let deadDepth = Number.POSITIVE_INFINITY;
   return rows.filter((row) => {

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import { type LostPart, lostParts, readAttributes } from '../files/attributes';
 import { libc } from '../files/libc';
 import { describeStat, isSparse } from '../files/top-folder';
+import { refuse } from '../format/archive-error';
 import { defaultLimits } from '../format/archive-limits';
 import { type Entry, isUnchanged, tombstoneOf } from '../format/entry';
 import { pathProblem, symlinkProblem } from '../format/entry-rules';
@@ -14,6 +15,9 @@ import type { BlockWriter } from './block-writer';
 import { packFile } from './pack-file';
 import { changedWhileRead, linkIntoRelease, type SkippedPath } from './pack-roots';
 import { closedToUs, type LivePath, readLinkTarget, walkDirectory } from './walk-directory';
+
+/** Content that is packed again under further names. On disk it takes no space, so only this limits it. */
+const copiedBytesMax = 64 * 2 ** 30;
 
 interface FirstName {
   path: ByteString;
@@ -27,10 +31,22 @@ interface FirstName {
 class HardLinks {
   private readonly firstNames = new Map<string, FirstName>();
   private remembered = 0;
+  private copiedBytes = 0;
 
   /** Whether other paths may become hard links to this file. */
   isLinked(stat: BigIntStats): boolean {
     return stat.nlink > 1n && (this.remembered < defaultLimits.linkedFilesMax || this.firstNames.has(inodeOf(stat)));
+  }
+
+  /**
+   * To be called for each path whose file has several names and is packed as a separate file. It does not know which
+   * name is the first, so each one counts for its share of the copies.
+   * @throws ArchiveError `limit_exceeded`
+   */
+  countCopy({ size, nlink }: BigIntStats): void {
+    this.copiedBytes += Number(size) * (1 - 1 / Number(nlink));
+    if (this.copiedBytes > copiedBytesMax)
+      refuse('limit_exceeded', `more than ${copiedBytesMax} bytes of files that have further names`);
   }
 
   /** The path under which this file has been packed already, or ''. */
@@ -144,7 +160,10 @@ function describeLive(packing: TreePacking, hardLinks: HardLinks, live: LivePath
   const first = hardLinks.find(stat);
   if (first !== '') return { ...describeStat('hardlink', path, stat), link: first };
   const linked = hardLinks.isLinked(stat);
-  if (!linked && stat.nlink > 1n) skip(packing, path, lostParts.severalNames);
+  if (!linked && stat.nlink > 1n) {
+    skip(packing, path, lostParts.severalNames);
+    if (stat.isFile()) hardLinks.countCopy(stat);
+  }
   if (stat.isSymbolicLink()) return describeSymlink(packing, live, linked);
   if (stat.isFIFO()) return { ...describeStat('fifo', path, stat), linked, attributes: attributesOf(packing, live) };
   if (!stat.isFile()) return skip(packing, path, 'a socket or a device');

@@ -171,7 +171,9 @@ export const archiveCard = endpoint({
   tags,
 });
 
-/** Endpoint 9. It has no 422 and no 429. */
+/**
+ * Endpoint 9 of interface.md. The specification gives it no 422 and no 429, so it has neither idempotency nor a quota.
+ */
 export const restoreCard = endpoint({
   id: 'restoreCard',
   service: 'agency',

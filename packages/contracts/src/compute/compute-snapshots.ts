@@ -112,7 +112,7 @@ export const deleteServerSnapshot = endpoint({
   tags,
 });
 
-/** Endpoint 8: the most destructive of all. */
+/** Endpoint 8 of interface.md. */
 export const rollBackComputeServer = endpoint({
   id: 'rollBackComputeServer',
   service: 'compute',

@@ -253,7 +253,7 @@ export const takeSiteBackup = endpoint({
   tags,
 });
 
-/** Endpoint 3: destructive. */
+/** Endpoint 3 of interface.md. */
 export const restoreSiteBackup = endpoint({
   id: 'restoreSiteBackup',
   service: 'hosting',

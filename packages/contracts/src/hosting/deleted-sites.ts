@@ -80,7 +80,7 @@ export const getDeletedSite = endpoint({
   tags,
 });
 
-/** Endpoint 6. */
+/** Endpoint 6 of interface.md. */
 export const restoreDeletedSite = endpoint({
   id: 'restoreDeletedSite',
   service: 'hosting',

@@ -252,7 +252,7 @@ export const takeSiteOffsiteCopy = endpoint({
   tags,
 });
 
-/** Endpoint 5: destructive. */
+/** Endpoint 5 of interface.md. */
 export const restoreSiteOffsite = endpoint({
   id: 'restoreSiteOffsite',
   service: 'hosting',

@@ -46,7 +46,7 @@ export const getSiteApp = endpoint({
   tags,
 });
 
-/** Endpoint 7. */
+/** Endpoint 7 of interface.md. */
 export const restartSiteApp = endpoint({
   id: 'restartSiteApp',
   service: 'hosting',

@@ -99,7 +99,7 @@ const restoreBody = z.strictObject({
   temp_mailbox: z.boolean().optional().describe('Restores a mailbox beside the live one. Only with scope mailbox.'),
 });
 
-/** Endpoint 4: destructive. */
+/** Endpoint 4 of interface.md. */
 export const restoreSiteVendorSnapshot = endpoint({
   id: 'restoreSiteVendorSnapshot',
   service: 'hosting',

@@ -78,8 +78,8 @@ export const workflowListQuery = pageQuerySchema.extend({
 export type WorkflowFilter = Omit<z.output<typeof workflowListQuery>, 'cursor' | 'limit'>;
 
 /**
- * Where a customer finds what a workflow works on, by the subject's type: this path and the subject's id. Work on
- * anything else belongs to the platform.
+ * The paths at which a customer reads the subject of a workflow, by the subject's type. The subject's id follows the
+ * path. A workflow with a subject of another type belongs to the platform.
  */
 export const subjectPaths = {
   site: '/v1/sites/',

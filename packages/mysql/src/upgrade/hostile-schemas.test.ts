@@ -22,8 +22,9 @@ import { compareServers, Moment } from './compare';
 import { catchUpServer, copyServer, ReplicatedSwitch } from './replication';
 
 /*
- * Generated schemas of a customer who means ill, several on one server, each taken through a backup, its restore and, on
- * MariaDB, an upgrade. Their code notes whose it acts as and takes whatever it may; canaries stand where it may not reach.
+ * Generated schemas of a hostile customer, several on one server, go through a backup, its restore and, on MariaDB, an
+ * upgrade. Their code records the account that it runs as and tries to read and write everything. Canaries stand where
+ * it has no right to reach.
  */
 
 const { seed, count } = sampleOf('hostile schemas of MariaDB and MySQL', { inCi: 200, inChaos: 1_000 });

@@ -28,8 +28,8 @@ const hashOf = (values: string): string =>
 const sumOf = (values: string): string => `coalesce(sum(${hashOf(values)}), 0)::text`;
 
 /**
- * Sums of hashes over the rows of one table: of what was written, and of each generated value together with what was
- * written in its row. Calls none of the customer's code.
+ * Hashes of a table's content, summed over its rows: one of the values that were written, and one for each generated
+ * column. The hash of a generated value includes the written values of its row. No code of the customer runs.
  */
 export async function hashComputed(
   client: pg.ClientBase,

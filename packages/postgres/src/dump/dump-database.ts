@@ -42,7 +42,10 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
 
 /** The most attempts to find a moment in which nobody drops or alters what is about to be read. */
 const attemptsMax = 20;
-/** A lock timeout, and the code with which Postgres refuses a number that no longer stands for anything. */
+/**
+ * Codes of errors that may be gone at the next attempt: a lock timeout, and the one that Postgres gives for an object
+ * that was dropped meanwhile.
+ */
 const passingCodes: ReadonlySet<unknown> = new Set(['55P03', 'XX000']);
 
 /**

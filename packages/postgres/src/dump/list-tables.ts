@@ -96,8 +96,8 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
 const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations}
   and c.relkind in ('r', 'p') order by c.oid`;
 /**
- * A lock is taken by name, and since the name was listed it may have become that of another table. to_regclass sees the
- * present, whatever the snapshot is.
+ * Finds a name that no longer belongs to the listed table. A lock is taken by name, and the name may have passed to
+ * another table between the listing and the lock. to_regclass reads the present state, not the snapshot.
  */
 const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]),
     pg_catalog.unnest($2::oid[])) u (name, oid)

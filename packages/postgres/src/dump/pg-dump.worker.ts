@@ -53,10 +53,7 @@ function exchange(socket: BlockingSocket, request: Buffer, onData: (data: Uint8A
   onData(new Uint8Array(Buffer.concat(parts)));
 }
 
-/**
- * The three methods that pg_dump's wrapper calls on what it thinks is an embedded database. Behind them is a real
- * server.
- */
+/** An object with the three methods that pg_dump's wrapper calls on an embedded database. They reach a real server. */
 function pretendPglite(socket: BlockingSocket): Pretended {
   const methods = {
     query: () => Promise.resolve({ rows: [{ search_path: '"$user", public' }] }),

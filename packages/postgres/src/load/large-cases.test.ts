@@ -13,8 +13,9 @@ import { withClient } from '../testing/run-sql';
 import { withDatabase } from '../testing/test-cluster';
 
 /*
- * Databases that are large in one way or another go through dump and load in memory that does not grow with them, or are refused
- * before anything has changed. CI takes the widest table and a fiftieth of the tables; `npm run chaos` takes all.
+ * Databases that are large in one way or another either go through dump and load in memory that does not grow with
+ * them, or are refused before anything has changed. CI takes the widest table and a fiftieth of the tables, and `npm
+ * run chaos` takes all.
  */
 
 const mb = 2 ** 20;

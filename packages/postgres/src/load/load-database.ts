@@ -95,7 +95,8 @@ class Load {
     await this.restorePrivileges(late);
     await this.restoreProperties();
     await this.closeShared();
-    // It calls functions of indexes. When they need a path, which it does not set, there are just no statistics.
+    // ANALYZE calls the functions of indexes, without a search path. If they need one, it fails, and the tables just
+    // have no statistics.
     await this.budget.spend('statistics', runStatement(client, 'analyze')).catch((error: unknown) => {
       if (!isPermanent(error)) throw error;
     });
@@ -162,7 +163,7 @@ class Load {
       ...statements.flatMap(({ text }) => rolesOf(text)),
       ...(this.properties ? rolesOfProperties(this.properties) : []),
     ]);
-    // A trial is in a server of its own, and tells nothing of roles that only that server lacks.
+    // A trial runs on a server of its own, so a role that is missing there says nothing about the real target.
     const mentioned = new Set([...head.policy_roles, ...(here === undefined ? [...others, ...names] : [])]);
     const missing = [...mentioned].filter((role) => role !== dumpedOwner && !role.startsWith('pg_'));
     if (missing.length > 0) await this.request.makeRoles?.(missing);

@@ -109,7 +109,10 @@ export class LoadSessions {
     await Promise.all([...this.opened].map(({ session }) => session.close()));
   }
 
-  /** A backend that sleeps does not notice that its client has gone. Sessions of one login may end each other. */
+  /**
+   * Ends backends explicitly, because a sleeping backend does not notice that its client has gone. Sessions of one
+   * login may end each other.
+   */
   async endBackends(): Promise<void> {
     for (const { url, role, session: left } of this.opened) {
       const session = await openSession(url, { purpose: 'load', role }).catch(() => null);

@@ -10,7 +10,10 @@ import { runSql, withClient } from '../testing/run-sql';
 import { asReadAgain } from '../testing/schema-corpus';
 import { loadDatabase } from './load-database';
 
-/* Generated schemas, several in one database, through dump and load. What pg_dump says of both, with privileges, and every row are the same. */
+/*
+ * Generated schemas, several in one database, go through dump and load. Afterwards pg_dump prints the same text for
+ * both databases, with privileges, and every row is the same.
+ */
 
 const { seed, count } = sampleOf('odd schemas', { inCi: 8, inChaos: 1_000 });
 const perDatabase = isChaos ? 20 : 4;

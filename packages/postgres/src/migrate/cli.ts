@@ -42,7 +42,7 @@ async function main(
   name: string | undefined,
 ): Promise<unknown> {
   if (command === 'databases') return createDatabases();
-  // Never an argument, because every user of the machine can read a command line.
+  // The URL is not an argument, because every user of the machine can read a command line.
   const databaseUrl = readVariable(process.env, 'DATABASE_URL');
   if (serviceDir === undefined || databaseUrl === undefined) throw new Error(`usage: ${usage}`);
   if (command === 'deploy') return deployMigrations(serviceDir, databaseUrl);

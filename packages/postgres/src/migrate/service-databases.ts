@@ -7,7 +7,10 @@ import { setRolePassword } from '../session/transfer-roles';
 /** A service's own database, the role of that name that owns it, and the passwords that open it. */
 export interface ServiceDatabase {
   name: string;
-  /** Two while they are rotated. Each belongs to a login of its own, since Postgres keeps one password of a role. */
+  /**
+   * There are two passwords during a rotation. Each belongs to a login of its own, because Postgres keeps only one
+   * password of a role.
+   */
   passwords: readonly string[];
 }
 
@@ -88,7 +91,10 @@ async function removeOtherLogins(
   await endSessions(admin, name);
 }
 
-/** An earlier release logged in as the owner itself, which it may until its password is rotated away. */
+/**
+ * Whether the owner may no longer log in itself. An earlier release logged in as the owner, which is allowed until its
+ * password is rotated away.
+ */
 async function isOwnersLoginOver(
   admin: pg.Client,
   adminUrl: string,

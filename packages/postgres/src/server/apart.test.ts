@@ -9,7 +9,8 @@ import pg from 'pg';
 import { type PostgresServer, startPostgres } from './postgres';
 
 /*
- * Somebody has become a superuser of one server and has a shell there: COPY … TO PROGRAM. What of this machine that shell reaches is the machine's business, not that server's.
+ * An attacker has become superuser of one server and has a shell there through COPY … TO PROGRAM. The isolation of the
+ * machine, not the server, decides how far that shell reaches.
  */
 
 const isRoot = process.getuid?.() === 0;

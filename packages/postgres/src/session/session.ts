@@ -195,9 +195,9 @@ export async function forEitherServer<T>(open: (isBefore17: boolean) => Promise<
 }
 
 /**
- * Opens a connection of its own. Its settings are fixed in the startup packet, where they override what the owner of
- * the database has set for it and for its roles. A notice, an error or a result that is larger than the caps ends the
- * connection with `message_too_large`.
+ * Opens a connection that nothing else uses. The startup packet fixes its settings, because settings there override
+ * those that the owner has given to the database and to its roles. A notice, an error or a result above `options.caps`
+ * ends the connection with `message_too_large`.
  */
 export const openSession = (url: string, options: SessionOptions): Promise<Session> =>
   forEitherServer((isBefore17) => openPinned(url, options, isBefore17));

@@ -65,7 +65,7 @@ export function isPermanentSqlState(code: unknown): boolean {
   return typeof code === 'string' && (permanentClasses.has(code.slice(0, 2)) || code === '55000');
 }
 
-/** The same of an error as a session gets it. */
+/** Whether an error that a session gets is permanent. */
 export const isPermanent = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && isPermanentSqlState(error.code);
 
@@ -75,7 +75,10 @@ export const isPermanent = (error: unknown): boolean =>
  */
 const droppedCodes: ReadonlySet<unknown> = new Set(['42P01', '42703', '42704', '42883', '3F000']);
 
-/** The same for a statement that only reads what was listed before: something may have been dropped since. */
+/**
+ * Whether a code is permanent for a statement that only reads listed objects. An object may have been dropped since it
+ * was listed.
+ */
 export const isPermanentForReader = (code: unknown): boolean => isPermanentSqlState(code) && !droppedCodes.has(code);
 
 export const sqlStateOf = (error: unknown): unknown =>
@@ -104,7 +107,7 @@ export class TransferError extends Error {
   readonly object: string | null;
   /** The text of Postgres, without the row's values, which Postgres puts into the detail. */
   readonly reason: string;
-  /** The same content fails again, however often it is tried. */
+  /** Whether the same content fails again at every attempt. */
   readonly isPermanent: boolean;
 
   constructor(code: TransferErrorCode, message: string, options: TransferErrorOptions = {}) {

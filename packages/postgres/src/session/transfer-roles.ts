@@ -145,7 +145,7 @@ async function changeRights(admin: pg.ClientBase, database: string, statement: s
   await admin.query(`select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(${key}, 0)); ${statement}`);
 }
 
-/** To be called again before each use, because the database's owner can revoke it. */
+/** Gives a role CONNECT. Call it before each use, because the database's owner can revoke it. */
 export function grantConnect(admin: pg.ClientBase, role: string, database: string): Promise<void> {
   return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }

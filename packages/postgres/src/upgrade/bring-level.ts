@@ -117,7 +117,7 @@ async function levelServers(stage: Stage): Promise<void> {
 }
 
 /**
- * Reads what the pause will need, copies what need not be copied again if it does not change, and refuses to start a
+ * Reads the facts that the pause needs, copies in advance whatever probably stays the same, and refuses to start a
  * pause that would be long. Throws UpgradeError `not_caught_up`, `rights_differ`.
  */
 export async function prepareLevel(stage: Stage): Promise<Prepared> {
@@ -145,10 +145,10 @@ export async function prepareLevel(stage: Stage): Promise<Prepared> {
 }
 
 /**
- * The pause: nobody writes on the old server any more, and everything that replication does not carry is brought level.
- * For a restore these are only the roles. When it resolves, both servers hold the same, and the target's roles and
- * rights are what they should be. Until then nobody was let into the target. `onPart` is called when a part has ended.
- * Throws UpgradeError `not_caught_up`, `rights_differ`.
+ * The pause: nobody writes on the old server any more, and everything that replication does not carry is copied. For a
+ * restore this is only the roles. When it resolves, both servers have the same content, and the target has the right
+ * roles and rights. Nobody was let into the target before. `onPart` is called at the end of each part. Throws
+ * UpgradeError `not_caught_up`, `rights_differ`.
  */
 export async function bringLevel(
   stage: Stage,

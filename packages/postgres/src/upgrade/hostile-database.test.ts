@@ -21,8 +21,8 @@ import { lockOut } from './lock-out';
 import { Stage, withDatabase } from './session';
 
 /*
- * A customer whose database is full of code that notes whom it runs as, and tries to become more. The notes are lines of the server's log that only a superuser can write, and
- * rows that the code keeps where it may.
+ * A customer's database is full of code that records the role that it runs as and tries to become a more powerful one.
+ * It records in lines of the server's log that only a superuser can write, and in rows where it may write them.
  */
 
 let servers: TwoServers;

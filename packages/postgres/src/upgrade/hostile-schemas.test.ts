@@ -34,8 +34,9 @@ import { finishTarget } from './finish';
 import { withDatabase } from './session';
 
 /*
- * Generated schemas of a customer who means ill, several in one database, each taken through a backup, its restore and an upgrade. Their code notes whom it runs as and
- * takes whatever it may; canaries stand where it may not reach.
+ * Generated schemas of a hostile customer, several in one database, go through a backup, its restore and an upgrade.
+ * Their code records the role that it runs as and tries to read and write everything. Canaries stand where it has no
+ * right to reach.
  */
 
 const { seed, count } = sampleOf('hostile schemas', { inCi: 12, inChaos: 500 });

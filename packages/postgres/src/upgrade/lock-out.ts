@@ -8,7 +8,7 @@ import { UpgradeError } from './upgrade-error';
 const name = pg.escapeIdentifier;
 const pollMs = 2;
 const limitMs = 10_000;
-/** A session that holds a grant back is ended before the next try. */
+/** How long to wait for the lock. A session that keeps it for longer is ended before the next try. */
 const lockMs = 200;
 
 /** The roles that may connect to the database, without the platform's own; null is PUBLIC. */
@@ -25,8 +25,8 @@ const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.stri
 const endSql = `select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
   where backend_type = 'client backend' and not (usename = any ($1::name[]))`;
 /**
- * Sessions of customers, and those that are just starting: one that read the grants before they were revoked is not yet
- * among the activities, but holds its first transaction's lock.
+ * Counts sessions of customers, and sessions that are just starting. One that read the grants before they were revoked
+ * is not listed as an activity yet, but it holds the lock of its first transaction.
  */
 const leftSql = `select count(*) as left from (
   select pid from pg_catalog.pg_stat_activity where backend_type = 'client backend' and not (usename = any ($1::name[]))
@@ -34,14 +34,14 @@ const leftSql = `select count(*) as left from (
     (select from pg_catalog.pg_stat_activity a where a.pid = l.pid)) x`;
 const leftSchema = z.object({ left: z.coerce.number() });
 
-/** Postgres' error for a lock that was not had in time. */
+/** Postgres' code for a lock that was not granted in time. */
 const lockTimeoutCode = '55P03';
 
 /**
- * Ends every session of every customer and lets none into the database again, on disk, so that a restart of the server
- * changes nothing of it. An owner who is connected could undo it, so it is done again until nobody is there and it
- * stands. `kept` are our own roles. When it has resolved nobody writes. Again is harmless. Throws `not_sealed` after 10
- * s.
+ * Ends every session of every customer and revokes their access to the database. The change is on disk, so a restart of
+ * the server does not undo it. A connected owner could undo it, so it is repeated until there is neither a session nor
+ * a grant. `kept` are our own roles. When it has resolved, nobody writes. It may run again. Throws `not_sealed` after
+ * 10 s.
  */
 export async function lockOut(server: pg.ClientBase, databaseName: string, kept: readonly string[]): Promise<void> {
   const ours = [platformRole, ...kept];
@@ -59,9 +59,9 @@ export async function lockOut(server: pg.ClientBase, databaseName: string, kept:
 }
 
 /**
- * Takes all grants while nobody can give one, ends all sessions, and returns how many are left. If none is left, there
- * was a moment without a session and without a grant, and then nobody comes back. Null if a grant that is not committed
- * yet kept the lock.
+ * Revokes all grants while nobody can give one, ends all sessions, and returns how many are left. If none is left,
+ * there was a moment without a session and without a grant, so nobody can come back. Null if a grant that is not
+ * committed yet held the lock.
  */
 async function closeDatabase(server: pg.ClientBase, databaseName: string, ours: string[]): Promise<number | null> {
   await server.query(`begin; set local lock_timeout = '${lockMs}ms'`);

@@ -85,7 +85,7 @@ export async function openDatabase(server: pg.ClientBase, statements: readonly s
 /** How many sessions of customers the database allows; -1 when only the server limits them. */
 export async function readConnectionLimit(server: pg.ClientBase, databaseName: string): Promise<number> {
   const { limit } = await readDatabase(server, databaseName);
-  // 0 was how earlier versions kept customers out.
+  // Earlier versions set 0 to keep customers out.
   return limit > 0 ? limit : -1;
 }
 

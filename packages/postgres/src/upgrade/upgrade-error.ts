@@ -25,7 +25,7 @@ export class UpgradeError extends Error {
   readonly object: string | null;
   /** The message of Postgres. It has no values of rows, which Postgres puts into the detail. */
   readonly reason: string;
-  /** The same content fails again however often it is tried. */
+  /** Whether the same content fails again at every attempt. */
   readonly isPermanent: boolean;
 
   constructor(code: UpgradeErrorCode, message: string, options: UpgradeErrorOptions = {}) {

@@ -23,8 +23,8 @@ type TokenKind = 'request' | 'internal';
 const headerOf = (kind: TokenKind): string =>
   Buffer.from(`{"alg":"HS256","typ":"drydock-${kind}+jwt"}`).toString('base64url');
 /**
- * The only two headers we ever sign. Comparing the whole segment refuses `none`, other algorithms, kid, jku, jwk, x5u
- * and crit without parsing them.
+ * The encoded header of each kind of token. Only tokens with exactly such a header are accepted. That refuses `none`,
+ * other algorithms, kid, jku, jwk, x5u and crit without parsing them.
  */
 const signedHeaders = { request: headerOf('request'), internal: headerOf('internal') } as const;
 
@@ -71,8 +71,8 @@ export interface BoundRequest {
 }
 
 /**
- * The key that a process signs with: that of the first secret. Made once, since building it from hex on every call
- * costs more than the signature.
+ * The key that a process signs with: that of the first secret. It is made once for each process, because building it
+ * from hex costs more than the signature.
  */
 export const tokenKey = (secrets: string): KeyObject => createSecretKey(secretBytes(secretsIn(secrets)[0]));
 
@@ -111,8 +111,9 @@ function bind(
 }
 
 /**
- * Makes a compact JWT by hand: there is one for every request, our claims need none of the checks that jsonwebtoken
- * makes before it signs, and those cost five times the signature. jsonwebtoken verifies, which is the dangerous part.
+ * Makes a compact JWT by hand, because there is one for every request. The checks that jsonwebtoken makes before it
+ * signs cost five times the signature, and our claims need none of them. jsonwebtoken does verify, because mistakes
+ * there are dangerous.
  */
 function sign(kind: TokenKind, key: KeyObject, claims: object): string {
   const signed = `${signedHeaders[kind]}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
@@ -159,7 +160,7 @@ export const rememberTokens = (nowMs = systemNowMs()): ReplayMemory =>
   });
 
 interface Expected {
-  /** A token is signed with one of these. */
+  /** The keys, one of which must have signed the token. */
   keys: readonly KeyObject[];
   /** The tokens that this process has seen: a token works once. */
   used: ReplayMemory;
@@ -192,7 +193,7 @@ function verify<Claims extends InternalClaims>(
 }
 
 /**
- * The claims of a token that one of the keys has signed. While a secret is rotated there are two; the second one is
+ * The claims of a token that one of the keys has signed. There are two keys while a secret is rotated. The second is
  * tried only if the first does not fit.
  */
 function verifySigned(token: string, { keys, issuer, audience }: Expected, nowSeconds: number): unknown {

@@ -1,7 +1,7 @@
 /**
- * A number of places of which nobody can take all. A holder may have as many as `share` times the places that are still
- * free. Alone with a share of 1 it gets half of them; two such holders get a third each, and the last third stays free
- * for the next one. Nothing is reserved by name and no holder is known beforehand, so a place costs one look at a map.
+ * Places that no single holder can use up. A holder may have at most `share` times as many places as are free. A single
+ * holder with a share of 1 gets half of the places. Two such holders get a third each, and a third stays free for the
+ * next one. Nothing is reserved and no holder is known beforehand, so taking a place costs one look at a map.
  */
 export interface Shares {
   /** False if there is no place, or none for one of the holders. Give each place back once, with the same holders. */
@@ -12,8 +12,8 @@ export interface Shares {
 }
 
 /**
- * `shares` has one number for each level of holders: `[0.5, 1]` for a key and its organisation, in the order in which
- * `take` gets them. Every holder may have one place while any is free.
+ * `shares` has one number for each level of holders, in the order in which `take` gets them: `[0.5, 1]` for a key and
+ * its organisation. Every holder may have one place while any is free.
  */
 export function createShares(max: number, shares: readonly number[]): Shares {
   const levels = shares.map((share) => ({ share, held: new Map<string, number>() }));

@@ -2,13 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { problem } from '@drydock/contracts/platform/problem';
 import { scaled } from '@drydock/process/time-out-scale';
 
-/** If a call takes longer, something else is wrong. */
+/** The longest wait for a turn. A call that keeps others waiting for longer has another problem. */
 const waitMsMaxDefault = 8_000;
 
 /**
- * Lets callers who change the same thing take turns, in the order of their arrival. Postgres' row lock would do so too,
- * but each of them would wait in a transaction: a dozen calls for one site would hold every connection of this process,
- * and everybody else's call would fail. Between processes the row lock still decides.
+ * Lets callers who change the same thing take turns, in the order of their arrival. A row lock of Postgres would do so
+ * too, but each waiting caller would hold a connection: a dozen calls for one site would hold all connections of this
+ * process, and calls for other sites would fail. Between processes the row lock still decides.
  */
 export interface Turns {
   /**

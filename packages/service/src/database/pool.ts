@@ -49,7 +49,7 @@ export function poolConfig(connectionString: string, limits: PoolLimits = {}): P
   const { hostname, port, pathname } = new URL(connectionString);
   return {
     connectionString,
-    // The host again, for the name of the pool in metrics.
+    // Given for the name of the pool in metrics, although the connection string has it too.
     host: hostname,
     port: port === '' ? 5432 : Number(port),
     database: decodeURIComponent(pathname.slice(1)),

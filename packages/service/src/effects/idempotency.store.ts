@@ -74,7 +74,10 @@ export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOu
   return { kind: 'answered', answer: { status: row.status, headers: row.headers ?? {}, text: row.body ?? '' } };
 }
 
-/** No rows: another attempt took the key over while we were slow. Our effect must not be committed as well. */
+/**
+ * Throws if the statement changed no row. Then another attempt has taken the key over because this one was slow, and
+ * the effect of this one must not be committed.
+ */
 function assertStillOurs(rows: readonly unknown[]): void {
   if (rows.length > 0) return;
   throw problem('dependency_unavailable', {

@@ -23,11 +23,13 @@ export function canonicalJson(value: unknown): string {
 
 export interface IdempotencyLimits {
   /**
-   * How long an attempt owns its key; a crashed one blocks a retry for no longer. A slower attempt is refused at its
-   * commit, and never doubled.
+   * How long an attempt owns its key. A retry after a crash waits no longer than this. An attempt that takes longer is
+   * refused at its commit, so its effect never happens twice.
    */
   leaseSeconds: number;
-  /** The same while `awaitOutcome` waits: longer than the longest wait of an endpoint (10 s). */
+  /**
+   * How long an attempt owns its key while `awaitOutcome` waits: longer than the longest wait of an endpoint (10 s).
+   */
   settleLeaseSeconds: number;
   /** How long a second request waits for the first one's answer. */
   waitMs: number;

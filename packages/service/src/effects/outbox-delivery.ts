@@ -40,7 +40,7 @@ export interface OutboxDeliveryOptions<Row extends OutboxRow> {
   /** Its name, which keys checks against the secret. */
   service: string;
   log: Log;
-  /** How often the outbox is read without a ring. */
+  /** How often the outbox is read without a call of `ring`. */
   everyMs?: number;
   /** The longest pause while keys is away; the first is `everyMs`. */
   backoffMsMax?: number;

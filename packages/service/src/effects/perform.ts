@@ -130,8 +130,8 @@ export async function perform<Tx>(
 }
 
 /**
- * Returns the answer once it is true everywhere. A replay waits too: the first attempt may have ended between its
- * commit and its answer.
+ * Returns the answer once every process would confirm it. A replay waits too, because the first attempt may have ended
+ * between its commit and its answer.
  */
 async function trueAnswer<Tx>(
   { time }: Performance<Tx>,
@@ -190,8 +190,8 @@ async function execute<Tx>(
 }
 
 /**
- * The error for an effect whose outcome could not be read: it would be wrong to say that nothing was started, or to
- * free the key.
+ * The error for an effect whose outcome could not be read. The effect may have happened, so the answer must not say
+ * that nothing was started, and the key must not become free.
  */
 function outcomeUnread(error: unknown): Problem {
   const { code, details } = problemOfError(error);
@@ -199,8 +199,8 @@ function outcomeUnread(error: unknown): Problem {
 }
 
 /**
- * Milliseconds that must be left when a call's turn comes: for the effect itself, and for the wait for a worker (10.5
- * s, `startDecidedMs` of workflow) and a last look.
+ * The time that must be left when a call's turn comes, in milliseconds. It covers the effect itself, the wait for a
+ * worker (10.5 s, `startDecidedMs` of workflow) and a last look.
  */
 const actMs = 500;
 const settleMs = 13_000;
@@ -231,8 +231,8 @@ async function lookAndAct<Tx>(
 }
 
 /**
- * The key of the line that a call waits in: the thing it is about. It names the organisation too, so that another
- * organisation's calls cannot delay it. Undefined for a call that creates something.
+ * The name of the queue in which a call waits: the thing that the call changes. It includes the organisation, so that
+ * another organisation's calls cannot delay it. Undefined for a call that creates something.
  */
 function thingOf<Tx>({ endpoint }: Route<Tx>, { caller, params }: AnyRequest): string | undefined {
   const name = parametersOf(endpoint.path)[0];

@@ -2,12 +2,15 @@ import { problem } from '@drydock/contracts/platform/problem';
 import type { Log } from '../telemetry/log';
 
 /**
- * After this time every request is answered, whatever it still waits for. The gateway waits a little longer, so that
- * the caller's answer comes from the process that knows what was begun.
+ * The time after which every request is answered, even if it still waits for something. The gateway waits a little
+ * longer, because only this process knows what was begun.
  */
 export const answerWithinMs = 18_500;
 
-/** The state of a request, and the time it has left. Nothing is begun once the caller was told that nothing was. */
+/**
+ * The state of a request, and the time that is left for it. Once the caller has been told that nothing was begun,
+ * nothing may begin any more.
+ */
 export interface AnswerTime {
   leftMs(): number;
   /** Call it before the effect may happen. Throws if the answer has been sent already. */
@@ -33,8 +36,8 @@ export interface AnswerLimits {
 }
 
 /**
- * The result of `work`, or after `withinMs` a 503 that says how far it has come. Late work goes on, and keeps its
- * answer for its Idempotency-Key.
+ * Resolves with the result of `work`, or after `withinMs` with a 503 that says how far the request has come. The work
+ * continues after the 503, and its answer is kept for its Idempotency-Key.
  */
 export async function answerInTime<T>(
   { service, log, withinMs }: AnswerLimits,

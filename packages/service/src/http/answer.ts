@@ -22,13 +22,13 @@ export function problemOfError(error: unknown): Problem {
 export interface Answer {
   status: number;
   headers: Record<string, string>;
-  /** The body's very bytes as text; '' for none. */
+  /** The exact text of the body; '' for none. */
   text: string;
 }
 
 /**
- * The challenge by which a service reports that the CALLER's key is refused, revoked since the gateway looked. Any
- * other 401 of a service is about the gateway's token.
+ * The challenge in a 401 that says that the key of the CALLER is refused, because it was revoked after the gateway
+ * looked. Any other 401 of a service is about the gateway's token.
  */
 export const keyChallenge = 'Bearer realm="api-key"';
 

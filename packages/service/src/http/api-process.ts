@@ -19,7 +19,7 @@ interface Beside {
 
 interface ApiOptions<Tx> extends Pick<ServiceOptions<Tx>, 'name' | 'routes' | 'internalRoutes' | 'streams'> {
   /**
-   * By their names in the log: they start right before the first request and stop when the callers have gone, before
+   * Named as in the log. They start right before the first request. They stop when the callers have gone, and before
    * the last request is answered.
    */
   beside?: Readonly<Record<string, Beside>>;

@@ -12,7 +12,10 @@ import type { Exchange } from './exchange';
 
 const bearerForm = /^Bearer ([A-Za-z0-9_.-]+)$/;
 
-/** The one bearer token. Two Authorization headers are refused: Node would silently take the first. */
+/**
+ * The bearer token of a request. A request with two Authorization headers is refused, because Node would silently take
+ * the first.
+ */
 function bearerToken(request: IncomingMessage): string {
   const given = request.rawHeaders.filter(
     (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',

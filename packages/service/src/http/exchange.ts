@@ -67,8 +67,8 @@ function refuse(kit: ExchangeKit, exchange: Exchange, error: unknown): void {
 }
 
 /**
- * Tells the gateway the kind of a 401: a handler refuses the caller's key with a problem, while the gateway's token is
- * refused with a TokenRefusal.
+ * Marks a 401 about the caller's key with {@link keyChallenge}. A handler refuses that key with a problem, while the
+ * gateway's token is refused with a TokenRefusal.
  */
 const challenged = (error: unknown, answer: Answer): Answer =>
   answer.status === 401 && error instanceof Problem
@@ -87,8 +87,7 @@ export function commonHeaders(kit: ExchangeKit, exchange: Exchange): Record<stri
 
 function send(kit: ExchangeKit, exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
-  // A request whose body did not arrive completely (too large) leaves bytes on the connection that must not be read as
-  // the next request.
+  // A request whose body was too large leaves bytes on the connection. These must not be read as the next request.
   const unread = !request.complete ? { connection: 'close' } : {};
   const length =
     answer.status === 204 || answer.status === 304 ? {} : { 'content-length': Buffer.byteLength(answer.text) };

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Answers input that never became a request, and closes the connection. */
+/** Answers input that could not be parsed as a request, and closes the connection. */
 type Refuse = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
 const statusLines: Readonly<Record<string, string>> = {
@@ -44,10 +44,10 @@ export function createHttpServer(
 }
 
 /**
- * Node counts a client's time until it has read the request, not until that arrived. In a process that is behind with
- * thousands of connections that is our own delay: clients whose requests lay in the kernel were answered 408. So a
- * client is judged late only after everything that has arrived was read, which is when the next phase of the event loop
- * has passed.
+ * Refuses a late client only after everything that has arrived was read, which is when the next phase of the event loop
+ * has passed. Node measures a client's time until Node has read the request, not until the request arrived. In a
+ * process that is behind with thousands of connections, the delay is its own, and clients whose requests lay in the
+ * kernel were answered 408.
  */
 function refuseUnparsed(server: Server, refuse: Refuse): void {
   const newest = new WeakMap<Socket, IncomingMessage>();
@@ -67,9 +67,9 @@ function refuseUnparsed(server: Server, refuse: Refuse): void {
 }
 
 /**
- * Connections that the kernel has accepted and we have not; it allows `net.core.somaxconn` at most. Node's default is
- * 511. Beyond it the kernel drops packets, also the first request of a client that believes it is connected: that
- * request then comes seconds later, too late for `headersTimeout`.
+ * Limit for connections that the kernel has accepted and this process has not; `net.core.somaxconn` limits it too.
+ * Node's default is 511. Above the limit the kernel drops packets, including the first request of a client that
+ * believes it is connected. The client sends that request again seconds later, too late for `headersTimeout`.
  */
 const backlog = 4_096;
 
@@ -100,9 +100,9 @@ export async function waitUntilNobodyIsConnected(server: Server, withinMs: numbe
 }
 
 /**
- * Stops accepting and waits for running requests. Idle connections are closed repeatedly: one whose last answer was
- * sent after `close` would otherwise stay for its whole keep-alive. Node counts a connection that never sent anything
- * as busy for ever; it is closed after a second.
+ * Stops accepting connections and waits for running requests. Idle connections are closed repeatedly, because one whose
+ * last answer is sent after `close` would otherwise stay open for its whole keep-alive. A connection that never sent
+ * anything is closed after a second, because Node counts it as busy for ever.
  */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {

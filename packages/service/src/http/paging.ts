@@ -77,7 +77,8 @@ export function createPager(keys: CurrentFirst<Buffer>): Pager {
   const open = (cursor: string, binding: PageBinding, now: Date): string => {
     const [payload = '', mac = '', ...rest] = cursor.length > cursorLengthMax ? [] : cursor.split('.');
     const given = Buffer.from(mac, 'base64url');
-    // Encoding again refuses a second spelling of the same bytes.
+    // A cursor that is encoded differently from the way in which this service encodes it is refused, even if it decodes
+    // to the same bytes.
     const genuine =
       rest.length === 0 &&
       given.length === macBytes &&

@@ -35,7 +35,8 @@ export const pathWith = (path: string, params: Readonly<Record<string, string>>)
 export const parametersOf = (path: string): string[] => [...path.matchAll(parameter)].flatMap(([, name]) => name ?? []);
 
 /**
- * Literal segments before parameters: `/v1/sites/deleted` is not the site named deleted. `~` sorts after every letter.
+ * Puts literal segments before parameters, so that `/v1/sites/deleted` is not read as a site named deleted. `~` sorts
+ * after every letter.
  */
 export function sortRoutes<R extends { endpoint: Pick<EndpointDefinition, 'path'> }>(routes: readonly R[]): R[] {
   const order = ({ endpoint }: R): string => endpoint.path.replaceAll(parameter, '~');

@@ -50,8 +50,8 @@ export interface Reply {
 export interface ReplaySecret<E extends EndpointDefinition> {
   remove(body: ResponseOf<E>): unknown;
   /**
-   * Must return the very body that was sent, which is checked before the first answer is committed. `stored` is the
-   * result of `remove`, through JSON.
+   * Must return exactly the body that was sent, which is checked before the first answer is committed. `stored` is the
+   * result of `remove`, after JSON.
    */
   rehydrate(stored: unknown, rawIdempotencyKey: string, request: HandlerRequest<E>): ResponseOf<E>;
 }
@@ -69,7 +69,8 @@ export interface ExecuteHandlers<E extends EndpointDefinition, Tx, World> {
   /** Left out without a secret in the answer. */
   replaySecret?: ReplaySecret<E>;
   /**
-   * Awaited between the commit and the answer, also for a replay: for an effect that is not visible everywhere at once.
+   * Awaited between the commit and the answer, also for a replay. It is for effects that other processes see a moment
+   * later.
    */
   beforeAnswer?(request: HandlerRequest<E>): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { authorityOf, isPublicAddress } from './public-address';
 
 export type ResolveAll = (hostname: string, answer: (error: Error | null, addresses: LookupAddress[]) => void) => void;
 
-/** A customer's endpoint leads into our own network. Nothing was sent. */
+/** Thrown when a customer's endpoint leads into our own network. Nothing was sent. */
 export class AddressRefused extends Error {
   constructor(where: string) {
     super(`${where} is no address of the public internet`);
@@ -28,9 +28,9 @@ const resolveBySystem: ResolveAll = (hostname, answer) => dns.lookup(hostname, {
 const socketsMax = 16;
 
 /**
- * Agents that connect to public addresses only. A name is resolved once in the life of the agents, and connections go
- * to exactly the addresses that were checked, so that a name which later resolves differently changes nothing; one
- * refused address refuses the name.
+ * Agents that connect to public addresses only. A name is resolved once in the life of the agents, and they connect to
+ * exactly the addresses that were checked, so that a later change of the name has no effect. One refused address
+ * refuses the whole name.
  */
 export function createGuardedAgents({ origin, allowed, resolve = resolveBySystem }: GuardOptions): {
   httpAgent: http.Agent;
@@ -42,7 +42,7 @@ export function createGuardedAgents({ origin, allowed, resolve = resolveBySystem
   const expected = new URL(origin).hostname.replace(/^\[|\]$/g, '');
   const check = (host: string): void => {
     if (host !== expected) throw new AddressRefused(`${host}, which is not ${expected},`);
-    // Node asks no resolver for a literal address.
+    // Node does not call the resolver for a literal address, so it is checked here.
     if (!isFree && isIP(host) !== 0 && !isPublicAddress(host)) throw new AddressRefused(host);
   };
   return { httpAgent: guard(new http.Agent(options), check), httpsAgent: guard(new https.Agent(options), check) };

@@ -66,7 +66,7 @@ export const processFields = (serviceName: string) => ({
   DRYDOCK_FAULTS: describe(z.string().optional(), 'Folder of fault tokens; for the chaos tests only'),
 });
 
-/** A command beside a service's database needs nothing else. */
+/** Commands that run next to a service's database need only its URL. */
 export const databaseFields = (serviceName: string) => ({
   DATABASE_URL: z
     .url('must be a URL')

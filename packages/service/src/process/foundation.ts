@@ -27,7 +27,7 @@ export function layFoundation<Database extends { close(): Promise<void> }>(
   return { log, lifetime, database };
 }
 
-/** Nothing of ours is of use without its database. */
+/** No process is ready without its database. */
 export const databaseReady = (database: { sql(): Sql }): ReadyChecks => ({
   database: () => database.sql().query('SELECT 1'),
 });

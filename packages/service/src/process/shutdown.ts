@@ -76,7 +76,8 @@ async function closePhase(phase: Phase, endsAtMs: number, log: Log): Promise<voi
  * Postgres.
  */
 export function closeOnSignal(lifetime: Lifetime, log: Log): void {
-  // Its own limit is only the last resort after ours; `beforeExit` is no reason to close.
+  // The limit of close-with-grace is longer than that of the lifetime, so it only matters if the lifetime fails to end.
+  // `beforeExit` is no reason to close.
   closeWithGrace({ delay: lifetime.limitMs + 3_000, logger: false, skip: ['beforeExit'] }, async ({ err, signal }) => {
     if (err !== undefined) {
       log.fatal({ err }, 'crash');

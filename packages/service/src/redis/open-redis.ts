@@ -78,7 +78,8 @@ type RedisBehaviour = Pick<
 };
 
 /**
- * We are still connected to the former master: its name leads elsewhere by now, and nothing else would make us look.
+ * Whether an error shows that the connection leads to a former master. Then only a new connection finds the present
+ * master, and nothing else would cause one.
  */
 const isDemoted = (error: Error): boolean => error.message.startsWith('READONLY');
 

@@ -1,11 +1,14 @@
 import type { Writable } from 'node:stream';
 
-/** A system call for each line would cost a tenth of a request. A crash loses at most this much of the log. */
+/**
+ * How long lines are collected before they are written, because a system call for each line would cost a tenth of a
+ * request. A crash loses at most the log of this time.
+ */
 const flushMs = 50;
 const flushCharacters = 32_768;
 /**
- * Limit for characters that wait for a reader, some 20,000 lines. A reader that has stopped must neither stop us nor
- * fill our memory.
+ * Limit for characters that wait for a reader, which is about 20,000 lines. A reader that has stopped must neither stop
+ * the process nor fill its memory.
  */
 const waitingMax = 8_000_000;
 

@@ -17,7 +17,10 @@ const secretNames = [
   'database_url',
   'cookie',
 ];
-/** At the top, one and two levels down, and as header names: deep enough for our log lines, which are flat. */
+/**
+ * Paths of secrets in log lines: at the top level, one and two levels down, and as names of headers. Log lines are
+ * flat, so deeper levels are not needed.
+ */
 const redactedPaths = [
   ...secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
   ...['["idempotency-key"]', '["set-cookie"]'].flatMap((name) => [name, `*${name}`, `*.*${name}`]),

@@ -1,4 +1,7 @@
-/** A statement's shape tells enough; its literals are customers' data, and sometimes passwords. */
+/**
+ * The longest text of a statement that is shown. The shape of a statement is enough for a trace. Its literals are
+ * customers' data, and sometimes passwords.
+ */
 const shownMax = 2_048;
 
 /** Comments, strings in each of their forms (also unfinished ones), quoted names, and the end of a statement. */

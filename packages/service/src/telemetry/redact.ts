@@ -5,7 +5,7 @@ export const struckOut = '[redacted]';
 
 /** Names of variables whose value is a secret, whole or in parts (`name=secret,name=secret`, JSON). */
 const secretVariable = /SECRET|TOKEN|PASSWORD|(?:^|_)KEYS?$/;
-/** A part this long is a secret if it has a digit in it, and otherwise a word or a name. */
+/** Matches a part of a value that is long enough for a secret. Without a digit it is a word or a name. */
 const secretPart = /[A-Za-z0-9+/_-]{16,}/g;
 const shortestPassword = 8;
 
@@ -27,7 +27,10 @@ const secretForms: readonly RegExp[] = [
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
 
-/** Every text with such a form contains one of these; most texts have none and are passed on unchanged. */
+/**
+ * A quick test before the slow ones: every text with a secret form contains one of these signs, and most texts contain
+ * none.
+ */
 const sign = /dd_(?:live|test)_|eyJ|scram-|md5[0-9a-f]|bearer |basic |:\/\/[^/\s]*@|passw|pwd|x-amz-s|private key/i;
 
 /** The secrets of this process, as they are in its environment (`withSecretFiles` adds those in files). */

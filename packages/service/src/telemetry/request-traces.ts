@@ -24,9 +24,9 @@ import type { tracing } from '@opentelemetry/sdk-node';
 import { readMethods, type SamplingOptions } from './sampling';
 
 /*
- * The traces of customers' requests, where they begin. A library's span around each of them, with its context, would
- * cost the gateway more than the request itself. So only ids are drawn when a request comes, for the calls it makes and
- * for the answer; a span is made at its end, and only for requests that are sent.
+ * The traces of customers' requests, where they begin. A span of a library around each request, with its context, would
+ * cost the gateway more than the request itself. So a request gets only ids when it comes, for the calls that it makes
+ * and for the answer. Its span is made at its end, and only if the span is sent.
  */
 
 /** A request that has ended, in the form for traces and metrics. */
@@ -86,7 +86,10 @@ interface Series {
  * attributes of each request, which costs 5 % of what the gateway does for one.
  */
 export class RequestDurations implements MetricProducer {
-  /** By route, method and status: three look-ups cost a fifth of making one text of the three. */
+  /**
+   * Three nested maps, by route, method and status. Looking up in all three costs a fifth of joining route, method and
+   * status into one key.
+   */
   private readonly routes = new Map<EndedRequest['route'], Map<string, Map<EndedRequest['status'], Series>>>();
   private readonly all: Series[] = [];
   private readonly startTime: HrTime = hrTime();
@@ -142,7 +145,10 @@ export class RequestDurations implements MetricProducer {
 /** Random ids, except for a span whose ids were given out before it was made. */
 export class ForetoldIds implements tracing.IdGenerator {
   private foretold: { traceId: string; spanId: string } | null = null;
-  /** Hex. Drawn ahead, because a call for each id costs as much as all else that is done for a request's trace. */
+  /**
+   * Random hex digits for the next ids. They are drawn in bulk, because a call for each id costs as much as the rest of
+   * a request's trace.
+   */
   private random = '';
   private used = 0;
 
@@ -169,7 +175,10 @@ export class ForetoldIds implements tracing.IdGenerator {
   }
 }
 
-/** The most reads that a share below 1 sends in a second. More tell nobody more, and each costs half a request. */
+/**
+ * The most reads that are sent in a second when `readShare` is below 1. More traces show nothing new, and each costs
+ * half a request.
+ */
 const drawnMax = 50;
 
 /** Draws a share of the reads. */

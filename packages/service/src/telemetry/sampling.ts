@@ -113,7 +113,7 @@ class HeldTraces {
     return this.kept.has(traceId);
   }
 
-  /** A part of the trace begins in this process. */
+  /** Records that a part of the trace begins in this process. */
   begin(traceId: string): void {
     const held = this.traces.get(traceId);
     if (held === undefined) this.traces.set(traceId, { open: 1, spans: [] });

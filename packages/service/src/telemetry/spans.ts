@@ -20,15 +20,16 @@ export const routineAttribute = 'drydock.routine';
 
 export { suppressTracing };
 
-/** Runs `work` without spans: a look that is repeated until something has happened would bury the rest. */
+/** Runs `work` without spans. It is for polls, whose spans would bury all others. */
 export const withoutSpans = <T>(work: () => T): T =>
   isFullDetail ? work() : context.with(suppressTracing(context.active()), work);
 
 let isForWork = false;
 
 /**
- * Call it once, as a worker or an agent starts. Readers look for its steps, each of which has dozens of statements and
- * reads: at default detail only those are sent that failed or were slow.
+ * Tells the sampling that this process is a worker or an agent. Call it once, at its start. Readers of a trace look for
+ * the steps of work, and each step has dozens of statements and reads. At default detail only those that failed or were
+ * slow are sent.
  */
 export const traceForWork = (): void => {
   isForWork = true;
@@ -38,8 +39,8 @@ export const traceForWork = (): void => {
 const slowDetailMs = 100;
 
 /**
- * Whether the span says no more than the one around it: a statement, or a read request, that went well and quickly, in
- * a process that works.
+ * Whether a span adds nothing to the span around it: a statement or a read that succeeded quickly, in a worker or an
+ * agent.
  */
 export function isQuickDetail({ kind, status, attributes, duration: [seconds, nanoseconds] }: EndedSpan): boolean {
   const isRead = attributes['http.request.method'] === 'GET' || attributes['http.request.method'] === 'HEAD';
@@ -80,8 +81,8 @@ export function nameOfCall(method: string, path: string): string | undefined {
 }
 
 /**
- * Runs `work` without spans in a process that works, because its requests grow in number with the moved bytes: the span
- * around it shows their total time.
+ * Runs `work` without spans in a worker or an agent, because the number of its requests grows with the moved bytes. The
+ * span around it shows their total time.
  */
 export const withoutDetails = <T>(work: () => T): T => (isForWork ? withoutSpans(work) : work());
 

@@ -69,7 +69,7 @@ const instrumentations = () => [
     requestHook: (span, request) => nameCall(span, request.method, 'path' in request ? request.path : request.url),
     requireParentforOutgoingSpans: !isFullDetail,
   }),
-  // It names the route; a span for each layer says no more than the server span.
+  // Only names the route. A span for each layer of Express would add nothing to the server span.
   new ExpressInstrumentation({
     ignoreLayersType: [ExpressLayerType.MIDDLEWARE, ExpressLayerType.ROUTER, ExpressLayerType.REQUEST_HANDLER],
   }),
@@ -150,7 +150,7 @@ function metricsTo(url: string | null, metrics: SdkOptions['metrics'], metricPro
   ];
 }
 
-/** A port that is taken costs its numbers and not the process. */
+/** If the port is taken, the process runs without metrics on it. */
 const tellTaken = (port: number) => (error: unknown) => {
   if (error instanceof Error) process.stderr.write(`/metrics cannot be served at port ${port}: ${error.message}\n`);
 };
@@ -188,8 +188,8 @@ export function startSdk(options: SdkOptions): { stop(): Promise<void>; beginTra
       // The instrumentations that would trace each request, and each call that is made for it, on their own.
       for (const each of own)
         if (each instanceof HttpInstrumentation || each instanceof UndiciInstrumentation) each.disable();
-      // Nobody asks for the current context any more. Node follows each promise and each socket for as long as one is
-      // kept, at a tenth of what a request costs.
+      // The current context is not needed any more. As long as a context is kept, Node follows each promise and each
+      // socket, at a tenth of the cost of a request.
       context.disable();
       return createRequestTraces(ids, durations, options.tracesUrl === null ? null : options.sampling);
     },

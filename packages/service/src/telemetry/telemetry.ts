@@ -34,7 +34,7 @@ function start(): Sdk | undefined {
     serviceName: given('SERVICE_NAME') ?? 'unknown',
     serviceVersion: given('DRYDOCK_VERSION') ?? 'unreleased',
     environment: given('NODE_ENV') ?? 'development',
-    // The process itself refuses a value that is not a number; it reads its settings after this.
+    // A value that is not a number needs no check here, because the process refuses it when it reads its settings.
     sampling: { readShare: Number(given('TRACE_READS') ?? 0.05), slowMs: Number(given('TRACE_SLOW_MS') ?? 1_000) },
   });
 }

@@ -83,9 +83,9 @@ export function filesRegisteredIn(file: SourceFile): string[] {
 const crashFunctions: Readonly<Record<string, number>> = { crashEveryStep: 0, crashEveryStepInWorld: 1 };
 
 /**
- * The kinds whose steps a suite crashes: every kind that gets into a call of `crashEveryStep` as its definition,
- * directly or through a function of the suite that takes the kind. A kind that a title, a comment or another call names
- * does not count.
+ * The kinds of workflow whose steps a suite crashes. A kind counts when its definition is an argument of
+ * `crashEveryStep`, directly or through a function of the suite that takes the kind. A kind does not count when only a
+ * title, a comment or another call names it.
  */
 export function kindsCrashedIn(file: SourceFile, kindOf: (file: string) => string | undefined): string[] {
   const nodes = nodesOf(file);

@@ -35,7 +35,7 @@ const tampered = ofArchive('backup_tampered', 'copy_tampered');
 
 /**
  * Every reason for which an archive, its storage or its content is refused, with its code, and whether staff are told.
- * All of them are final. A passing failure is tried again, and fails the step in the end.
+ * All of these reasons are final. A transient failure is not among them: the step is tried again and fails in the end.
  */
 export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may_pass'>> = {
   // Not what was written.
@@ -77,7 +77,8 @@ export const archiveFailures: Readonly<Record<FailureReason, FinalFailure | 'may
 export const isFinal = (reason: FailureReason): boolean => archiveFailures[reason] !== 'may_pass';
 
 /**
- * The failure of a step for this reason; undefined for one that may pass. `detail` and `extra` are for the customer.
+ * The failure of a step for this reason; undefined if the reason is transient. `detail` and `extra` are for the
+ * customer.
  */
 export function archiveFailure(
   reason: FailureReason,

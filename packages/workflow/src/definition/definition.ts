@@ -31,7 +31,10 @@ export interface StepContext<Input, Outputs> extends WorkflowRun<Input> {
 export interface StepLimits {
   /** Seconds for one attempt; then its signal is aborted and the attempt has failed. Default 300. */
   timeoutSeconds?: number;
-  /** Passing failures until the step has failed for good. The death of its process does not count. Default 5. */
+  /**
+   * The number of attempts with a transient failure after which the step has failed for good. An attempt whose process
+   * died does not count. Default 5.
+   */
   attemptsMax?: number;
   /** Share of the progress bar, relative to the other steps. Default 1. */
   weight?: number;
@@ -53,7 +56,10 @@ export interface StepDefinition<Context, Tx> extends Required<StepLimits> {
 
 /** A service's writes in the very transaction that ends a workflow, or that parks it for staff. */
 export interface EndHooks<Context, Tx, Input> {
-  /** It may be tried again or abandoned after this, and be parked once more. Its input may be unreadable. */
+  /**
+   * Called when the workflow is parked for staff. It may be called again, because staff may retry the workflow, which
+   * may then be parked again. The input may be unreadable.
+   */
   parked?(tx: Tx, run: WorkflowRun<unknown>, context: Context): Promise<void>;
   succeeded?(tx: Tx, run: WorkflowRun<Input>, context: Context): Promise<void>;
   failed?(tx: Tx, run: WorkflowRun<Input>, problem: WorkflowProblem, context: Context): Promise<void>;
@@ -90,7 +96,9 @@ interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> 
    * it may run twice.
    */
   undo?(step: StepContext<Input, Outputs & { readonly [N in Name]?: Output }>, context: Context): Promise<void>;
-  /** Writes rows of the service that must change together with the checkpoint. Short, in one transaction with it. */
+  /**
+   * Writes rows of the service that must change together with the checkpoint, in the same transaction. Keep it short.
+   */
   commit?(tx: Tx, step: StepContext<Input, Outputs>, output: Output, context: Context): Promise<void>;
 }
 

@@ -56,9 +56,9 @@ export function fail(
 }
 
 /**
- * Like {@link fail}, but after the point of no return too: the target has refused, or has reported that its part
- * failed, so nobody has to find out. Steps that can be undone are undone, and the workflow ends as failed instead of
- * waiting for staff.
+ * Like {@link fail}, but valid after the point of no return too. The target has refused, or has reported that its part
+ * failed, so staff have nothing to find out. Steps that can be undone are undone, and the workflow ends as failed
+ * instead of waiting for staff.
  */
 export const conclude = (
   code: ProblemCode,
@@ -99,8 +99,8 @@ export const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 /**
- * A target has seen a newer claim of this thing: ours is a zombie's, or our database is older than the target. Drivers
- * throw an error with this name.
+ * Whether a target has refused our fence because it has seen a higher one. Then either another worker has claimed the
+ * workflow since, or our database is older than the target. Drivers throw an error with this name.
  */
 export const isFenceRefused = (error: unknown): boolean =>
   error instanceof Error && 'refusal' in error && error.refusal === 'stale_fence';

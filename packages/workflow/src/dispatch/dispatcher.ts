@@ -18,7 +18,8 @@ export interface Dispatcher {
 export type JobTarget = Pick<WorkflowJob, 'workflowId' | 'orgId'>;
 
 /**
- * With more waiting jobs than this the sweep decides the order: it is fair between organisations, and a queue is not.
+ * The most waiting jobs to which a new one is added directly. Above it the sweep decides the order, because the sweep
+ * is fair between organisations and a queue is not.
  */
 const waitingMax = 50;
 /** How long a reading of the queue's length is trusted. */
@@ -29,8 +30,8 @@ export interface DispatcherOptions<Tx> extends QueueAddress {
 }
 
 /**
- * Postgres does not know of the job: until a worker claims the row it looks as if nothing was enqueued, and the sweep
- * enqueues it after 300 ms.
+ * Postgres does not record the job. Until a worker claims the row, the sweep cannot tell whether a job was enqueued,
+ * and enqueues another after 300 ms.
  */
 export function createDispatcher<Tx>(options: DispatcherOptions<Tx>): Dispatcher {
   const { database, log } = options;

@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { messageOf } from '../definition/step-error';
 import { isPostgresQueue, reconnectMs } from './queue';
 
-/** A Redis that the operator runs may be starting too. */
+/** How long Redis may take to answer, because it may be starting at the same time. */
 const answerMs = 5_000;
 
 /**

@@ -23,10 +23,10 @@ export interface Slots {
 const waitingMax = 64;
 
 /**
- * A dynamic threshold, as switches share their buffers: an organisation may take a slot while it has fewer than are
- * free. A single one gets half of them, two get a third each, and each newcomer still finds one. So an organisation
- * with endless work does not make others wait, and no slot has to be taken away: a running step cannot be interrupted
- * for another organisation.
+ * Shares slots by a dynamic threshold, as switches share their buffers: an organisation may take a slot while it has
+ * fewer slots than are free. A single organisation gets half of the slots, two get a third each, and a newcomer always
+ * finds one. So an organisation with endless work does not make others wait. No slot has to be taken away, which would
+ * be impossible because a running step cannot be interrupted for another organisation.
  */
 export function createSlots(total: number): Slots {
   const held = new Map<string, number>();

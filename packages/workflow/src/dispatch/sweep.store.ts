@@ -23,8 +23,8 @@ export interface DueQuery {
   /** The organisation to begin with, in the order of their ids. */
   fromOrg: string;
   /**
-   * Each organisation has had its turn, so the remaining room is for more of their work. A look that passes all of them
-   * at once knows this by itself.
+   * Whether each organisation has had its turn, so that the remaining room is for more of their work. A look that
+   * passes all organisations at once knows this by itself.
    */
   hadTurns: boolean;
 }
@@ -71,7 +71,8 @@ const enqueueLandsMs = 500;
 
 const isAwaited = `status = 'queued' AND fence = 0 AND start_by IS NOT NULL`;
 
-// Not clock_timestamp(): an index is not searched by a value that changes meanwhile.
+// The condition uses statement_timestamp(), because Postgres does not search an index by clock_timestamp(), which
+// changes during the statement.
 const isDue = `status IN ('queued', 'running') AND due_at <= statement_timestamp() AND (lease_until IS NULL OR lease_until < statement_timestamp())
   AND (dispatch_after <= statement_timestamp() OR ($3::boolean AND dispatched_at < statement_timestamp() - interval '${enqueueLandsMs} ms'))
   AND (${isAwaited}) = $4::boolean AND NOT (${isAwaited} AND start_by <= statement_timestamp())`;
@@ -122,15 +123,18 @@ const lookSql = `
     EXISTS (SELECT FROM workflow_schedule WHERE next_run_at <= statement_timestamp())
     OR EXISTS (SELECT FROM workflow_schedule WHERE ${ranInFuture}) AS schedules`;
 
-/** The job could not be added: it is due again after a pause, so that a queue that is away is not hammered. */
+/**
+ * Records that the job could not be added. The workflow is due again after a pause, so that an unreachable queue is not
+ * called all the time.
+ */
 export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(`UPDATE workflow SET dispatch_after = clock_timestamp() + interval '1 second' WHERE id = $1::uuid`, [
     workflowId,
   ]);
 
 /**
- * A job came while its organisation used its whole share of this worker: it is due at once, for a worker with a slot
- * for it.
+ * Records that this worker declined a job, because the organisation uses its whole share of this worker. The workflow
+ * is due at once, for another worker with a free slot.
  */
 export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(

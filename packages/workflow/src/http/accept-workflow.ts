@@ -30,14 +30,14 @@ export interface Acceptance<Input> extends WorkTarget {
   action: string | null;
   /** The workflow's id. A workflow that makes a thing has the thing's id. Default: a new one. */
   id?: string;
-  /** If it is unclaimed by then, it is cancelled; see {@link readStartBy}. */
+  /** The time at which the workflow is cancelled if no worker has claimed it; see {@link readStartBy}. */
   startBy?: Date;
 }
 
 /**
- * Accepts work within `tx`: workflow and audit entry, and the job once they are committed. Resolves with the workflow's
- * id. Throws `operation_in_progress` or `needs_attention` if another one has locked the resource, whatever was read
- * before.
+ * Accepts work within `tx`: writes the workflow and the audit entry, and enqueues the job after the commit. Resolves
+ * with the workflow's id. Throws `operation_in_progress` or `needs_attention` if another workflow has locked the
+ * resource, whatever the caller has read before.
  */
 export async function acceptWorkflow<Tx, Input>(
   context: Pick<WorkflowContext<Tx>, 'database' | 'enqueue'>,
@@ -77,7 +77,9 @@ export const followHeaders = (path: string, workflowId: string): Record<string, 
  */
 export const startWithinSeconds = 10;
 
-/** How long a request waits to know: longer than the work's time to start, so that it is decided by then. */
+/**
+ * How long a request waits until it is decided whether the work has started: a little longer than `startWithinSeconds`.
+ */
 export const startDecidedMs = startWithinSeconds * 1_000 + 500;
 
 /** The time by which work that a request waits for must have been started, by Postgres' clock, which alone decides. */
@@ -102,9 +104,9 @@ export function assertAllowed(refusal: Refusal | null): void {
 }
 
 /**
- * Throws the refusal of `refuse`. It is asked first as if nobody was at work, which is mostly true: then {@link
- * acceptWorkflow} itself refuses work in progress. Only for another refusal, before which work in progress counts, is
- * the real state read.
+ * Throws the refusal of `refuse`. `refuse` is first asked as if no work were in progress, which saves a query: {@link
+ * acceptWorkflow} itself refuses work in progress. Only if `refuse` has another refusal is the real state read, because
+ * work in progress counts before it.
  */
 export async function assertAllowedOn(
   sql: Sql,
@@ -114,7 +116,10 @@ export async function assertAllowedOn(
   if (refuse(null) !== null) assertAllowed(refuse(await findUnfinished(sql, resourceKey)));
 }
 
-/** Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while one has locked the resource. */
+/**
+ * Throws `operation_in_progress` or `needs_attention`, with the workflow's id, while a workflow has locked the
+ * resource.
+ */
 export async function assertFree(sql: Sql, resourceKey: string): Promise<void> {
   assertAllowed(refusalByWorkflow(await findUnfinished(sql, resourceKey)));
 }

@@ -29,7 +29,7 @@ export interface WorkflowParent<Tx, Name extends string> {
   context: WorkflowContext<Tx>;
   /** The path parameter that names it. */
   param: Name;
-  /** Its type has a path, so that its workflows' events can name it. */
+  /** The subject of the events. Its type has a path in `subjectPaths`. */
   subjectOf(id: string): Subject;
   /** Throws the 404 of this type if the caller has no such thing. */
   assertThere(caller: Caller, id: string): Promise<unknown>;

@@ -28,11 +28,11 @@ export interface EngineOptions<Context, Tx> {
   /** The pause between two sweeps that nothing else wakes. */
   sweepMs: number;
   /**
-   * Workflows of one organisation that this process runs at once while no other has work; it runs twice as many for
-   * several.
+   * How many workflows of one organisation this process runs at once while no other organisation has work. For several
+   * organisations it runs twice as many.
    */
   concurrency: number;
-  /** And besides them workflows that a request waits for; default 2. */
+  /** How many workflows that a request waits for this process runs in addition, counted likewise. Default 2. */
   interactiveConcurrency?: number;
   log: Log;
   /** Wakes sweeps at once. Without it only the clock does. */
@@ -82,7 +82,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
   };
   const following = new Set<Promise<void>>();
   let raising: Promise<unknown> | undefined;
-  /** This comes before the first claim: the database may have been put back from a backup while no worker ran. */
+  /** Runs before the first claim, because the database may have been put back from a backup while no worker ran. */
   const raiseOnce = async (): Promise<void> => {
     raising ??= raiseFences(database);
     await raising.catch((error: unknown) => {
@@ -156,7 +156,7 @@ export function createEngine<Context, Tx>(options: EngineOptions<Context, Tx>): 
     },
     checkQueue: async () => {
       const opened = parts?.opened ?? [];
-      // A frozen queue fails to answer here long before its silence is noticed.
+      // Asks each queue for its length, because a frozen queue fails at once here, long before its silence is noticed.
       await Promise.all(opened.map((own) => own.queue.waiting()));
       if (inHand === 0 && opened.some((own) => own.silentSeconds() >= silenceMaxSeconds))
         throw new Error('the queue has delivered nothing for a while');

@@ -91,7 +91,7 @@ export interface Runner<Context, Tx> {
   stopping: AbortSignal;
   /** Tells watchers that a workflow has changed; after the commit, and without delaying it. */
   changed(workflowId: string): void;
-  /** Something will be due in so many seconds. */
+  /** Called when something will be due in `seconds`. */
   dueIn(seconds: number): void;
 }
 

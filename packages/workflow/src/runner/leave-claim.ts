@@ -59,8 +59,8 @@ export async function park<Context, Tx>(
 export const waitMaxSeconds = 24 * 3_600;
 
 /**
- * Whether the cause is that Postgres, a host or a storage cannot be reached, and has not been for long: that uses up no
- * attempt.
+ * Whether the failure uses up no attempt, because Postgres, a host or a storage cannot be reached and the outage is
+ * still short.
  */
 export const isOutOfReach = <Context, Tx>(
   { runner, claim }: Pick<Execution<Context, Tx>, 'runner' | 'claim'>,
@@ -81,8 +81,8 @@ export async function outnumberHosts<Context, Tx>(
 }
 
 /**
- * A hook that writes a few rows fails because of a bug, or because Postgres is away: five attempts with pauses tell one
- * from the other.
+ * The most attempts to write the end. A hook that writes a few rows fails because of a bug, or because Postgres is
+ * away. Five attempts with pauses are enough to tell these apart.
  */
 const endAttemptsMax = 5;
 
@@ -140,10 +140,10 @@ export interface Outages {
 /** Longer than a host takes to restart or a Postgres to fail over; after that it is a failure like any other. */
 const outageSecondsDefault = 900;
 
-/** If it was not met for so long, it had passed: it is tried every few seconds. */
+/** An outage that was not seen for this long counts as over, because a failing step is tried every few seconds. */
 const passedAfterMs = 120_000;
 
-/** Each worker has its own record: one that has not seen an outage begin waits for as long again. */
+/** Each worker records outages on its own. A worker that starts during an outage waits for the full time again. */
 export function createOutages(secondsMax = outageSecondsDefault): Outages {
   const met = new Map<string, { sinceMs: number; lastMs: number }>();
   return {

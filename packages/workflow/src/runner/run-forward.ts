@@ -40,8 +40,8 @@ function runStep<Context, Tx>(
   index: number,
 ): Promise<AttemptEnd<void>> {
   const { definition, claim } = execution;
-  // A step that an earlier claim began is counted once more by this one; the counts of steps that a checkpoint of this
-  // claim begins start from the record.
+  // The claim itself counts one more attempt of a step that an earlier claim began. For steps that a checkpoint of this
+  // claim begins, the record has the count.
   const attemptNumber = (rowOf(claim, step.name)?.attempts ?? 0) + 1;
   const attributes = {
     'workflow.id': claim.id,
@@ -149,8 +149,8 @@ function tellFailure(log: Log, step: string, { problem, error }: Extract<Attempt
 }
 
 /**
- * Before the point of no return the steps are undone; after it only staff know what is right, unless the target itself
- * has reported the end.
+ * Handles a step that failed for good. Before the point of no return its workflow is undone. After that point the
+ * workflow waits for staff, unless the target itself has reported the end.
  */
 async function failStep<Context, Tx>(
   execution: Execution<Context, Tx>,

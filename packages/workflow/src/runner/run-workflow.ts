@@ -77,7 +77,7 @@ function readyOf<Context, Tx>(
   runner: Runner<Context, Tx>,
   claim: Claim,
 ): { definition: WorkflowDefinition<Context, Tx>; input: unknown } | string {
-  // Staff can abandon a workflow that no code can read; then no hook is called.
+  // Staff can abandon a workflow that today's code cannot read. No hook is called in that case.
   const unreadable = (why: string) =>
     claim.direction === 'abandon' ? { definition: withoutHooks(claim.kind), input: claim.input } : why;
   const definition = runner.definitions.get(claim.kind);

@@ -19,7 +19,7 @@ export interface StepRow {
   undo_failures: number;
   output: unknown;
   undone: boolean;
-  /** Since its first start; 0 when it has none. */
+  /** Seconds since the first start of the step; 0 if there is no step. */
   age_seconds: number;
 }
 

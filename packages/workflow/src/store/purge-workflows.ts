@@ -5,7 +5,7 @@ import { messageOf } from '../definition/step-error';
 /** Longer than any backup is kept, so that the work that made a backup can always be found. */
 const keptDays = 120;
 
-/** In one statement, so that none holds many rows for long. */
+/** The most workflows in one statement, so that no statement holds many rows for long. */
 const batchMax = 100;
 
 const purgeSql = `

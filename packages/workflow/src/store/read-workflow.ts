@@ -57,7 +57,10 @@ export function viewWorkflow(row: WorkflowRow): WorkflowView {
   };
 }
 
-/** Staff who abandon it are told at once about its resource, and not only when it has ended. */
+/**
+ * Whether the text about the resource is shown. Staff who abandon a workflow see it at once, not only when the workflow
+ * has ended.
+ */
 const isTold = ({ status, error }: WorkflowRow): boolean =>
   status === 'failed' || status === 'needs_attention' || (error?.code === 'abandoned' && status !== 'succeeded');
 

@@ -106,7 +106,7 @@ export async function runDueSchedules<Tx>(database: Database<Tx>, log: Log): Pro
 interface DueSchedule {
   name: string;
   next_run_at: Date;
-  /** False: its last run is in the future, by a clock that was wrong. */
+  /** False if the last run is in the future, because a clock was wrong. */
   by_clock: boolean;
 }
 
@@ -154,7 +154,7 @@ const pageSize = 100;
 // A last run in the future comes from a clock that has been corrected since. The next time is as wrong, perhaps by
 // years.
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
-// Each part has its index, so that schedules that are not due are not read.
+// Each part of the condition has its own index, so that only due schedules are read.
 const dueSql = `
   (SELECT name, next_run_at, true AS by_clock FROM workflow_schedule WHERE next_run_at <= statement_timestamp()
     AND (next_run_at, name) > ($1::timestamptz, $2)

@@ -18,7 +18,7 @@ const startSchema = z.object({
   mode: z.enum(['live', 'sandbox']),
   /** JSON. The workflow's own schema reads it when it is claimed; a given definition checks it now. */
   input: z.json(),
-  /** If it is unclaimed by then, it is cancelled with `start_by_passed`. */
+  /** The time at which the workflow is cancelled with `start_by_passed` if no worker has claimed it. */
   startBy: z.date().optional(),
   /** Null for work that the clock started. */
   actorKeyId: z.uuid().nullable(),
@@ -54,8 +54,8 @@ export async function startWorkflow<Input>(sql: Sql, start: WorkflowStart<Input>
   });
   const id = row.id ?? uuidv7();
   const stepNames = definition?.steps.map((step) => step.name) ?? [];
-  // The other workflow can finish between the two statements of one round; to fail twice in a row, there would have to
-  // be another one each time.
+  // A round fails only if the other workflow finishes between its two statements. For several rounds to fail, a new
+  // workflow would have to take its place each time.
   for (let round = 0; round < 5; round += 1) {
     if (await insertWorkflow(sql, { ...row, id }, stepNames)) {
       workflowStarted(row.kind);

@@ -51,7 +51,7 @@ export type StepWaited =
   | { state: 'failed'; problem: Omit<WorkflowProblem, 'internal'> }
   /** Nobody claimed the workflow by its `start_by`: it is cancelled, and nothing was started. */
   | { state: 'cancelled' }
-  /** Not known in time. `claimed`: a worker has it, so the effect may still happen. */
+  /** The outcome is not known in time. `claimed`: a worker has the workflow, so the effect may still happen. */
   | { state: 'pending'; claimed: boolean };
 
 export interface StepWaitOptions<Tx> {

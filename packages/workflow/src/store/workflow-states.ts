@@ -320,8 +320,8 @@ export const parkWorkflow = (
   park: { step: string | null; problem: WorkflowProblem },
 ): Promise<void> => writeFenced(sql, claim, parkSql, [park.step, ...errorValues(park.problem)]);
 
-// A workflow that is being undone has its own failed step, which must not be overwritten; one that staff abandoned
-// stays so.
+// A workflow that is being undone already has a failed step, which must not be overwritten. A workflow that staff have
+// abandoned stays abandoned.
 const parkSql = `
   WITH ours AS (
     UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
@@ -336,7 +336,8 @@ const parkSql = `
   SELECT id FROM ours`;
 
 /**
- * A provider's message may have a NUL or half a surrogate pair, which Postgres refuses: the end must not fail for it.
+ * Removes what Postgres cannot store: a message of a provider may contain a NUL or half a surrogate pair, and the end
+ * of a workflow must not fail for that.
  */
 const holdable = (text: string): string => Buffer.from(text).toString().replaceAll('\0', '\ufffd');
 

@@ -39,7 +39,10 @@ export interface World {
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   /** For a worker that is frozen. */
   leases: Leases;
-  /** Makes due at once what has been given back until later. Ask again: the next pause is not known yet. */
+  /**
+   * Ends the pause of every workflow that waits for a later attempt. Call it again for each attempt, because each may
+   * pause again.
+   */
   skipPauses(): Promise<void>;
   /** Stops what was started and forgets all workflows, for the next test of a file. */
   reset(): Promise<void>;

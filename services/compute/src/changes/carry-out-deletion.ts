@@ -8,7 +8,8 @@ import type { Step } from './send-once';
 type Deletion = Extract<Change, { kind: 'delete' | 'delete_snapshot' }>;
 
 /**
- * The pause between two looks at a deletion: nobody waits for it, and each look uses up calls that everybody shares.
+ * The pause between two looks at a deletion. It is long because nobody waits for a deletion, and each look uses up a
+ * part of the account's limit of calls.
  */
 const againSeconds = 3;
 export const lookAgain = (): Error => retryLater({ seconds: againSeconds });
@@ -18,9 +19,9 @@ const lookEveryMs = 500;
 const looksMax = 20;
 
 /**
- * Deletes the leftovers of a failed workflow; may be repeated. Resolves once the provider reports the deletion; throws
- * an error by which the attempt is repeated later. If the provider reports that the deletion failed, the attempt has
- * failed too: after some of these staff are called.
+ * Deletes the leftovers of a failed workflow; may be repeated. Resolves once the provider reports that they are
+ * deleted. Until then it throws, and the step is repeated later. If the provider reports that the deletion failed, the
+ * attempt has failed too, and after some failed attempts staff are called.
  */
 export async function carryOutDeletion(step: Step, driver: ComputeDriver, deletion: Deletion): Promise<void> {
   const { actionId, machineId } = await sendDeletion(step, driver, deletion);

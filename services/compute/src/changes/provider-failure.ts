@@ -65,7 +65,7 @@ const codeOfChange: Partial<Record<Change['kind'], Partial<Record<ComputeReason,
 export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode | undefined =>
   codeOfChange[kind]?.[reason] ?? codeOfReason[reason];
 
-/** Seconds between two looks at the same thing: one, half as much again each time, at most ten. */
+/** Seconds between two looks at the same thing: one second at first, half as much again each time, ten at most. */
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
 /**
@@ -93,12 +93,15 @@ export function refusedSend(error: ComputeError, kind: Change['kind'], step: Fai
 const pageStaff = ({ reason, message }: ComputeError, { log }: Failing): void =>
   log.error({ alarm: 'provider_refused', reason, internal: message }, 'the provider refuses us');
 
-/** Failures of our credential or our own calls: only staff can repair them, and nothing is sent without a look. */
+/**
+ * Failures of our credential or of our own calls, which only staff can repair. The workflow looks before every send, so
+ * a repeat sends nothing twice.
+ */
 const isOurs = ({ reason }: ComputeError): boolean => reason === 'credentials_refused' || reason === 'rejected';
 
 /**
- * Runs a look within a step. A failure that may pass is repeated later. A permanent failure does not tell the state of
- * the machine.
+ * Reads from the provider within a step. A transient failure is repeated later. A permanent failure does not tell the
+ * state of the machine.
  */
 export function lookedAt<T>(work: Promise<T>, step: Failing): Promise<T> {
   return work.catch((error: unknown) => {

@@ -7,8 +7,8 @@ interface Sender {
 
 /**
  * Notes that the workflow's change is about to be sent. False if another worker has taken the workflow over, or has
- * noted a send: then nothing may be sent. Note and claim exclude each other by the same row, so that of a frozen worker
- * and its successor at most one ever sends.
+ * noted a send: then nothing may be sent. The note and a new claim write the same row and so exclude each other. Of a
+ * frozen worker and its successor, at most one ever sends.
  */
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(

@@ -17,7 +17,7 @@ export interface WorkContext {
 
 export const defineWorkflow = workflowsFor<WorkContext, Tx>();
 
-/** @throws when this worker does not know the range: a fault of the installation, which staff mend */
+/** @throws when no provider is configured for `deployTarget`: staff have to correct the configuration of this worker */
 export function driverOf(
   { targets }: Pick<WorkContext, 'targets'>,
   { mode }: { mode: Mode },

@@ -39,7 +39,7 @@ export function judgeDeletion(
   machine: Pick<Machine, 'name' | 'isLocked' | 'isDeleteProtected'>,
   name: string,
 ): 'foreign' | 'locked' | 'protected' | null {
-  // This is checked before the name, because a machine that is still being made may have none.
+  // The lock is checked before the name, because a machine that is still being made may have no name.
   if (machine.isLocked) return 'locked';
   if (machine.name !== name) return 'foreign';
   return machine.isDeleteProtected ? 'protected' : null;

@@ -20,7 +20,7 @@ export interface Target<Provider> {
   offer: Offer;
 }
 
-/** By deploy target; a sandbox range is never a live one, even under the same name. */
+/** By mode and deploy target. A sandbox range and a live range are different ranges, even under the same name. */
 export type Targets<Provider> = Readonly<Record<Mode, ReadonlyMap<string, Target<Provider>>>>;
 
 interface Located {

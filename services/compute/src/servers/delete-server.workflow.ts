@@ -14,7 +14,7 @@ import { findServer, keepServer, terminateServer } from './server.store';
 
 const input = z.strictObject({
   deployTarget: z.string(),
-  /** Null: its order failed before the provider sent a number. The machine is then looked for by its name. */
+  /** Null if the order failed before the provider returned a number. Then the machine is looked for by its name. */
   machineId: z.string().nullable(),
   /** The server's state when the deletion was asked for. It is restored when nothing was deleted. */
   before: z.strictObject({
@@ -31,7 +31,9 @@ const changeOf = ({ subject, workflowId }: DeleteStep, machineId: string) =>
   ({ kind: 'delete', reference: workflowId, machineId, name: subject.id }) as const;
 
 const nothingSent: Accepted = { actionId: null, machineId: '', snapshotId: null };
-/** Looks until the provider forgets the machine after its action has ended: about eight minutes. */
+/**
+ * The most looks before the provider must have forgotten the machine, after its action has ended: about eight minutes.
+ */
 const looksMax = 50;
 
 /**
@@ -100,8 +102,8 @@ export const deleteServerWorkflow = defineWorkflow({ kind: 'delete_server', inpu
   .build();
 
 /**
- * A provider that keeps them within the machine lists none any more. A refused deletion waits for staff, because the
- * snapshot holds the customer's data.
+ * Deletes the snapshots that the provider keeps apart from the machine. A provider that keeps them within the machine
+ * lists none any more. A refused deletion waits for staff, because the snapshot holds the customer's data.
  */
 async function discardSnapshots(step: Step, driver: ComputeDriver, machineId: string): Promise<void> {
   const snapshots = await lookedAt(driver.listSnapshots(machineId, step.signal), step);

@@ -17,8 +17,8 @@ export function readerOf(
 }
 
 /**
- * An older answer is useless: another change of the machine may have run meanwhile, and would be taken for the one that
- * is accepted now.
+ * The oldest record that is accepted. Since an older one, another change of the machine may have run, which would be
+ * taken for the one that is accepted now.
  */
 const beforeMsMax = 2_000;
 

@@ -64,7 +64,7 @@ const orderOf = ({ subject, orgId, input: { spec, image, zone } }: Omit<OrderSte
   labels: { 'managed-by': 'drydock', org: orgId },
 });
 
-/** Looks until a machine is up after its start: about eight minutes. */
+/** The most looks until a machine must be up after its start: about eight minutes. */
 const looksMax = 50;
 
 /** Makes a machine that runs, or none: the machine of a failed order is deleted again. */
@@ -113,7 +113,7 @@ export const orderServerWorkflow = defineWorkflow({ kind: 'order_server', input 
   })
   .onEnd({
     failed: async (tx, run, { code }) => {
-      // It was abandoned after its last step: the machine runs and is the customer's.
+      // The workflow was abandoned after its last step, so the machine runs and is the customer's.
       if ((await findServer(tx, run, run.subject.id))?.status !== 'active')
         await failServer(tx, run.subject.id, problems[code].title);
     },

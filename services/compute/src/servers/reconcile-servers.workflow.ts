@@ -51,8 +51,8 @@ const seenOf = ({ id, name, vendorStatus, powerState, addresses, spec }: Machine
 });
 
 /**
- * A listing may miss one for a moment, so a missing machine is asked for separately. If more than these are missing,
- * the rest waits for the next run.
+ * A listing may miss a machine for a moment, so each missing machine is asked for separately. If more machines than
+ * this are missing, the others wait for the next run.
  */
 const confirmedMax = 20;
 

@@ -62,7 +62,7 @@ export const applySeen = (
       AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
         AND status IN ('queued', 'running'))`;
 
-/** The message of a server whose machine its provider does not know any more, in the providers' own word. */
+/** The message of a server whose machine its provider does not know any more, as providers word it. */
 const vanishedWord = 'not_found';
 
 /** Resolves with the servers whose machines have vanished just now. */

@@ -78,7 +78,7 @@ export function refusePower(
   kind: PowerKind,
 ): Refusal | null {
   const reason = machine === null ? null : judgePower(machine, kind);
-  // An action that is not ours locks it: the provider would refuse.
+  // An action that Drydock did not start locks the machine, so the provider would refuse.
   if (reason === 'locked') return { code: 'operation_in_progress' };
   const inoperable = machine === null ? ({ code: 'server_not_operable' } as const) : refuseInoperable(server);
   return inoperable ?? (reason === null ? null : { code: 'server_not_running' });

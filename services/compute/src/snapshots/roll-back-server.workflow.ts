@@ -25,8 +25,8 @@ const changeOf = ({ input: { machineId, snapshotId }, workflowId }: RollbackStep
   ({ kind: 'rollback', reference: workflowId, machineId, snapshotId }) as const;
 
 /**
- * The work of endpoint 8. The driver checks everything again just before it sends, and the send happens once. From then
- * on only the provider knows the state, and its action is followed to its end.
+ * Overwrites the disk with the snapshot. The driver checks everything again just before it sends, and the send happens
+ * once. From then on only the provider knows the state, so its action is followed to its end.
  */
 export const rollBackServerWorkflow = defineWorkflow({ kind: 'roll_back_server', input })
   .step('prepare', {

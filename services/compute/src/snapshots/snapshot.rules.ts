@@ -29,7 +29,7 @@ const isJudged = (reason: string | null): reason is keyof typeof codeOfJudgement
  * checked before.
  */
 export function refuseRollback(server: Standing, { machine, snapshot, capabilities }: RollbackWorld): Refusal | null {
-  // An action that is not ours locks it: the provider would refuse.
+  // An action that Drydock did not start locks the machine, so the provider would refuse.
   if (machine?.isLocked === true) return { code: 'operation_in_progress' };
   const hasSnapshots = capabilities.includes('compute:snapshots');
   if (hasSnapshots && snapshot === null) return { code: 'snapshot_not_on_server' };

@@ -2,7 +2,7 @@ import type { ManagedDatabase as View } from '@drydock/contracts/databases/datab
 import { findSize, findVersion } from '../catalogue/catalogue';
 import type { ManagedDatabase } from './database.types';
 
-/** interface.md 2.8. Nothing is sold here, so a database has no basket line and no subscription. */
+/** The database of interface.md 2.8. Drydock sells nothing, so a database has no basket line and no subscription. */
 export function viewDatabase(managed: ManagedDatabase): View {
   const size = findSize(managed.size);
   return {

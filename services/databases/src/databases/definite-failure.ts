@@ -24,7 +24,7 @@ function reasonOf({ refusal, cause }: DatabaseProviderError, content: ContentRea
 
 function failureOf(error: DatabaseProviderError, content: ContentReason): StepFailure | undefined {
   const { refusal, detail } = error;
-  // Nobody can repair a database that is gone, so its work ends in whatever step it is.
+  // A database that is gone cannot be repaired, so its workflow ends at any step.
   if (refusal === 'unknown_database') return conclude('database_not_available', { internal: error.message });
   const findings =
     refusal === 'content_refused' ? [{ level: 'ERROR', code: 'statement_refused', detail }] : error.findings;

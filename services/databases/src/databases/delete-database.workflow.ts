@@ -7,7 +7,7 @@ import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';
 import { changeStatus } from './database.store';
 
-/** Nothing can be undone from its first step on. */
+/** Deletes a database. Nothing can be undone from the first step on. */
 export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', input: z.strictObject({}) })
   .pointOfNoReturn()
   .step('destroy', {

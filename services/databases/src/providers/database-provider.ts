@@ -35,9 +35,11 @@ export interface InstanceSpec {
 
 export type UpgradePhase = 'prepared' | 'switched' | 'finished';
 
-/** A database in the words of its provider. */
+/** A database as its provider describes it. */
 export interface HostedDatabase {
-  /** It never changes, not even by an upgrade. TLS is required there; TLS and SCRAM end at the engine itself. */
+  /**
+   * The address. It never changes, not even by an upgrade. It requires TLS, and TLS and SCRAM end at the engine itself.
+   */
   host: string;
   port: number;
   /** PEM of the authority that signed the engine's certificate. */

@@ -28,7 +28,7 @@ export const createFromBackupWorkflow = defineWorkflow({
     run: async (step, context) => {
       const { provider, database, backupStorage } = context;
       const { backupId, major } = step.input;
-      // Its customer may have written to it since, so nothing is loaded again.
+      // After the switch nothing is loaded again, because the customer may have written to the database since.
       if (await hasSwitched(context, step)) return { findings: [] };
       const backup = await findBackupOf(database.pool, step, backupId);
       const refusal = refusePoint(backup);

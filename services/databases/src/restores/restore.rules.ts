@@ -12,15 +12,15 @@ export interface RestoreWorld {
 type Point = Pick<DatabaseBackup, 'status' | 'engineVersion' | 'archive'>;
 
 /**
- * Whether the database may be replaced by the backup. In this order: there is no such backup, somebody works on the
- * database, the state of the two.
+ * Whether the database may be replaced by the backup. The first reason counts, in this order: the backup does not
+ * exist, a workflow works on the database, the state of the backup and of the database.
  */
 export function refuseRestore({ managed, unfinished }: RestoreWorld, backup: Point | null): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(unfinished);
   return isAtWork ?? refusePoint(backup) ?? refuseUnavailable(managed);
 }
 
-/** Refuses a backup for reasons of its own. */
+/** The reasons against a restore that lie in the backup alone. */
 export function refusePoint(backup: Point | null): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
   return backup.status === 'completed' && backup.archive !== null ? null : { code: 'backup_not_completed' };

@@ -114,7 +114,7 @@ export async function tryBackup(
   return unproven('it has not ended yet; ask again in a moment');
 }
 
-/** The trial that was waited for may have been of another backup. */
+/** The outcome of a trial that another request began. It may have tried another backup. */
 async function outcomeOfOther(
   { database }: HandlerContext,
   managed: ManagedDatabase,

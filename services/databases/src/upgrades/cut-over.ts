@@ -63,7 +63,7 @@ export async function cutOver(
     const isFinal = error instanceof DatabaseProviderError && error.refusal !== 'stale_fence';
     if (!isFinal && step.attempt < attemptsMax) throw error;
     const hosted = await provider.describe(ref, step.signal);
-    // If the host does not know the move, it was undone and the record of that was lost.
+    // A move that the host does not know was undone, and the record of that was lost.
     const isOurs = hosted?.upgrade?.upgradeId === step.workflowId;
     if (isOurs ? hosted.upgrade?.phase !== 'prepared' : hosted?.switched.includes(step.workflowId)) throw error;
     throw conclude(takenBack, { internal: error instanceof Error ? error.message : String(error) });

@@ -21,7 +21,7 @@ export const endAbandonedUpgradeWorkflow = defineWorkflow({
   .pointOfNoReturn()
   .step('end', {
     timeoutSeconds: 1_800,
-    // An instance that was killed comes back within minutes; until then nothing can be undone.
+    // Enough attempts for the minutes in which a killed instance comes back. Until then nothing can be undone.
     attemptsMax: 12,
     run: async (step, context) => {
       const { provider } = context;

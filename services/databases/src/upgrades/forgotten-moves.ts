@@ -18,7 +18,8 @@ interface Looked {
 const pauseMs = { afterLook: 3_600_000, afterFailure: 10_000 };
 
 /**
- * Ends such moves when the worker starts, because our database may have been put back just before, and then every hour.
+ * Ends moves that are not on record when the worker starts, because our database may have been put back just before,
+ * and then every hour.
  */
 export function keepEndingForgottenMoves(looked: Looked, log: Log): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -98,7 +99,7 @@ async function beginEnd(
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const sql = database.sql(tx);
-    // The row is locked until the end is accepted: a request that came meanwhile goes first.
+    // The row is locked until the end is accepted. A request that holds the lock goes first.
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {

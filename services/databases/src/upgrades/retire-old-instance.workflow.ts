@@ -6,10 +6,13 @@ import { defineWorkflow, refOf, type WorkContext } from '../context/work';
 import { databaseResourceKey } from '../databases/database.types';
 import { definitely } from '../databases/definite-failure';
 
-/** The name of the schedule. A database has one: retiring the last upgrade's instance removes all earlier ones too. */
+/**
+ * The name of the schedule. A database has one, because retiring the last upgrade's instance removes all earlier
+ * instances too.
+ */
 export const retireScheduleOf = (databaseId: string): string => `retire_old_instance:${databaseId}`;
 
-/** Removes the frozen old instance a day after an upgrade, and its schedule. */
+/** Removes the frozen old instance a day after an upgrade, and then the schedule that started this workflow. */
 export const retireOldInstanceWorkflow = defineWorkflow({
   kind: 'retire_old_instance',
   // Not strict, because schedules of earlier versions have more fields.

@@ -11,7 +11,8 @@ export interface UpgradeWorld {
 }
 
 /**
- * Endpoint 10's guard, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is not "16".
+ * The reasons against an upgrade, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is
+ * not "16".
  */
 export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
   const held = refusalByWorkflow(unfinished);

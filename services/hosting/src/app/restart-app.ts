@@ -95,7 +95,7 @@ interface FoundApp {
 
 const touchedSchema = z.object({ restartedAt: z.string() });
 
-/** Endpoint 7: answers once the host has confirmed that the next request gets a fresh process. */
+/** Answers once the host has confirmed that the next request gets a fresh process. */
 export const restartApp = (context: HandlerContext) =>
   ({
     preload: async (request) => {
@@ -109,7 +109,7 @@ export const restartApp = (context: HandlerContext) =>
       const site = await holdSite(tx, request);
       const sql = context.database.sql(tx);
       assertAllowed(refuseRestart({ site, unfinished: await findUnfinished(sql, siteResourceKey(site.id)), hasApp }));
-      // This comes last: every other refusal is given whether or not the host answers.
+      // The host's silence comes last, because every other refusal holds whether or not the host answers.
       if (hasApp === null) throw hostUnavailable(error);
       const work = {
         definition: restartAppWorkflow,

@@ -22,7 +22,8 @@ import { oddSql } from '../../test/trees/odd-sql';
 import { missingForTrees } from '../../test/trees/read-tree';
 
 /*
- * Sites whose customers have done anything to them are restored from an older backup. None waits for staff: each ends as the backup, or as it was.
+ * Sites whose customers have done anything to them are restored from an older backup. No restore waits for staff: the
+ * site ends with the content of the backup, or with the content that it had.
  */
 
 const { seed, count } = sampleOf('sites of any content', { inCi: 5, inChaos: 1_000 });

@@ -69,8 +69,8 @@ export function refuseBackup(world: BackupWorld, allowance: Allowance, now: Date
 }
 
 /**
- * Whether the site may be overwritten with `backup`. In this order: there is no such backup, somebody works on the site
- * (perhaps on this very backup), the state of the backup, the state of the site.
+ * Whether the site may be overwritten with `backup`. The first reason counts, in this order: the backup does not exist,
+ * a workflow works on the site (perhaps on this very backup), the state of the backup, the state of the site.
  */
 export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Date): Refusal | null {
   const isAtWork = backup === null ? null : refusalByWorkflow(world.unfinished);
@@ -78,8 +78,8 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
 }
 
 /**
- * Refuses a backup for reasons of its own. The workflow asks again: by then the site's status is `restoring`, which
- * refuseRestore would reject.
+ * The reasons against a restore that lie in the backup alone. The workflow checks these again when it starts. It cannot
+ * call refuseRestore, which refuses a site whose status is `restoring` already.
  */
 function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };
@@ -98,7 +98,7 @@ export function statusAt({ status, expiresAt }: Pick<Backup, 'status' | 'expires
   return status === 'completed' && expiresAt !== null && expiresAt <= now ? 'expired' : status;
 }
 
-/** S3 keeps whole seconds. Rounded up, so that the lock never ends before the promised time. */
+/** The end of the lock. S3 keeps whole seconds, so it is rounded up and never lies before the promised time. */
 export const lockEnd = (completedAt: Date): Date =>
   new Date(Math.ceil((completedAt.getTime() + immutableDays * dayMs) / 1_000) * 1_000);
 

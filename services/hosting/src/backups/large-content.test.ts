@@ -19,8 +19,10 @@ import { buildTree, type PathToMake } from '../../test/trees/build-tree';
 import { differences, missingForTrees, readTree } from '../../test/trees/read-tree';
 
 /*
- * A site with something large is backed up, replaced by an older backup, and restored, in memory that does not grow with it. The paths and the whole database are the
- * same then. CI takes a hundredth of the first three; `npm run chaos` all. What is refused as too large: packages/postgres/src/load/large-cases.test.ts.
+ * A site with something large is backed up, replaced by an older backup, and restored. The memory for this does not
+ * grow with the site, and afterwards the paths and the whole database are the same. CI takes a hundredth of the first
+ * three sizes, and `npm run chaos` takes all. packages/postgres/src/load/large-cases.test.ts covers content that is
+ * refused as too large.
  */
 
 const mb = 2 ** 20;

@@ -17,7 +17,7 @@ export interface PreflightFacts {
   freeBytes: number | null;
   /** The paths that the point left out; absent for a kind of point that does not record them. */
   skipped?: SkippedSummary;
-  /** How the site answered when the point was taken; left out for a point that knows of no such thing. */
+  /** How the site answered when the point was taken; left out for a kind of point that does not record it. */
   answer?: RecordedAnswer;
   /** The archive should be in our storage, but is not. */
   isMissing: boolean;

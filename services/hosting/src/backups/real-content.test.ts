@@ -32,8 +32,9 @@ import { differences, missingForTrees, readTree, type Tree } from '../../test/tr
 import { copyTree, missingTree, realTrees } from '../../test/trees/real-trees';
 
 /*
- * Each site has the schema of one Debian package, with rows in its tables, and the files of another. It comes back from its backup, from its deletion and from the
- * customer's own storage, after changes of files and rows each time. `-t` with the name of a schema or a tree runs one alone.
+ * Each site has the schema of one Debian package, with rows in its tables, and the files of another package. It comes
+ * back from its backup, from its deletion and from the customer's own storage, each time after changes of files and
+ * rows. `-t` with the name of a schema or a tree runs that one alone.
  */
 
 const pairs: readonly (readonly [schema: string, tree: string])[] = [

@@ -69,7 +69,10 @@ const staged = defineWorkflow({ kind: 'restore_backup', input })
     undo: (step, context) => discardStaged(context, step, step.input.platform),
   });
 
-/** The work of endpoint 3: verifies the whole archive, stages it beside the live release, then {@link switchOver}. */
+/**
+ * Restores a site from a backup: verifies the whole archive, stages it beside the live release, then {@link
+ * switchOver}.
+ */
 export const restoreBackupWorkflow = switchOver(staged).onEnd(restoreEnd).build();
 
 /** Asks the request's rule again, for the status that the site had before this workflow. */

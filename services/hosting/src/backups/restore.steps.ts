@@ -125,7 +125,7 @@ export async function stageRelease(
   return { releaseId, findings: [...alone, ...findingsOfLost(lost), ...describeLoadFindings(database)] };
 }
 
-/** The database of the site's first, empty release is empty. */
+/** The finding of a restore of files onto a new site, whose first release has an empty database. */
 const filesAlone: Finding = {
   level: 'WARNING',
   code: 'files_only',
@@ -188,7 +188,7 @@ async function probeRestored(
   { failsOnPurpose, answer }: Expected,
 ): Promise<Probe> {
   if (failsOnPurpose) throw fail('restore_probe_failed', { internal: 'the sandbox site asked for it by its name' });
-  // The pause before this attempt may have outlasted the freeze. The next step thaws.
+  // The pause before this attempt may have outlasted the freeze, so the site is frozen again. The next step thaws it.
   if (step.attempt > 1) await hostOf(context.siteHosts, platform).freeze(refOf(step), probeFreezeMs, fencedCall(step));
   return askSite(context, step, platform, whileFrozen, answer);
 }

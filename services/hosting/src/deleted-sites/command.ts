@@ -1,5 +1,5 @@
-// node services/hosting/dist/deleted-sites/command.js hold|release|purge ID What staff do to a deleted site from beside
-// the database: hold it for abuse, release it, or have its data removed now.
+// node services/hosting/dist/deleted-sites/command.js hold|release|purge ID Staff run it next to the database. It holds
+// a deleted site for abuse, releases it, or has its data removed now.
 import { parseArgs } from 'node:util';
 import { idSchema } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process/run-process';

@@ -22,15 +22,15 @@ interface Inspected {
   /** The release to pack; null: there is nothing whole to back up. */
   releaseId: string | null;
   /**
-   * This very work has packed and destroyed the site before, and the record of it was lost when Drydock's database was
-   * put back. Absent: it has not.
+   * True if an earlier run of this workflow has packed and destroyed the site, and its record was lost when Drydock's
+   * database was put back. Absent otherwise.
    */
   isDestroyed?: boolean;
   /**
    * The backup that the site can be restored from, if nothing is packed now. Absent in checkpoints of earlier versions.
    */
   keptBackupId?: string | null;
-  /** How the site answered before it was packed. Left out likewise. */
+  /** How the site answered before it was packed. Absent in checkpoints of earlier versions. */
   answer?: RecordedAnswer;
 }
 
@@ -95,7 +95,8 @@ export const deleteSiteWorkflow = defineWorkflow({
       const { releaseId } = inspect;
       const hosted = await hostOf(context.siteHosts, step.input.platform).describe(refOf(step), step.signal);
       if (hosted !== null && releaseId !== null) return packOrFind(context, step, { ...step.input, releaseId });
-      // This very work has destroyed the site before and its record was lost. Its last backup was complete by then.
+      // An earlier run of this workflow has destroyed the site, and its record was lost. The last backup was complete
+      // by then.
       const written = await findWritten(context, step, step.input.backupId);
       return written === null ? null : { ...written, findings: [] };
     },

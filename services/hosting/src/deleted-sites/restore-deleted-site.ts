@@ -107,8 +107,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof preflightDeletedSiteRestore>;
 
 /**
- * Endpoint 6: reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds
- * the site.
+ * Reserves the domain and marks the record in one transaction; {@link restoreDeletedSiteWorkflow} rebuilds the site.
  */
 export const restoreDeletedSite = (context: HandlerContext) =>
   ({
@@ -145,7 +144,8 @@ export const restoreDeletedSite = (context: HandlerContext) =>
   >;
 
 /**
- * Has the site's own resource key: it is a site again from here on, and nobody else may touch it before it is whole.
+ * The target has the resource key of the site, because the record is a site again from here on. No other work may touch
+ * it before the restore has ended.
  */
 const onRecord = ({ id, siteId }: DeletedSite): WorkTarget => ({
   resourceKey: siteResourceKey(siteId),

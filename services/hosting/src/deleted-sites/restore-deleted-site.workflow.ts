@@ -18,7 +18,7 @@ import { reasonNotRestorable } from './deleted-site.rules';
 import { findDeletedSite, findRecord, limitBackup, removeRevivedSite, setRestoredAt } from './deleted-site.store';
 import { waitToServe } from './serve-check.store';
 
-/** `siteId`: what it was and will be again. */
+/** `siteId`: the id that the site had and gets again. */
 const input = z.strictObject({
   siteId: z.uuid(),
   backupId: z.uuid(),
@@ -32,11 +32,9 @@ type RevivalInput = z.infer<typeof input>;
 /** The checkpoint of the first step, which the later steps read. */
 interface RevivalPlan {
   archive: StoredArchive;
-  /**
-   * How the site answered when the backup was taken. Left out of what was checkpointed before there was such a record.
-   */
+  /** How the site answered when the backup was taken. Absent in checkpoints from before this was recorded. */
   answer?: RecordedAnswer;
-  /** As the record has it. Left out of what was checkpointed before there was a choice. */
+  /** The database in the record. Absent in checkpoints from before sites could choose one. */
   database?: SiteDatabase | null;
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
@@ -50,9 +48,9 @@ const asSite = <Step extends StepContext<RevivalInput, unknown>>(step: Step): St
 });
 
 /**
- * The work of endpoint 6. Until `thaw` a failure removes everything it made, and the record can be restored again. From
- * `thaw` on visitors write to the site, and it is not taken down any more. If the site's own code fails, as it may have
- * before it was deleted, the site stays suspended until its owner has repaired it.
+ * Restores a deleted site. Until `thaw` a failure removes everything that the restore made, and the record can be
+ * restored again. From `thaw` on visitors write to the site, so it is not taken down any more. If the site's own code
+ * fails, as it may have before the deletion, the site stays suspended until its owner has repaired it.
  */
 export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_deleted_site', input })
   .step('recheck', { weight: 0.2, run: (step, context) => recheckRevival(context, asSite(step), step.subject.id) })
@@ -117,7 +115,7 @@ export const restoreDeletedSiteWorkflow = defineWorkflow({ kind: 'restore_delete
       const { platform } = step.input;
       if ((await findLive(context, asSite(step), platform)) === null)
         throw fail('superseded', { internal: 'the rebuilt release is not served' });
-      // Its visitors use it already, so it is not taken down whatever it answers.
+      // Visitors use the site already, so it is not taken down whatever it answers.
       if (step.outputs.stage.isLive) return { serves: true };
       const { failsOnPurpose, answer = noAnswer } = step.outputs.recheck;
       return assertRebuilt(context, asSite(step), platform, { answer, failsOnPurpose });
@@ -165,8 +163,8 @@ async function findLive(
 }
 
 /**
- * Asks the request's rule again, about the time of its acceptance: this very workflow has since taken the record and
- * reserved the domain, and the caller's right was decided then. Only the backup may have changed.
+ * Asks the request's rule again, for the time of its acceptance, because this workflow has since taken the record and
+ * reserved the domain. The caller's right was decided at that time. Only the backup may have changed.
  */
 async function recheckRevival(
   { database, backupStorage }: WorkContext,

@@ -9,13 +9,14 @@ import { purgeDeletedSitesWorkflow } from './purge-deleted-sites.workflow';
 /** Actions of staff on a deleted site. They are run beside the database; the public API does not offer them. */
 export interface StaffActions {
   /**
-   * From now on only staff can bring it back. Throws when there is no such record, or it was brought back or purged.
+   * Lets only staff restore the site from now on. Throws if there is no such record, or if it was restored or purged.
    */
   hold(deletedSiteId: string): Promise<void>;
-  /** Its customer may bring it back again. Throws as `hold`. */
+  /** Lets the customer restore the site again. Throws as `hold`. */
   release(deletedSiteId: string): Promise<void>;
   /**
-   * Has its data removed now, whatever its window; a worker does it. Resolves with the workflow's id. Throws as `hold`.
+   * Has a worker remove the data of the site now, whatever is left of its window. Resolves with the workflow's id.
+   * Throws as `hold`.
    */
   purge(deletedSiteId: string): Promise<string>;
 }

@@ -37,7 +37,10 @@ export const removeOffsite = (context: HandlerContext) =>
     },
   }) satisfies ExecuteHandlers<typeof deleteSiteOffsite, Tx, undefined>;
 
-/** A probe that was started at the last moment still ends in time, because the gateway waits no longer than 20 s. */
+/**
+ * How long the request waits for the probe. Even a probe that starts at the last moment ends within this time, and the
+ * gateway waits no longer than 20 s.
+ */
 const waitMs = (startWithinSeconds + probeSeconds) * 1_000;
 
 interface Accepted {

@@ -150,8 +150,8 @@ function packCopy(
 }
 
 /**
- * Removes everything that any attempt has written. If the storage does not let us in any more, the leftovers stay: the
- * storage is the customer's, and they are no archive.
+ * Removes everything that any attempt has written. If the customer's storage refuses access, the leftovers stay there.
+ * Without a manifest they count as no archive.
  */
 async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   const { siteId } = refOf(step);
@@ -163,7 +163,7 @@ async function discardCopy(context: WorkContext, step: Step): Promise<void> {
   }
 }
 
-/** If the storage stays away for longer, the leftovers stay: they are no reason to keep the site locked. */
+/** After this many attempts the leftovers stay, because they are no reason to keep the site locked. */
 const discardAttempts = 3;
 
 /**

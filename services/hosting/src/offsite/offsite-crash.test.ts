@@ -72,7 +72,7 @@ describe.each(crashBackends())(
           world,
           configureOffsiteWorkflow,
           {
-            // It is in the audit log once it is configured, and not when it is refused.
+            // The audit log has an entry for a destination that was configured, and none for one that was refused.
             look: (run) => lookAtRun(world, run),
             ledger: async () => world.ledger(),
             start: async () => begin(await makeSite(world), 'configure_offsite', 'PUT', '', world.place()),

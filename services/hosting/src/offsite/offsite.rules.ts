@@ -37,7 +37,7 @@ export function restorableChain(copies: readonly Copy[], copy: Copy): StoredCopy
   return chain[0]?.kind === 'full' && chain.every(isStored) ? chain : null;
 }
 
-/** The copies as if none was missing, for a caller that checks the storage next. */
+/** The copies as if none were missing, for a caller that checks the storage next. */
 export const presumably = (copies: readonly Copy[]): Copy[] => copies.map((copy) => ({ ...copy, missingAt: null }));
 
 /**
@@ -64,8 +64,8 @@ export function refuseCopy(world: OffsiteWorld, kind: Copy['kind']): Refusal | n
 }
 
 /**
- * Whether the site may be overwritten with `copy`. In this order: there is no such copy or no storage, somebody works
- * on the site (perhaps on this very copy), the state of the copy, the state of the site.
+ * Whether the site may be overwritten with `copy`. The first reason counts, in this order: the copy or the storage does
+ * not exist, a workflow works on the site (perhaps on this very copy), the state of the copy, the state of the site.
  */
 export function refuseRestore(world: OffsiteWorld, copy: Copy | null): Refusal | null {
   const isUnknown = world.destination !== null && copy === null;

@@ -94,8 +94,8 @@ const staged = defineWorkflow({ kind: 'restore_offsite', input })
   .step('clear', { weight: 0.1, run: (step, context) => clearFetched(context, step) });
 
 /**
- * The work of endpoint 5. It copies every archive of the chain to our disk and verifies each object as it arrives, then
- * the chain as a whole before a byte of it is used, then each segment once more when it is used. It stages the chain
+ * Restores a site from a copy. Every archive of the chain is copied to our disk. Each object is verified as it arrives,
+ * the chain as a whole before any of it is used, and each segment once more when it is used. The chain is then staged
  * beside the live release as for a backup, then {@link switchOver}.
  */
 export const restoreOffsiteWorkflow = switchOver(staged)

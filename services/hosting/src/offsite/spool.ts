@@ -81,7 +81,7 @@ function bootId(): string {
   }
 }
 
-/** Longer than any restore takes: an older file belongs to none. */
+/** Files older than this belong to no restore, because none takes this long. */
 const orphanMs = 48 * 3_600_000;
 
 /** Removes the leftovers of workers that died. */

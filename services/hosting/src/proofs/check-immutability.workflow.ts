@@ -12,7 +12,10 @@ const dayMs = 24 * 3_600 * secondMs;
 /** Slack for storages, which keep whole seconds and have clocks of their own. */
 const clockSlackMs = 1.5 * secondMs;
 
-/** Two objects: the canary must survive its deletion, and the control's lock ends so soon that it must not. */
+/**
+ * Two objects: the canary and the control. The canary must survive its deletion. The control has a lock that ends soon,
+ * so it must not.
+ */
 interface Planted {
   canary: Canary;
   until: string;
@@ -118,7 +121,7 @@ async function deleteControl(
   const leftMs = Date.parse(planted.controlUntil) + clockSlackMs - now().getTime();
   if (leftMs > 0) await wait(leftMs, undefined, { signal });
   const isGone = !(await storage.exists(planted.control));
-  // It is gone already: an earlier attempt of this step has deleted it.
+  // An object that is gone was deleted by an earlier attempt of this step.
   const answer = isGone ? 'deleted' : await storage.delete(planted.control);
   return answer === 'deleted' && !(await storage.exists(planted.control))
     ? found(planted)

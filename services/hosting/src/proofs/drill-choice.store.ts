@@ -17,9 +17,9 @@ export interface DrillChoice {
   backupId: string;
   origin: { siteId: string; orgId: string };
   archive: StoredArchive;
-  /** How the site answered when it was backed up. Left out of what was checkpointed before there was such a record. */
+  /** How the site answered when it was backed up. Absent in checkpoints from before this was recorded. */
   answer?: RecordedAnswer;
-  /** Which one the site has. Left out of what was checkpointed before there was a choice. */
+  /** The database that the site has. Absent in checkpoints from before sites could choose one. */
   database?: SiteDatabase | null;
 }
 
@@ -65,8 +65,8 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
   AND b.completed_at > ${new Date(now.getTime() - ageMaxMs)} AND b.expires_at > ${new Date(now.getTime() + leftMinMs)}`;
 
 /**
- * If few of the backups are recent: the first one after a random moment of the last days, or else the last one before
- * it.
+ * Finds a backup when few are recent: the first one after a random moment of the last days, or else the last one before
+ * that moment.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
   // An id tells when a backup was begun, which is some time before it is completed.

@@ -21,9 +21,12 @@ export interface BackupProofs {
 }
 
 const hourMs = 3_600_000;
-/** decisions.md 3: "recently" is twice the interval. The canary comes daily, so two days. */
+/**
+ * A check of the storage is recent within twice its interval (decisions.md 3). The check runs daily, so this is two
+ * days.
+ */
 const immutabilityAgeMaxMs = 48 * hourMs;
-/** The drill comes weekly, so a week and two days. */
+/** A drill is recent within nine days: it runs weekly, and two days are for delays. */
 const drillAgeMaxMs = 9 * 24 * hourMs;
 
 interface ImmutabilityClaim {
@@ -32,7 +35,10 @@ interface ImmutabilityClaim {
   reason: ImmutabilityReason;
 }
 
-/** Claimed only if the newest check passed and is recent: a later check that failed cancels an earlier proof. */
+/**
+ * Immutability is claimed only if the newest check passed and is recent. A later check that failed cancels an earlier
+ * proof.
+ */
 export function immutabilityOf({ immutability, refusedAt }: BackupProofs, now: Date): ImmutabilityClaim {
   const reason = reasonOf(immutability, 'never_checked', immutabilityAgeMaxMs, now);
   return { isImmutable: reason === '', verifiedAt: refusedAt, reason };

@@ -198,8 +198,8 @@ const found = <T>(value: T) => ({ reason: '' as const, found: value });
 const drillSeconds = 6 * 3_600;
 
 /**
- * Each step continues with the result of the one before. The site is the drill's own and is removed at its end, so that
- * no customer's data stays on it.
+ * Restores a backup onto a site of its own. Each step continues with the result of the one before. The site is the
+ * drill's own and is removed at its end, so that no customer's data stays on it.
  */
 export const restoreDrillWorkflow = defineWorkflow({
   kind: 'restore_drill',

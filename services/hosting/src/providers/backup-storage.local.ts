@@ -44,7 +44,7 @@ export function localBackupStorage(root: string): BackupStorage {
       if (keep === undefined) await rm(folder, { recursive: true, force: true });
       return { lockedObjects: 0 };
     },
-    // Every account that may write this disk may also erase it, so there is no lock to offer.
+    // There is no lock, because every account that may write this disk may also erase it.
     lock: async () => null,
     canary: () => null,
   };

@@ -78,7 +78,7 @@ const partsAtOnce = 4;
  * memory each.
  */
 const segmentsAhead = 3;
-/** For one object, from its first byte to its last. */
+/** The time for one object, from its first byte to its last. */
 const objectMs = 300_000;
 
 export interface S3BackupStorage extends BackupStorage {
@@ -88,7 +88,7 @@ export interface S3BackupStorage extends BackupStorage {
 const placeName = (place: S3Place): string =>
   `${place.endpoint ?? place.region}/${keyAt({ ...place, prefix: place.bucket }, place.prefix)}`;
 
-/** For a key that may list the bucket and its versions, and neither read nor change an object. */
+/** The reader for a key that may list the bucket and its versions, and neither read nor change an object. */
 export function s3BackupReader(place: S3Place): BackupReader & { close(): void } {
   const client = openS3Client(place);
   return {

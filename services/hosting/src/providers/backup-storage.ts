@@ -41,7 +41,7 @@ export class CanaryError extends Error {
   }
 }
 
-/** The place of backups, in the words of the API. */
+/** The place of backups, as the API names it. */
 export type BackupLocation = 'worker_host' | 'object_storage';
 
 /** Finds out whether backups are there, for a process that may not read them. */
@@ -124,7 +124,7 @@ export const backupFolder = (backup: {
   id: string;
 }): string => (backup.storageKey === null ? backupPrefix(backup) : prefixOfKey(backup.storageKey));
 
-/** Backups that were taken before organisations were part of keys have one segment less. */
+/** The form of a key. Keys from before organisations were part of them have one segment less. */
 const keyForm = /^(?:[a-z0-9][a-z0-9-]{0,63}\/){2,4}[a-z0-9][a-z0-9-]{0,63}$/;
 
 /** Keys are our own, made of ids; this check keeps a bug from reaching outside the folder. @throws Error */

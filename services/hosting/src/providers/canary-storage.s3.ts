@@ -17,7 +17,7 @@ const credentialNames: readonly string[] = [
   'InvalidToken',
 ];
 
-/** Below the prefix of the backups, where the same rights and rules hold. */
+/** Canaries are written below the prefix of the backups, where the same rights and rules hold. */
 export function s3CanaryStorage(client: S3Client, place: S3Place): CanaryStorage {
   const { bucket: Bucket } = place;
   const inputOf = ({ key: Key, versionId: VersionId }: Canary) => ({ Bucket, Key, VersionId });

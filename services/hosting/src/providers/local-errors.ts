@@ -34,7 +34,7 @@ function refusalOf(error: unknown, direction: Direction | undefined): SiteHostRe
   return isFinal(error.reason) ? 'archive_refused' : undefined;
 }
 
-/** The content that is refused every time; undefined if something else has failed, or if it may pass. */
+/** The content that is refused every time; undefined if something else has failed, or if the failure is transient. */
 function contentOf(error: unknown, direction: Direction | undefined): RefusedContent | undefined {
   if (error instanceof TransferFailure)
     return error.isPermanent ? { object: error.object, reason: error.reason } : undefined;

@@ -44,7 +44,7 @@ function kindOf(error: S3ServiceException, isRead: boolean): Kind {
 /** Turns the error for a missing object into ArchiveError `missing`. */
 export const asMissingObject = (error: unknown): boolean => error instanceof ArchiveError && error.reason === 'missing';
 
-/** The code is foreign text: only a single word of it is recorded. */
+/** The code is the storage's own text, so only a single word of it is recorded. */
 const wordOf = (code: string): string => (/^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : 'no code');
 
 /**

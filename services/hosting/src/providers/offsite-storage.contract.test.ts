@@ -159,7 +159,8 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.on('connection', count);
       const answer = { kind: 'endless', bytes: 400e6 } as const;
       opened.s3.faults.add({ method: 'GET', path: 'manifest', times: 99, isCarriedOut: false, delayMs: 0, answer });
-      // A storage of its own, and with it a connection of its own, which is closed with what came over it.
+      // The storage is opened again, so that the answer comes over a new connection. The bytes on that connection are
+      // counted when it closes.
       const storage = opened.reopen();
       expect(await failureOf(storage.source(key).read('manifest'))).toMatchObject({
         message: expect.stringContaining('larger than any'),

@@ -115,8 +115,8 @@ export function s3OffsiteStorage({ allowed, resolve, pagesMax = defaultPagesMax 
       forcePathStyle: true,
       followRegionRedirects: false,
       disableS3ExpressSessionAuth: true,
-      // Storages other than Amazon's do not know newer checksums. The signature covers what is sent, and our own HMACs
-      // what is read.
+      // Newer checksums are off, because storages other than Amazon's do not know them. The signature covers the sent
+      // bytes, and our own HMACs cover the read bytes.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       maxAttempts: 3,

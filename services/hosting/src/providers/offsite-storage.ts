@@ -2,7 +2,7 @@ import type { ArchiveSink, ArchiveSource } from '@drydock/archive/format/archive
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { Destination, OffsitePlace, SealedPlace } from './offsite-place.types';
 
-/** The customer's secret: in memory for as long as a storage is open, and nowhere else in the clear. */
+/** The customer's secret. It is in memory while a storage is open, and is stored only sealed. */
 export interface OffsiteCredentials {
   accessKeyId: string;
   secretAccessKey: string;

@@ -20,7 +20,7 @@ export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
     waiting.set(number, bytes);
     forgetOldest(waiting, ahead * readersMax);
     bytes.catch(() => {
-      // It probably lies behind the last segment. A reader that asks for it asks the storage again.
+      // The segment probably lies behind the last one. A reader that needs it after all asks the storage again.
       end = Math.min(end, number);
       if (waiting.get(number) === bytes) waiting.delete(number);
     });

@@ -26,7 +26,7 @@ export interface S3Place {
   secretAccessKey: string;
 }
 
-/** Without a byte for so long an attempt has failed; a storage that is alive answers within seconds. */
+/** An attempt fails after this time without a byte. A storage that works answers within seconds. */
 const idleMs = 30_000;
 /** Twice as many as objects are moved at once. */
 const socketsMax = 32;

@@ -94,7 +94,7 @@ const probePath = '/';
 
 const claimOf = ({ fence, workflowId, signal }: FencedCall) => ({ fence, workflowId, signal });
 
-/** The answer that stands for an agent which is too old to know the question. */
+/** The answer for an agent that is too old to know the question. */
 const onlyPostgres: SiteDatabase[] = ['postgres'];
 
 /** Null for a site whose creation was interrupted: it has no live release yet. */

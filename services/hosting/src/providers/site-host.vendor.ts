@@ -12,7 +12,7 @@ const unsupported = (what: string): Promise<never> =>
     new SiteHostError('unsupported', `a vendor's package cannot be ${what}; rules keep everybody from asking`),
   );
 
-/** There is no host to ask: handlers read a vendor's site from its timelines. */
+/** Answers nothing, because a vendor's site has no host. Handlers read such a site from its timelines. */
 export const vendorSiteHostReader: SiteHostReader = {
   describe: async () => null,
   describeApp: async () => null,

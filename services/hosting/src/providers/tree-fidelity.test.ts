@@ -114,7 +114,7 @@ suite(`the site host %s${missing}`, (name, open) => {
     if (name === 'local') expect(told).toEqual(['closed']);
   });
 
-  // Without any a table of tests is an error.
+  // Jest refuses an `it.each` of an empty list.
   if (realTrees.length === 0) skipTests('brings back the files of Debian’s packages', missingTree);
   else
     it.each(realTrees)('brings back the files of Debian’s package %s', async (tree) => {

@@ -48,8 +48,8 @@ interface VendorCall<Answer> {
 
 export interface VendorHttp {
   /**
-   * A read that fails for a passing reason is repeated twice, a change never. Rejects with {@link VendorError}; an
-   * abort by the caller is thrown as it is.
+   * A read that fails for a transient reason is repeated twice. A change is never repeated. Rejects with {@link
+   * VendorError}; an abort by the caller is thrown as it is.
    */
   call<Answer>(call: VendorCall<Answer>): Promise<Answer>;
   /** The status of a page that is not the API's; 0 without an answer. */
@@ -60,7 +60,9 @@ export interface VendorHttp {
 /** The slowest answer of a healthy API is a listing of a few seconds. */
 const deadlineMs = { GET: 4_000, POST: 8_000 };
 const readsMax = 3;
-/** After so many failures in a row no call is made for so long; then one call tries. */
+/**
+ * After `failuresMax` failures in a row, no call is made for `openMs`. Then one call tries whether the vendor is back.
+ */
 const circuit = { failuresMax: 6, openMs: 15_000 };
 
 /** The vendor's HTTP API: bearer key, deadlines on the whole answer, no redirects, a cap on every body. */
@@ -140,7 +142,7 @@ async function exchange<Answer>(
   } catch (error) {
     if (error instanceof VendorError) throw error;
     signal?.throwIfAborted();
-    // Without a connection nothing was begun. Later than that nobody knows what the vendor has read.
+    // The vendor cannot have begun anything if the connection failed. After that, nobody knows what it has read.
     const isUnread = method === 'GET' || (!isSent && isConnectFailure(error));
     throw new VendorError(isUnread ? 'unavailable' : 'unknown', `${method} ${path}: ${String(error)}`, {
       cause: error,

@@ -152,8 +152,8 @@ export function twentyiTimeline(http: VendorHttp): VendorTimeline {
       const there = await findPackage(owner, signal);
       if (there !== null) return there;
       const body = { type: 'linux', domain_name: domain, label: labelOf(owner) };
-      // A domain has one package at the vendor: sent again after a lost answer it is refused, and the look below finds
-      // what was made.
+      // A domain has only one package at the vendor. A call that is repeated after a lost answer is refused, and the
+      // next read finds the package that the first call made.
       const made = await http
         .call({ method: 'POST', path: '/reseller/*/addWeb', body, answer: madeSchema, signal })
         .then(

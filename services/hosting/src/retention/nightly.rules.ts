@@ -16,7 +16,7 @@ const attemptsMax = 3;
 /** A site's minute of the night, from the random end of its id, so that all sites together spread the load evenly. */
 export const slotMinute = (siteId: string): number => Number.parseInt(siteId.slice(-6), 16) % nightMinutes;
 
-/** The last time that the site's turn came. */
+/** The start of the site's latest nightly slot. */
 export function lastTurn(siteId: string, now: Date): Date {
   const midnight = Math.floor(now.getTime() / dayMs) * dayMs;
   const today = midnight + slotMinute(siteId) * minuteMs;

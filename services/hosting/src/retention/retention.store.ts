@@ -115,7 +115,7 @@ export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): P
     AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
     ORDER BY expires_at, id LIMIT ${pageBackups}`;
   const last = await tx.deletedSite.findMany({
-    // A restored site has other backups; the backup that it was restored from expires as they do.
+    // A site that was restored has newer backups, so the backup that it was restored from expires as usual.
     where: { backupId: { in: past.map(({ id }) => id) }, purgedAt: null, restoredAt: null },
     select: { backupId: true },
   });

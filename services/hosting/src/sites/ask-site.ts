@@ -11,12 +11,12 @@ export interface Patience {
   pauseSecondsMax: number;
 }
 
-/** Nobody waits for a new site yet: with 8 s for each probe this takes up to eight minutes. */
+/** The patience for a new site, which has no visitors yet. With 8 s for each probe this takes up to eight minutes. */
 export const patient: Patience = { triesMax: 30, pauseSecondsMax: 10 };
 /** Visitors wait meanwhile: up to two minutes. */
 export const whileFrozen: Patience = { triesMax: 12, pauseSecondsMax: 1 };
 
-/** A site that never answers is backed up all the same. */
+/** The patience before a backup. A site that does not answer is backed up all the same. */
 const beforeBackup: Patience = { triesMax: 3, pauseSecondsMax: 2 };
 
 /**
@@ -34,9 +34,9 @@ export async function askForRecord(
 }
 
 /**
- * Probes a site over HTTP and SQL, as a step of its own. If one of the two does not answer at all, or HTTP says 503,
- * the machine may only be busy: the step runs again later, until its patience is over. Any other answer is returned at
- * once, however bad, and so is a 503 of a site whose record has a server error.
+ * Probes a site over HTTP and SQL, as a step. If one of the two does not answer, or HTTP answers 503, the machine may
+ * only be busy. Then the step runs again later, until the patience is used up. Any other answer is returned at once,
+ * even a bad one. So is the 503 of a site whose record has a server error.
  */
 export async function askSite(
   context: WorkContext,

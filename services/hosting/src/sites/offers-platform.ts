@@ -4,7 +4,10 @@ import type { Mode } from '@drydock/contracts/platform/values';
 import type { HandlerContext } from '../context/context';
 import { hostUnavailable } from './find-site';
 
-/** A vendor and an ssh host are configured for each mode separately: the sandbox never reaches the live one. */
+/**
+ * Whether the installation has the platform in this mode. A vendor and an ssh host are configured for each mode
+ * separately, so that the sandbox never reaches the live one.
+ */
 export function offersPlatform(
   { siteHosts, sshModes, vendorTimelines }: HandlerContext,
   platform: SitePlatform,
@@ -16,8 +19,8 @@ export function offersPlatform(
 }
 
 /**
- * Whether a site of the platform can have this database; null stands for what its platform gives. Postgres is on every
- * host of ours: none is asked for it.
+ * Whether a site of the platform can have this database; null stands for the platform's default. Every host of ours has
+ * Postgres, so hosts are not asked for it.
  */
 async function offersDatabase(
   { siteHosts }: HandlerContext,
@@ -41,8 +44,8 @@ export async function assertOffersDatabase(
 }
 
 /**
- * Whether a deleted site would find its database on a host. One that does not answer now is waited for by the restore,
- * so it counts as a yes.
+ * Whether a deleted site would find its database on a host. A host that does not answer now counts as a yes, because
+ * the restore waits for it.
  */
 export const mayOfferDatabase = (
   context: HandlerContext,

@@ -40,8 +40,8 @@ export function failedOf(probe: Answer & { isSqlAnswered: boolean }, recorded: R
 }
 
 /**
- * A 503 may pass, because a busy site host answers it too. For a site that failed when it was backed up it may be
- * permanent.
+ * Whether the answer may be transient. A 503 may come from a busy site host. For a site that already failed when it was
+ * backed up, it may be permanent.
  */
 export const isForTheMoment = ({ httpStatus }: Answer, recorded: RecordedAnswer): boolean =>
   httpStatus === 503 && !failedHttp(recorded);
@@ -57,7 +57,7 @@ export const withDatabaseOf = (before: RecordedAnswer, recorded: RecordedAnswer)
   isSqlOk: before.isSqlOk,
 });
 
-/** For people, in the words of a probe's outcome. */
+/** The record as text for people, in the form of a probe's outcome. */
 export function textOfRecord({ httpStatus, isSqlOk }: RecordedAnswer): string {
   const sql = isSqlOk === null ? 'not on record' : isSqlOk ? 'works' : 'refused';
   return `HTTP: ${httpStatus ?? 'not on record'}; SQL: ${sql}`;

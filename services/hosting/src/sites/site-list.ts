@@ -6,15 +6,15 @@ interface ListRequest {
   caller: Caller;
   params: { siteId: string };
   now: Date;
-  /** A request that takes none gets the first page. */
+  /** A request without a query gets the first page. */
   query?: { limit?: string | undefined; cursor?: string | undefined } | undefined;
 }
 
-/** Which page of a site's list is asked for, and how its rows become one. */
+/** The requested page of a site's list, and a function that makes it from rows. */
 export interface ListPage {
   asked: PageRequest;
   now: Date;
-  /** Out of up to `asked.limit + 1` rows behind `asked.after`. */
+  /** Makes the page from up to `asked.limit + 1` rows behind `asked.after`. */
   pageOf<Row extends { id: string }, Item>(rows: readonly Row[], view: (row: Row) => Item): Page<Item>;
 }
 

@@ -56,12 +56,15 @@ const readyStatuses: readonly SiteStatus[] = ['active', 'suspended'];
 /** A site whose files and database can be read and overwritten. */
 export const isReady = (status: SiteStatus): boolean => readyStatuses.includes(status);
 
-/** A request without a query gets the first page. */
+/** The reason why the platform takes no backups of a site; '' if it takes them. */
 export function unsupportedReasonOf(platform: SitePlatform): '' | 'platform_no_backup' {
   return platform === 'vendor' ? 'platform_no_backup' : '';
 }
 
-/** The requested page of a site's list, and a function that makes it from rows. */
+/**
+ * The database that a site has. Sites of our own hosts had Postgres before there was a choice. The databases of the
+ * other platforms are not known here, so the result is null.
+ */
 export function databaseOf({
   platform,
   database,
@@ -72,6 +75,8 @@ export function databaseOf({
   return platform === 'local' ? (database ?? 'postgres') : null;
 }
 
-/** Makes the page from up to `asked.limit + 1` rows behind `asked.after`. */
+/**
+ * How long backups of a site are kept: the days that its plan gives, up to the platform's maximum (interface.md 8.2).
+ */
 export const retentionDaysOf = (site: { backupRetentionDays: number }): number =>
   Math.min(site.backupRetentionDays, retentionDaysMax);

@@ -33,8 +33,8 @@ export const vendorUnavailable = (cause?: unknown): Problem =>
 export const lookMs = { before: 4_000, after: 2_500 };
 
 /**
- * The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor does not answer,
- * or not by `signal`.
+ * The vendor's live listing of the site's package. Throws `no_vendor_package`, and 503 when the vendor has not answered
+ * by the time that `signal` aborts.
  */
 export async function readTimelines(context: HandlerContext, site: Site, signal?: AbortSignal): Promise<Timelines> {
   const packageId = await findVendorPackageId(context.database.pool, site);

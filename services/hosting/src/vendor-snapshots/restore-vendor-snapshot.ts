@@ -94,9 +94,7 @@ function findingsOf({ takenAt }: VendorPoint, { scope }: VendorWish): Finding[] 
   return [{ level: 'WARNING', code: 'no_safety_copy', detail }];
 }
 
-/**
- * Endpoint 4: checks the named point against the live listing and commits the order. The answer is the vendor's own.
- */
+/** Checks the named point against the live listing and commits the order. The answer is the vendor's own. */
 export const restoreVendorSnapshot = (context: HandlerContext) =>
   ({
     preload: async (request) =>

@@ -41,7 +41,7 @@ type OrderInput = z.infer<z.ZodObject<typeof vendorOrderInput>>;
 export interface OrderPlan {
   /** The basis of the name of a mailbox that is restored beside the original. */
   name: string;
-  /** The ids of the jobs that existed before our order: a job beyond them came of it. */
+  /** The ids of the jobs that existed before our order. A job that is not among them belongs to the order. */
   jobsBefore: string[];
   /** The sandbox's own error paths. */
   failsOnPurpose: boolean;
@@ -106,7 +106,10 @@ export async function sendOrder(context: WorkContext, step: Step, order: OrderTo
   return { jobId: (await watchForJob(context, step, order)).id };
 }
 
-/** A vendor that does not answer does not stop the work: it is rare that it has such a job of ours already. */
+/**
+ * Looks for the job of an earlier attempt. A vendor that does not answer does not stop the work, because such a job
+ * rarely exists.
+ */
 async function lookForJob({ signal, log }: Step, { findJob }: OrderToSend): Promise<VendorJob | undefined> {
   try {
     return await findJob();
@@ -125,7 +128,7 @@ async function leaveUnsent(context: WorkContext, step: Step, order: OrderToSend,
   }
   if (error.fault === 'refused' || error.fault === 'not_found')
     throw conclude(await order.explain(), { internal: error.message });
-  // Nothing was begun, and there may be time to try again. `sendBy` limits the attempts.
+  // The vendor began nothing, and there may be time to try again. `sendBy` limits the attempts.
   await context.database.transaction((tx) => takeBackNote(tx, step.workflowId));
   step.log.warn({ err: error }, 'the vendor takes no order now');
   const leftSeconds = (Date.parse(step.input.sendBy) - context.now().getTime()) / 1_000;
@@ -159,8 +162,8 @@ async function watchForJob(
 }
 
 /**
- * Seconds of watching before a worker's slot is given back, so that a job of minutes does not keep it. It is taken
- * again later.
+ * How long a job is watched before the step gives its worker's slot back. A job takes minutes, and the step takes a
+ * slot again later.
  */
 const watchedMs = 20_000;
 

@@ -22,8 +22,8 @@ const input = z.strictObject({ ...vendorOrderInput, handle: z.string(), isBeside
 type Input = z.infer<typeof input>;
 
 /**
- * The work of endpoint 4. Once the order was sent nothing is undone: the vendor has no undo, and offers us no safety
- * copy. It goes on to the end of the vendor's job, and fails if the vendor says so.
+ * Sends the restore to the vendor and follows its job to the end. Nothing is undone once the order was sent, because
+ * the vendor has neither an undo nor a safety copy. The workflow fails if the vendor reports that the job has failed.
  */
 export const vendorRestoreWorkflow = defineWorkflow({ kind: 'vendor_restore', input })
   .step('recheck', {

@@ -43,8 +43,8 @@ export function nameBeside({ mailboxes }: VendorListing, itemId: string): string
 }
 
 /**
- * Whether it may be restored. In this order: errors of the request itself, the point, work in progress, the state of
- * the timeline.
+ * Whether the point may be restored. The first reason counts, in this order: errors of the request itself, the point,
+ * work in progress, the state of the timeline.
  */
 export function refuseVendorRestore({ listing, unfinished }: VendorWorld, wish: VendorWish): Refusal | null {
   const refusal = refuseVendorWish(wish) ?? refuseUnlisted(listing, wish);
@@ -88,6 +88,9 @@ export function refuseVendorSnapshot(
   return scope !== 'mailbox' && listing.canBackUp ? null : { code: 'snapshot_unavailable' };
 }
 
-/** A job that was begun at the vendor itself: there is no workflow of ours to follow. */
+/**
+ * The refusal while a job runs that was begun at the vendor. No workflow of ours belongs to it, so the caller has none
+ * to follow.
+ */
 const refusalByJob = (item: VendorItem | undefined): Refusal | null =>
   item?.isRunning === true ? { code: 'operation_in_progress' } : null;

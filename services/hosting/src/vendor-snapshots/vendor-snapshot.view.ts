@@ -15,7 +15,7 @@ const viewItem = (item: VendorItem, itemId: string): SiteVendorSnapshotItem => (
   })),
 });
 
-/** interface.md 2.3: the vendor's own words, and what is known here of work on the site. */
+/** The surface of interface.md 2.3: the vendor's own statements, and what Drydock knows about work on the site. */
 export function viewVendorSurface(
   listing: VendorListing,
   unfinished: UnfinishedWorkflow | null,
@@ -37,8 +37,8 @@ export function viewVendorSurface(
 }
 
 /**
- * in_progress, and no snapshot, for as long as a workflow of ours holds the site: the vendor knows nothing of it, and
- * its job ends before ours does.
+ * Shows the site as `in_progress`, without permission for a snapshot, while a workflow of ours works on it. The vendor
+ * knows nothing of the workflow, and its job ends before the workflow does.
  */
 export function amendByWork(
   surface: VendorSnapshotSurface,

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import type { PathToMake } from './build-tree';
 
 /*
- * Trees of any kind, for property tests, with any bytes in names, any modes, times, holes, links of both kinds, attributes and access lists.
+ * Trees of any kind, for property tests, with any bytes in names, any modes, times, holes, links of both kinds,
+ * attributes and access lists.
  */
 
 const byteName = fc
@@ -70,7 +71,10 @@ const target = fc.oneof(
     .map((bytes) => Buffer.from(bytes).toString('latin1').replaceAll('\0', '0')),
 );
 
-/** A path below others: which of the folders made so far it goes into is a share of them, so that a smaller tree stays a tree. */
+/**
+ * A path below the folders made so far. A share chooses its folder, so that a path keeps a valid folder when the tree
+ * shrinks.
+ */
 interface Planted {
   into: number;
   name: string;

@@ -1,7 +1,8 @@
 import type { PathToMake } from './build-tree';
 
 /*
- * Paths of every kind that a file system takes: each has broken some program that copies files. Names are bytes, one character each.
+ * Paths of every kind that a file system takes. Each has broken some program that copies files. Names are bytes, one
+ * character each.
  */
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');

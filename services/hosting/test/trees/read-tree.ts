@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 
 /*
- * Everything about every path of a tree, read by programs that others wrote (find, sha256sum, getfattr, getfacl): what our own calls have lost they cannot hide.
- * Names are bytes, one character each.
+ * Reads everything about every path of a tree with programs of other authors (find, sha256sum, getfattr, getfacl), so
+ * that these show what our own code has lost. Names are bytes, one character each.
  */
 
 /** The facts about one path that a restore has to bring back. */

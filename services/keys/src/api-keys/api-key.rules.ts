@@ -8,7 +8,7 @@ import type { ApiKeyRecord, KeyLimits, KeyRights } from './api-key.types';
 export const effectiveScopes = ({ scopes, allowedByEach }: KeyRights): Permission[] =>
   scopes.filter(isPermission).filter((scope) => allowedByEach.every((allowed) => allowed.includes(scope)));
 
-/** In the order of the registry, each once, in whatever order they were given. */
+/** The scopes in the order of the registry, each once. */
 export const normaliseScopes = (scopes: readonly string[]): Permission[] =>
   permissions.filter((permission) => scopes.includes(permission));
 

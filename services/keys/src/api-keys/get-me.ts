@@ -29,7 +29,7 @@ export const getMe = ({ database }: HandlerContext) =>
         findApiKey(database.pool, caller, caller.keyId),
         findOrg(database.pool, caller.orgId, caller.orgId),
       ]);
-      // It was revoked between the gateway's check and this read.
+      // The key was revoked between the gateway's check and this read.
       if (key === null || org === null) throw problem('unauthenticated');
       const scopes = [...caller.scopes];
       return {

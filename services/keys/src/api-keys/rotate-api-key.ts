@@ -14,8 +14,8 @@ export const rotateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, request) => {
       const { params, caller, body, now } = request;
-      // This lock comes before the caller's own: otherwise a key that replaces itself could deadlock with a second such
-      // call.
+      // The old key is locked before the caller's own. Otherwise a key that replaces itself could deadlock with a
+      // second such call.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...own } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');

@@ -14,7 +14,7 @@ import { holdCreator } from './mint-key';
 export const updateApiKey = (context: HandlerContext) =>
   ({
     execute: async (tx, { params, caller, body, now, assertMatch }) => {
-      // This lock comes before the caller's own, as in a rotation.
+      // The key is locked before the caller's own, as in a rotation.
       const old = await lockApiKey(tx, caller, params.keyId);
       const { held, ...callerLimits } = await holdCreator(tx, caller);
       if (old === null) throw problem('api_key_not_found');

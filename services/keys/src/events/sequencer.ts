@@ -82,8 +82,8 @@ const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_ar
 
 const batchMax = 1_000;
 
-// Another process may have numbered a row after this statement took its snapshot and before it had the lock, hence the
-// second IS NULL.
+// The second IS NULL is needed because another process may have numbered a row after this statement took its snapshot
+// and before it got the lock.
 const sequenceSql = `
   WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended('event_seq', 0)) AS is_ours),
   arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival

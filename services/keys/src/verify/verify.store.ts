@@ -13,8 +13,8 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
 }
 
 /**
- * One round trip: the unique index of the prefix, and the primary keys of the organisations above. An unknown prefix
- * gets the permissions of some organisation, so that it takes Postgres and us as long as a known one.
+ * Verifies in one round trip, with the unique index of the prefix and the primary keys of the organisations above. An
+ * unknown prefix gets the permissions of some organisation, so that it takes as long as a known one.
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
@@ -57,7 +57,7 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
     [
       [...uses.keys()],
       all.map(({ at }) => at.toISOString()),
-      // As text: Prisma writes bytes that stand beside a null in a list as their base64.
+      // Hashes are sent as text, because Prisma sends bytes as their base64 when they stand beside a null in a list.
       all.map(({ newHash }) => newHash && Buffer.from(newHash.secretHash).toString('hex')),
       all.map(({ newHash }) => newHash?.pepperVersion ?? null),
     ],

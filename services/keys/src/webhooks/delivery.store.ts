@@ -65,9 +65,9 @@ export interface ClaimLimits {
   mostOfOrg: number;
   /** The number of deliveries under way in this process, by organisation. */
   sending: Readonly<Record<string, number>>;
-  /** After this time another process takes the delivery for lost. */
+  /** The time after which another process treats the delivery as lost. */
   leaseSeconds: number;
-  /** The organisation that was served last: those after it are next. */
+  /** The organisation that was served last. The organisations after it come next. */
   afterOrg: string;
 }
 
@@ -130,7 +130,7 @@ export interface Settlement extends Outcome {
   retrySeconds: number | null;
 }
 
-/** A webhook that has failed for so long is switched off. */
+/** The days of failure after which a webhook is switched off. */
 const failingDays = 5;
 
 /** The end of the attempt in {@link Claimed}. */
@@ -155,7 +155,7 @@ export const settleDeliveries = (
     if (over.length > 0) await sql.query(releaseSql, [webhookId, over]);
     const isGone = settled.some(({ is_gone }) => is_gone);
     if (settled.length === 0) return null;
-    // A webhook that accepted one of them is not failing.
+    // A webhook that accepted one of the deliveries is not failing.
     if (!isGone && settled.some(({ error }) => error === null)) {
       await sql.query('UPDATE webhooks SET failing_since = NULL WHERE id = $1::uuid AND failing_since IS NOT NULL', [
         webhookId,

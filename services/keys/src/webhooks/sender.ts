@@ -91,7 +91,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
         log.warn({ err: error }, 'due deliveries could not be looked for; tried again');
         return 0;
       });
-      // If there was something there may be more, once one of them has ended.
+      // If deliveries were found, there may be more, and a place is free once one of them has ended.
       await (found > 0 ? Promise.race([pause(everyMs), ...underWay.keys()]) : pause(everyMs));
       // A look costs more than a delivery, so all that end within the pause are replaced by one look.
       if (found > 0) await pause(lookMsLeast);

@@ -6,6 +6,7 @@ import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
+import { SitesCluster } from './sites-cluster';
 
 let host: TestHost;
 let site: FilledSite;
@@ -183,4 +184,25 @@ test('encryption is declined in the protocol way, and rubbish is hung up on', as
     await once(socket, 'close');
   }
   expect(await codeOf(site.database_url)).toBe('connected');
+});
+
+test('a site is removed whole, though its owner has made its database a template and another site has given it a right', async () => {
+  const { adminUrl } = readSharedCluster();
+  const ids = { giver: newSiteId(), template: newSiteId() };
+  const giver = await host.client.ensureSite(ids.giver, { domain: 'giver.org' }, claim(1));
+  const template = await host.client.ensureSite(ids.template, { domain: 'template.org' }, claim(1));
+  const { username: role } = new URL(template.database_url);
+  await runSql(
+    template.database_url,
+    `do $$ begin execute format('alter database %I is_template true', current_database()); end $$`,
+  );
+  await runSql(giver.database_url, `create table given (a int); grant select on given to ${role}`);
+  await host.client.destroySite(ids.template, claim(2));
+  const left = `select datname as name from pg_database where datname like '${role}%' union all select rolname from pg_roles where rolname = '${role}'`;
+  expect(await runSql(adminUrl, `${left} and rolcanlogin`)).toEqual([]);
+  await host.client.destroySite(ids.giver, claim(2));
+  const again = new SitesCluster(adminUrl, null, 'again');
+  await again.open();
+  await again.close();
+  expect(await runSql(adminUrl, left)).toEqual([]);
 });

@@ -81,7 +81,7 @@ export class OwnCluster {
       await own.woken.wake();
       if (own.server === null) throw new Error('a server that is up says where');
       const { adminUrl, socketFolder } = own.server;
-      own.known = new SitesCluster(adminUrl, socketFolder, options.name, () => own.woken.wake());
+      own.known = new SitesCluster(adminUrl, socketFolder, options.name, own.woken);
       await own.known.open();
       return own;
     } catch (error) {

@@ -169,9 +169,19 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await session.connect();
   await own.stopIfUnused(performance.now() + idleMs);
   expect(findPostmaster(dataDir)).not.toBeNull();
+  const sizeOf = async () => (await own.cluster.look(role, 'shop'))?.bytes ?? 0;
+  const before = await sizeOf();
+  // It is in no database, but on the disk.
+  const comment =
+    "comment on database shop is %L', (select string_agg(md5(random()::text), '') from generate_series(1, 100000) n)";
+  await session.query(`do $$ begin execute format('${comment}); end $$`);
+  expect((await sizeOf()) - before).toBeGreaterThan(1_500_000);
   await session.end();
   await until(() => own.cluster.isUnused());
   await own.stopIfUnused(performance.now() + 2 * idleMs);
+  expect(findPostmaster(dataDir)).toBeNull();
+  // What watches the disk looks every five seconds, and would keep it awake.
+  expect(await own.cluster.look(role, 'shop')).toBeNull();
   expect(findPostmaster(dataDir)).toBeNull();
   expect(await own.cluster.listDatabases(role)).toEqual(['shop']);
   await own.remove();

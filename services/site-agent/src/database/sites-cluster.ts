@@ -12,6 +12,7 @@ import { z } from 'zod';
 import { TransferAccess } from '../releases/transfer-access';
 import { ConnectionBudget } from './connection-budget';
 import type { ServerAddress } from './release-database';
+import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;
 const nameSchema = z.array(z.object({ datname: z.string() }));
@@ -24,16 +25,24 @@ const keptSessions = 20;
 const temporaryFiles = '1GB';
 /** A setting that only marks a role as read-only by us. */
 const readOnlyMark = 'drydock.is_disk_full';
-const lookSql = `select pg_database_size(d.oid)::float8 as bytes, coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
+/**
+ * What sites write into the tables that all databases of a server share, such as comments on databases and settings of
+ * roles, counts for each site of that server.
+ */
+const lookSql = `select pg_database_size(d.oid)::float8 + case when $4 then pg_tablespace_size('pg_global') else 0 end as bytes,
+  coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
 const duplicateCode = '42710';
+/** Something depends on the role. */
+const dependentsCode = '2BP01';
 /** After a crash of the machine Postgres may recover for so long. */
 const recoveryMs = 60_000;
 const lookMs = 2_000;
 
 /** Finds every database that is not the server's own, and every login of a site. */
-const contentSql = `select from pg_database where not datistemplate and datname <> 'postgres' union all select from pg_roles where rolname ~ '^site_' limit 1`;
+const contentSql = `select from pg_database where not datistemplate and datname <> 'postgres' union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
+const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
 const othersSql = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
 /**
@@ -47,6 +56,7 @@ export class SitesCluster {
    * session.
    */
   readonly wake: () => Promise<void>;
+  private readonly server: Pick<WokenServer, 'wake' | 'isStarted'> | null;
   private readonly admin: pg.Pool;
   private readonly url: URL;
   /** The folder of the socket by which everything reaches it; null if its port is used. */
@@ -57,16 +67,18 @@ export class SitesCluster {
   /**
    * `name` is the host's own and the same at every start. With `socketFolder` every connection uses the socket there,
    * whatever host the URL names, because anybody could take the port of a server that is down. Null: the port is used.
+   * `server` is an organisation's own, which sleeps while nobody uses it. Null: the operator runs it for all sites.
    */
   constructor(
     adminUrl: string,
     socketFolder: string | null,
     name: string,
-    wake = (): Promise<void> => Promise.resolve(),
+    server: Pick<WokenServer, 'wake' | 'isStarted'> | null = null,
   ) {
     this.name = name;
     this.socketFolder = socketFolder;
-    this.wake = wake;
+    this.server = server;
+    this.wake = async () => server?.wake();
     const url = socketFolder === null ? adminUrl : bySocket(adminUrl, socketFolder);
     this.url = new URL(url);
     this.admin = new pg.Pool({
@@ -90,6 +102,7 @@ export class SitesCluster {
     await this.waitForServer();
     await this.endPredecessors();
     await this.closeCommonDatabases();
+    await this.dropLeftRoles();
     const sessions = await this.sessionsForSites();
     const newcomersMax = Math.ceil(sessions / 4);
     this.places = { budget: new ConnectionBudget(sessions - newcomersMax), newcomers: new Newcomers(newcomersMax) };
@@ -197,8 +210,24 @@ export class SitesCluster {
     }
   }
 
+  /**
+   * Any site of the cluster can give the role a right, and the role cannot go before that site's database. It can then
+   * no longer log in, and goes when this host starts again, or with the cluster.
+   */
   async dropRole(role: string): Promise<void> {
-    await this.query(`drop role if exists ${quoteName(role)}`);
+    try {
+      await this.query(`drop role if exists ${quoteName(role)}`);
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.code !== dependentsCode) throw error;
+      await this.query(`alter role ${quoteName(role)} nologin`);
+    }
+  }
+
+  /** Drops the roles that {@link dropRole} had to leave. Those that still cannot go stay. */
+  private async dropLeftRoles(): Promise<void> {
+    const { rows } = await this.query(leftRolesSql);
+    for (const { name } of z.array(z.object({ name: z.string() })).parse(rows))
+      await this.query(`drop role if exists ${quoteName(name)}`).catch(() => undefined);
   }
 
   /** Makes an empty database that the role owns; nobody else may connect. */
@@ -207,8 +236,14 @@ export class SitesCluster {
     await this.query(`revoke connect, temporary on database ${quoteName(name)} from public`);
   }
 
-  /** Ends all sessions in it and drops it. No error if it is gone already. */
+  /**
+   * Ends all sessions in it and drops it. No error if it is gone already. Its owner can make it a template, which cannot
+   * be dropped, so it is taken from its owner first.
+   */
   async dropDatabase(name: string): Promise<void> {
+    const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);
+    const alter = `alter database ${quoteName(name)}`;
+    if (rowCount === 1) await this.query(`${alter} owner to current_user; ${alter} is_template false`);
     await this.query(`drop database if exists ${quoteName(name)} with (force)`);
     await this.transfer.forget(name);
   }
@@ -236,21 +271,20 @@ export class SitesCluster {
     ]);
   }
 
+  /** The databases of a site's role, and those that an interrupted removal has taken from it. */
   async listDatabases(owner: string): Promise<string[]> {
-    const sql = 'select datname from pg_database where pg_get_userbyid(datdba) = $1';
+    const sql = `select datname from pg_database where pg_get_userbyid(datdba) = $1 or starts_with(datname, $1 || '_')`;
     return nameSchema.parse((await this.query(sql, [owner])).rows).map((row) => row.datname);
   }
 
   /**
    * The size of a database on disk, and whether {@link keepReadOnly} is in force for its role. Null if the database has
-   * gone.
+   * gone, or the server sleeps: looking does not keep it awake.
    */
   async look(role: string, database: string): Promise<{ bytes: number; isReadOnly: boolean } | null> {
-    const { rows } = await this.query(lookSql, [
-      role,
-      database,
-      [`${readOnlyMark}=on`, 'default_transaction_read_only=on'],
-    ]);
+    if (this.server?.isStarted === false) return null;
+    const marks = [`${readOnlyMark}=on`, 'default_transaction_read_only=on'];
+    const { rows } = await this.admin.query(lookSql, [role, database, marks, this.server !== null]);
     return z.array(z.object({ bytes: z.number(), isReadOnly: z.boolean() })).parse(rows)[0] ?? null;
   }
 

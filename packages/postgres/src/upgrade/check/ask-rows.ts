@@ -11,7 +11,7 @@ import { type RowQuestion, readQuestions } from './row-questions';
 export interface RowLimits {
   /** How long one question may take. */
   statementMs: number;
-  /** How long all of them together may take. What is left then is not asked. */
+  /** The time for all questions together. Questions that are left then are not asked. */
   totalMs: number;
   /** Disk that sorting the keys may use on the instance that serves, in kB. */
   tempFileKb: number;
@@ -33,10 +33,10 @@ export interface RowsRequest extends Pick<PrecheckRequest, 'url' | 'databaseName
 }
 
 /**
- * Asks of the old database's rows what the upgrade will ask: whether unique and exclusion indexes, partition keys and
- * generated columns that call the customer's own functions are still valid with the functions as they are now. All
- * questions are asked in one snapshot. The code runs as the owner of the object, in a transaction that cannot write,
- * and its session is ended when its time is over. Its answer only becomes a finding.
+ * Checks on the old database's rows what the upgrade will check. Are unique and exclusion indexes, partition keys and
+ * generated columns still valid that call the customer's own functions, with the functions as they are now? All
+ * questions are asked in one snapshot. The customer's code runs as the owner of the object, in a transaction that
+ * cannot write, and its session is ended when its time is over. Its answer only becomes a finding.
  */
 export function askRows({
   url,
@@ -134,7 +134,7 @@ interface Surroundings {
   signal: AbortSignal | undefined;
 }
 
-/** Has a login for each owner, and a session for each question. */
+/** Asks questions, with a login for each owner and a session for each question. */
 class Asker {
   private readonly around: Surroundings;
   private readonly logins = new Map<string, TransferLogin>();
@@ -232,7 +232,7 @@ function reasonOf(error: unknown): string {
   return text.length > reasonMax ? `${text.slice(0, reasonMax)}…` : text;
 }
 
-/** Refusals one by one. What was not checked is listed by name, together where the reason is the same. */
+/** Lists each refusal as a finding. Objects that were not checked are listed by name in one finding for each reason. */
 function findingsOf(answers: readonly Answer[]): Finding[] {
   const refused = answers.flatMap(({ object, refused: why }) =>
     why === undefined ? [] : [`${object} cannot go over: ${why}`],

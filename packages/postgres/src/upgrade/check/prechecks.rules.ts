@@ -50,7 +50,10 @@ export interface Judgement {
   pauseSeconds: number;
 }
 
-/** The copy beside the old data, and as much again for the log while the copy is made. */
+/**
+ * The free space that is needed, as a multiple of the data: the copy beside the old data, and as much again for the log
+ * while the copy is made.
+ */
 const spaceFactor = 2.2;
 /** 390 MB took 8.3 s with everything blocked. Of this, a small database takes a second or two, whatever it holds. */
 const offlineBytesPerSecond = 45_000_000;

@@ -24,10 +24,11 @@ export interface Comparison {
 }
 
 /**
- * Stage: compares what the customer wrote in the frozen old database and in the new one, row by row as hashes, with the
- * large objects and the sequences. What Postgres computes from it is compared separately, in `recomputed`. `snapshotId`
- * was exported by a transaction of the new database at the cutover, which is still open. When it is null, the snapshot
- * was lost, and tables that were written since then cannot be decided.
+ * Stage: compares the content that the customer wrote, in the frozen old database and in the new one: hashes of the
+ * rows, the large objects and the sequences. Values that Postgres computes from this content are compared separately,
+ * in `recomputed`. `snapshotId` names the snapshot of the new database at the cutover, whose transaction is still open.
+ * It is null when that snapshot was lost. Then a difference may come from a write after the cutover, and the outcome is
+ * `undecided`.
  */
 export async function compareDatabases(move: Move, snapshotId: string | null): Promise<Comparison> {
   return withStage(move, async (stage) => {
@@ -51,7 +52,8 @@ export async function compareDatabases(move: Move, snapshotId: string | null): P
       move.progress?.((index + 1) / tables.length);
     }
     recomputed.push(...(await emptyViews(old, snapshot)));
-    // Without the snapshot, a view that the customer has refreshed since would be reported.
+    // Views are compared only with the snapshot. Without it, a view that the customer has refreshed since the cutover
+    // would be reported.
     if (snapshotId !== null) recomputed.push(...(await recomputedViews(old, snapshot)));
     differing.push(...(await differingObjects(old, snapshot)));
     const behind = await sequencesBehind(old, target);

@@ -10,7 +10,10 @@ import { type CustomerTable, customerTables } from './customer-tables';
 interface CopyEnds {
   /** A reader of the old database. */
   from: pg.Client;
-  /** A loader of rows as the table's owner: whatever the customer has attached to the table runs as the owner. */
+  /**
+   * A loader of rows that acts as the table's owner, so that code that the customer has attached to the table runs as
+   * the owner.
+   */
   into: pg.Client;
 }
 

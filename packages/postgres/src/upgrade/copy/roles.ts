@@ -85,7 +85,7 @@ async function readRoles(client: pg.ClientBase, databaseName: string): Promise<R
   };
 }
 
-/** One statement; a password is never in its text. */
+/** One statement. Its text never contains a password. */
 interface Step {
   sql: string;
   password?: { verb: 'create' | 'alter'; role: string; options: string; password: string };

@@ -52,7 +52,8 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
 }
 
 /**
- * Sets the target's sequences to the old one's positions. `names` were listed before, so that listing costs no pause.
+ * Sets the target's sequences to the old one's positions. `names` were listed earlier, so that the pause does not
+ * include the listing.
  */
 export async function copySequences(
   old: pg.ClientBase,

@@ -177,7 +177,7 @@ async function sendRebuild(
 }
 
 function accepted(machineId: string, action: z.infer<typeof actionSchema>): Accepted {
-  // It was accepted for another machine: find out which.
+  // The provider accepted it for another machine. The error says for which one.
   if (!concerns(action, machineId))
     throw new ComputeError('ambiguous', `action ${action.id} is not of server ${machineId}`);
   return { actionId: String(action.id), machineId, snapshotId: null };

@@ -51,7 +51,7 @@ export function createPolls(
   };
 }
 
-/** The call itself goes on for the others that wait for it. */
+/** Ends the wait of one caller. The call itself continues for the other callers that wait for it. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   signal.throwIfAborted();

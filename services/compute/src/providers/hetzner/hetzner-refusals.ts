@@ -5,7 +5,8 @@ import { retryAfterSeconds } from '../http/rate-budget';
 import { errorSchema } from './hetzner-shapes';
 
 /**
- * Definite refusals: the provider has read the request and done nothing. A 5xx, and a code that is not listed, is none.
+ * Definite refusals: the provider has read the request and done nothing. A 5xx is not a definite refusal, and neither
+ * is a code that is not listed.
  */
 const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
   unauthorized: 'credentials_refused',
@@ -25,7 +26,7 @@ const reasonOfCode: Readonly<Record<string, ComputeReason>> = {
 
 /** Codes that have another reason for one kind of change. */
 const reasonOfChange: Readonly<Partial<Record<Change['kind'], Readonly<Record<string, ComputeReason>>>>> = {
-  // The name is ours alone: a server that has it was made by an earlier call whose answer was lost.
+  // Names are ids of our servers, so a server that has the name was made by an earlier call whose answer was lost.
   create: {
     uniqueness_error: 'ambiguous',
     invalid_input: 'order_refused',

@@ -1,7 +1,7 @@
 import { BrokenCircuitError, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { ComputeError } from '../compute-provider';
 
-/** Calls in a row without a usable answer that open the circuit, and how long it stays open before one call may try. */
+/** The number of calls in a row without a usable answer that opens the circuit. `openMs` later, one call may try. */
 const failuresMax = 8;
 const openMs = 5_000;
 

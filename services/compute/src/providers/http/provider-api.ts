@@ -10,7 +10,8 @@ import { readAgain } from './read-again';
 const firstPauseMs = 1_000;
 
 /**
- * One second and twice as much each time, give or take a quarter: what the provider's own client does after a conflict.
+ * The pause before a repeat after a conflict: one second, doubled each time, give or take a quarter. The provider's own
+ * client does the same.
  */
 const pauseBeforeConflict = (tried: number, signal?: AbortSignal): Promise<void> =>
   wait(firstPauseMs * 2 ** (tried - 1) * (0.75 + Math.random() / 2), undefined, { signal });
@@ -110,8 +111,8 @@ export function openProviderApi(provider: Provider): ProviderApi {
       );
     },
     change: async (call, kind, schema, signal) => {
-      // A call that is aborted before it was sent fails as `unavailable`, and may be made again. A call that may have
-      // been sent never may.
+      // A call that was aborted before it was sent fails as `unavailable` and may be repeated. A call that may have
+      // been sent must not be repeated.
       let refusal = new ComputeError('unavailable', 'called off before it was sent');
       const unsent = (waited: Promise<void>): Promise<void> =>
         waited.catch((error: unknown) => {

@@ -15,7 +15,7 @@ export interface HttpOptions {
 
 export interface HttpCall {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Segments are encoded here, so that no id can lead elsewhere. */
+  /** Segments of the path. They are encoded here, so that an id cannot lead to another path. */
   path: readonly (string | number)[];
   query?: ReadonlyArray<readonly [string, string]>;
   body?: { kind: 'json'; value: unknown } | { kind: 'form'; fields: Readonly<Record<string, string>> } | undefined;
@@ -31,7 +31,7 @@ export interface HttpAnswer {
   text: string;
 }
 
-/** There was no complete answer. `wasSent` is false only if the request certainly never left. */
+/** Thrown when no complete answer came. `wasSent` is false only if the request certainly was not sent. */
 export class NoAnswer extends Error {
   readonly wasSent: boolean;
 

@@ -4,8 +4,8 @@ import type { HttpAnswer } from './provider-http';
 
 /**
  * Paces this process's calls under a limit that all callers of an account share and only the provider counts. While
- * plenty is left nobody waits. Below a tenth each process slows down in proportion to the rest, so that any number of
- * them settle at the refill rate together, each with the same share, and the limit is never exceeded.
+ * more than a tenth of the limit is left, nobody waits. Below that, each process slows down in proportion to the rest.
+ * So any number of processes settle at the refill rate, each with the same share, and never exceed the limit.
  */
 interface RateBudget {
   /** Resolves when a call may be sent. Rejects with `rate_limited` if that would take longer than `waitMsMax`. */
@@ -18,7 +18,10 @@ interface RateBudget {
 const waitMsMax = 4_000;
 /** Below this part of the limit the pace slows down. */
 const reserve = 0.1;
-/** However little is left, a process calls now and then, or it would never learn that there is more. */
+/**
+ * The slowest pace. Even with nothing left, a process calls now and then, because it learns only from an answer that
+ * there is more.
+ */
 const leastPace = 0.02;
 /**
  * The longest pause between two calls. Absurd headers, or headers in another unit, would otherwise stop us for hours or
@@ -76,7 +79,8 @@ function storeOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>, no
   if (limit === undefined || remaining === undefined || !(limit > 0) || !(remaining >= 0)) return null;
   const left = status === 429 ? 0 : Math.min(remaining, limit);
   const untilFull = (reset ?? Number.NaN) - serverSeconds(headers);
-  // The headers count whole seconds, so a budget that is nearly full does not show its refill rate.
+  // Whether the headers show the refill rate. They count whole seconds, so they do not show it for a budget that is
+  // nearly full.
   const isTelling = untilFull > 2 && limit - left > 10;
   return { limit, remaining: left, perSecond: isTelling ? (limit - left) / untilFull : limit / 3_600, notedMs: nowMs };
 }

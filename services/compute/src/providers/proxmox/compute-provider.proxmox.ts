@@ -10,8 +10,9 @@ import { refusalIn } from './proxmox-refusals';
 const lostAnswerSecondsUsual = 30;
 
 /**
- * An unreachable node does not mean that the others are away. A guest's answer depends on its owner, so it says nothing
- * about the cluster.
+ * The part of the cluster on which a read depends: its node, because other nodes may work while one is unreachable.
+ * Null for a read of the guest agent, because its answer depends on the owner of the machine and says nothing about the
+ * cluster.
  */
 const partOf = ([collection, node, , , agent]: ReadPath): string | null =>
   collection !== 'nodes' ? '' : agent === 'agent' ? null : String(node);

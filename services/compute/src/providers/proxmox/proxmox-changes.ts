@@ -126,8 +126,8 @@ async function sendDelete(
 const looksMax = 20;
 
 /**
- * Cuts the power, whose failure means that no deletion was accepted. The deletion begins again and checks whether the
- * VM still runs.
+ * Cuts the power. If that fails, no deletion was accepted. The deletion then begins again and checks whether the VM
+ * still runs.
  */
 async function stopVm(api: ProviderApi, reader: ComputeReader, vm: Resource, signal?: AbortSignal): Promise<void> {
   const call = { method: 'POST', path: vmPath(vm, 'status', 'stop') } as const;
@@ -200,8 +200,9 @@ async function requireVm(api: ProviderApi, machineId: string, signal?: AbortSign
 }
 
 /**
- * Requires the VM on the node where `prepare` saw it, because a lost answer is searched only there, and without a lock:
- * the provider would accept the call all the same and let its task fail, which looks like our own failure.
+ * Requires that the VM is on the node where `prepare` saw it, and has no lock. The node matters because a lost answer
+ * is searched only there. The lock matters because the provider would accept the call and let its task fail, which
+ * would look like our own failure.
  */
 async function requireFree(
   api: ProviderApi,

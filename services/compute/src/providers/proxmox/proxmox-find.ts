@@ -65,7 +65,8 @@ export async function prepareChange(
     reader.readMachine(machineId, signal),
   ]);
   const knownTasks = tasks.map(({ upid }) => upid);
-  // Judged by its process: a paused VM, for example on a full disk, was running, and nobody would start it again.
+  // Whether the machine runs is judged by its process. A paused VM, for example one on a full disk, has a process, and
+  // nobody else would start it again.
   return JSON.stringify({ node, knownTasks, wasRunning: machine?.vendorStatus === 'running' } satisfies Seen);
 }
 
@@ -90,7 +91,7 @@ export async function findChange(
   const { node, knownTasks } = readCheckpoint(checkpoint);
   const tasks =
     node === null ? [] : await listTasks(api, { node, machineId }, { source: 'all', type: taskTypeOf(change) }, signal);
-  // Tasks of staff do not count: they are not ours, and may have gone to another snapshot.
+  // Only tasks of our token count. A task of staff may have gone to another snapshot.
   const begun = tasks.findLast(({ upid }) => !knownTasks.includes(upid) && upid.endsWith(`:${userOf(options)}:`));
   if (begun !== undefined) return { actionId: begun.upid, machineId, snapshotId };
   const done = { actionId: null, machineId, snapshotId };

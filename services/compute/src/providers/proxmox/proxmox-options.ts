@@ -4,7 +4,7 @@ import type { ApiOptions } from '../http/provider-api';
 export interface VmSize {
   cores: number;
   memoryMb: number;
-  /** The first disk grows to it; it never shrinks. */
+  /** The size to which the first disk grows; a disk never shrinks. */
   diskGb: number;
 }
 
@@ -16,7 +16,7 @@ export interface ProxmoxOptions extends ApiOptions {
   token: string;
   /** PEM of the cluster's own authority. */
   ca?: string | undefined;
-  /** By the word under which it is ordered. */
+  /** The sizes, by the name under which each is ordered. */
   sizes: Readonly<Record<string, VmSize>>;
   /** The template that is cloned for each image. */
   templates: Readonly<Record<string, number>>;

@@ -66,7 +66,7 @@ async function readMachine(api: ProviderApi, machineId: string, signal?: AbortSi
   if (vm === null) return null;
   const machine = await look(api, vm, true, signal);
   if (machine !== null) return machine;
-  // It may have moved to another node meanwhile.
+  // The VM may have moved to another node meanwhile.
   const moved = await findVm(api, machineId, signal);
   return moved === null ? null : await look(api, moved, true, signal);
 }

@@ -87,8 +87,8 @@ function powerOf({ lock, status, qmpstatus }: VmStatus): PowerState {
 }
 
 /**
- * Networks that only the guest and its neighbours can reach, such as its containers' bridges: loopback, link-local,
- * private and shared ones. A guest reports them too.
+ * Networks that cannot be reached from outside the guest, such as the bridges of its containers: loopback, link-local,
+ * private and shared ones. Their addresses are left out, although a guest reports them.
  */
 const inner = new BlockList();
 for (const [network, prefix] of [

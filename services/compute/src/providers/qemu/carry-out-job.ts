@@ -50,14 +50,14 @@ export async function carryOutJob(machineFolder: string): Promise<void> {
   if (job.kind === 'delete' && failure === null) await retireMachine(machineFolder);
 }
 
-/** It is reported as failed in any case. */
+/** Starts the machine if possible. The job is reported as failed in any case. */
 async function startAnyway(machineFolder: string): Promise<void> {
   try {
     // It runs when it was never stopped.
     if ((await readStatus(machineFolder)) === 'off') await mendInside(machineFolder);
     await startQemu(machineFolder, await readRecord(machineFolder));
   } catch {
-    // Off, with its disk as it is, for staff.
+    // The machine stays off, with its disk as it is, for staff.
   }
 }
 

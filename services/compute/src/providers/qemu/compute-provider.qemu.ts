@@ -6,7 +6,10 @@ import type { QemuOptions } from './qemu-options';
 import { looked, qemuReader } from './qemu-reader';
 import { reviveMachines } from './revive-machines';
 
-/** A claim is visible to everybody at once. The limit is for a worker's way from its note to its claim. */
+/**
+ * A claim is visible to everybody at once. The limit covers the time that a worker needs between its note and its
+ * claim.
+ */
 const lostAnswerSecondsUsual = 10;
 const close = async (): Promise<void> => undefined;
 
@@ -29,7 +32,8 @@ export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
       return await changes.reader.listMachines(signal);
     },
     lostAnswerSeconds: lostAnswerSecondsUsual,
-    // A job has the workflow's id, and of all claims of the machine's next number only one succeeds.
+    // A change is accepted once, however often it is sent: a job has the workflow's id, and only one claim of a
+    // machine's next number succeeds.
     takesOnOnce: true,
     prepare: (change) => looked(prepareChange(changes, change)),
     send: (change, checkpoint, signal) => looked(sendChange(changes, change, checkpoint, signal)),

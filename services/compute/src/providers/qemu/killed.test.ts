@@ -32,7 +32,7 @@ const plan = (point: string, mode: FaultMode): void =>
   writeFileSync(path.join(faults, faultTokenName({ point, mode })), '');
 const folderOf = (machineId: string): string => path.join(world.url(), 'one/machines', machineId);
 
-/** Looks with a driver of its own each time, as a worker does that was started since. */
+/** Waits for the end of the action. Each look opens a new driver, as a worker would that was started after the kill. */
 const endOf = ({ machineId, actionId }: Accepted): Promise<ProviderAction> =>
   until(
     async () => {

@@ -5,7 +5,7 @@ import { createDurably, readIfThere, syncFolder } from '@drydock/process/durable
 import { errorCodeOf } from '@drydock/process/error-code';
 import { claimJob, type JobRecord, jobsFolder, type MachineRecord, machineRecordSchema } from './qemu-records';
 
-/** A name is part of a path: any other text names nothing. */
+/** Whether a text can be the name of a machine. A name becomes part of a path, so any other text names no machine. */
 export const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
 const recordFile = (machineFolder: string): string => path.join(machineFolder, 'machine.json');
 
@@ -42,7 +42,7 @@ export function openMachineFolders(root: string): MachineFolders {
     withJobs: async (machineId) =>
       (await exists(jobsFolder(of(machineId)))) ? of(machineId) : within('gone', machineId),
     create: async (record, job) => {
-      // Made in another place and renamed, so that everybody sees all of the machine or none.
+      // The folder is made in another place and renamed, so that others see either the whole machine or none.
       const aside = path.join(root, 'new', randomUUID());
       for (const folder of [jobsFolder(aside), machines]) await mkdir(folder, { recursive: true, mode: 0o700 });
       await createDurably(recordFile(aside), `${JSON.stringify(record, null, 1)}\n`);

@@ -31,8 +31,8 @@ export async function prepareChange({ folders }: QemuChanges, change: Change): P
 }
 
 /**
- * Whether the machine should run: unless its owner has powered it off. A paused or busy one has its process, and a lost
- * one is about to be started again.
+ * Whether the machine should run, which is so unless its owner has powered it off. A paused or busy machine has its
+ * process, and a machine that was lost is about to be started again.
  */
 async function isMeantToRun(machineFolder: string): Promise<boolean> {
   const status = await readStatus(machineFolder);
@@ -40,8 +40,8 @@ async function isMeantToRun(machineFolder: string): Promise<boolean> {
 }
 
 /**
- * Finds the job that this very change has begun since `prepare`. If its result is true already, it is done; otherwise
- * null.
+ * Finds the job that this change has begun since `prepare`. If there is none, but its result is there already, the
+ * change counts as done. Otherwise null.
  */
 export async function findChange(
   { folders, reader }: QemuChanges,
@@ -72,7 +72,7 @@ export async function sendChange(
   if (begun !== null) return begun;
   if (change.kind === 'create') return await sendCreate(changes, change, signal);
   const { machineId } = change;
-  // Read before anything is decided: the claim fails if another job was claimed since.
+  // The last job is read before anything is decided, so that the claim fails if another job was claimed since.
   const last = await readLastJob(folders.of(machineId));
   const machine = await reader.readMachine(machineId, signal);
   if (machine === null) throw new ComputeError('machine_not_found', `no machine ${machineId}`);
@@ -109,7 +109,7 @@ async function sendCreate(
   const record: MachineRecord = { name, spec, image, zone, labels: { ...labels }, ...size, system };
   const job = jobOf(change, 1, false);
   signal?.throwIfAborted();
-  // The name is ours alone: a machine that has it was made by an earlier call whose answer was lost.
+  // Names are ids of our servers, so a machine that has the name was made by an earlier call whose answer was lost.
   if (!(await ambiguously(folders.create(record, job))))
     throw new ComputeError('ambiguous', `there is a machine ${name}`);
   beginWork(folders.of(name));
@@ -132,7 +132,7 @@ const accepted = (machineId: string, job: JobRecord): Accepted => ({
 });
 const done = (machineId: string): Accepted => ({ actionId: null, machineId, snapshotId: null });
 
-/** A write that failed may have taken effect all the same. */
+/** Turns the error of a write into `ambiguous`, because a write that failed may still have taken effect. */
 function ambiguously<T>(claim: Promise<T>): Promise<T> {
   return claim.catch((error: unknown) => {
     throw new ComputeError('ambiguous', error instanceof Error ? error.message : String(error), { cause: error });

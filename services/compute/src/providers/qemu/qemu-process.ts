@@ -55,7 +55,7 @@ export async function startQemu(machineFolder: string, record: MachineRecord): P
   for (let round = 0; round < startRounds; round += 1) {
     for (const accelerator of ['kvm', 'tcg'] as const) {
       reason = await tryStart(machineFolder, record, accelerator);
-      // Also if the process in the way is one whose parent died while it was starting.
+      // The start fails, too, when the machine runs already. Its parent may have died while it was starting.
       if ((await readStatus(machineFolder)) === 'running') return;
     }
     await sleep(500);

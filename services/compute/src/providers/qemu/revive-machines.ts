@@ -2,15 +2,16 @@ import type { MachineFolders } from './machine-folders';
 import { claimJob, type JobRecord, readJobs } from './qemu-records';
 import { readStatus } from './qmp';
 
-/** Replaces a workflow's id in such a job. */
+/** Jobs that revive a machine have this reference, because no workflow asked for them. */
 const reference = 'revive';
-/** After so many in a row within a day the machine is left to staff. */
+/** After this many revivals within a day, the machine is left to staff. */
 const revivalsMax = 5;
 const dayMs = 24 * 3_600_000;
 
 /**
- * Starts machines that should run and have no process: they were lost, as all are when the host restarts. A machine
- * that its owner powered off from inside still has its process. A machine that does not start is left as it is.
+ * Starts machines that should run and have no process. Machines lose their process when the host restarts. A machine
+ * that its owner powered off from inside still has its process, so it is not started. A machine that does not start is
+ * left as it is.
  */
 export async function reviveMachines(
   folders: MachineFolders,

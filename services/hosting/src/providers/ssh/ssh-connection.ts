@@ -67,7 +67,7 @@ async function openClient(address: Address, onEnd: () => void): Promise<Client> 
   }
 }
 
-/** Under OpenSSH's MaxSessions, which is 10 unless the host says otherwise. */
+/** Below OpenSSH's MaxSessions, which is 10 by default. */
 const channelsMax = 8;
 
 interface Line {

@@ -55,7 +55,7 @@ function requireWord(value: string, what: string): string {
   return value;
 }
 
-/** 112 bits: with what stands before them, names stay within the 32 characters that MySQL leaves to a user. */
+/** A hash of 112 bits, so that names with their prefix stay within the 32 characters that MySQL allows for a user. */
 const hashOf = (...parts: readonly string[]): string =>
   createHash('sha256').update(parts.join('/')).digest('hex').slice(0, 28);
 
@@ -106,7 +106,7 @@ function remoteCallOf({ config }: SshTools, call: SiteCall): RemoteCall {
   };
 }
 
-/** One script about one site; resolves with what it wrote. @throws SiteHostError, RemoteError */
+/** Runs one script about one site; resolves with its output. @throws SiteHostError, RemoteError */
 export const runOnSite = async (tools: SshTools, call: SiteCall): Promise<string> =>
   runRemote(tools.connection, remoteCallOf(tools, call));
 
