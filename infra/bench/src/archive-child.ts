@@ -13,7 +13,7 @@ const key = Buffer.alloc(32, 7);
 const identity = { archiveId: 'bench-archive', siteId: 'bench-site', orgId: 'bench-org', sequence: 1 };
 const macFile = (archive: string): string => path.join(archive, '..', `${path.basename(archive)}.mac`);
 
-/** VmHWM would count the start-up. The goal is about the growth over the idle process. */
+/** The present memory, not VmHWM, which would count the start-up. The goal limits the growth over the idle process. */
 const residentMb = (): number => process.memoryUsage.rss() / 1e6;
 
 async function run(command: string, archive: string, folder: string): Promise<void> {
@@ -28,7 +28,7 @@ async function run(command: string, archive: string, folder: string): Promise<vo
     });
     fs.writeFileSync(macFile(archive), result.manifestMac);
     const { archiveId, siteId, orgId } = identity;
-    // As a backup is taken: it is complete only after everything was read back and every MAC compared.
+    // Measures a backup as it is taken: it is complete only after everything was read back and every MAC compared.
     if (command === 'take')
       await verifyArchive(folderSource(archive), key, { archiveId, siteId, orgId, manifestMac: result.manifestMac });
     return;

@@ -81,7 +81,9 @@ const oursIn = (worker: ArchiveProcess): Peer => ({
 interface Seconds {
   /** Until the program had ended. */
   done: number;
-  /** Until the file system was synced as well. Half of this time is the disk's, and the same for everybody. */
+  /**
+   * The time until the file system was synced as well. Half of it is the disk's, and is the same for every contestant.
+   */
   synced: number;
 }
 

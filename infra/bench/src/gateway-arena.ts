@@ -6,7 +6,7 @@ import { type Load, type LoadResult, runLoad } from './load';
 import { median } from './measure';
 import { type Row, say } from './report';
 
-/** The supervisor and compose start the gateway with it; its peers get the same. */
+/** The flags with which the supervisor and compose start the gateway. Its peers get the same. */
 const flags = ['--max-semi-space-size=64'];
 const peersScript = path.join(__dirname, 'gateway-peers.js');
 const telemetryPreload = path.resolve(__dirname, '../../../packages/service/dist/telemetry/telemetry.js');
@@ -48,7 +48,7 @@ export async function startArena() {
         ...(process.env['REDIS_URL'] === undefined ? {} : { REDIS_URL: process.env['REDIS_URL'] }),
         ...env,
       },
-      // As every process of ours is started: without a collector it loads nothing of the SDK.
+      // The gateway is started like every process of ours. Without a collector it loads nothing of the SDK.
       { path: '/healthz', flags: ['--require', telemetryPreload] },
     );
   const startPeer = (role: string): Promise<Child> => start(peersScript, { ROLE: role, UPSTREAM: upstream.url });
@@ -67,7 +67,7 @@ export async function compare(
   rounds: number,
 ): Promise<Map<string, LoadResult[]>> {
   const results = new Map<string, LoadResult[]>([...contestants.keys()].map((name) => [name, []]));
-  // V8 compiles what is hot for several seconds, and the more a process does the longer.
+  // V8 compiles hot code for several seconds, and for longer the more a process does.
   for (const child of contestants.values()) await loadOnce(child);
   for (let round = 0; round < rounds; round += 1) {
     const order = [...contestants];

@@ -25,7 +25,7 @@ const answering =
     response.end(bytes);
   };
 
-/** Takes spans and metrics and throws them away. It answers after so many milliseconds; null: never. */
+/** Accepts spans and metrics and throws them away. It answers after this many milliseconds, or never when null. */
 const collecting =
   (answerMs: number | null): http.RequestListener =>
   (request, response) => {
@@ -41,7 +41,7 @@ const roles: Record<string, () => http.RequestListener> = {
   upstream: () => answering(body),
   keys: () => answering(verification),
   collector: () => collecting(0),
-  // Below the 3 s after which a process gives up waiting for it.
+  // Shorter than the 3 s after which a process stops waiting for a collector.
   'slow-collector': () => collecting(2_000),
   'hanging-collector': () => collecting(null),
   'http-proxy-3': () => {

@@ -50,13 +50,13 @@ async function compareAtOnce(
   ]);
   for (let pair = 0; pair < pairs; pair += 1) {
     const both = [[name, await start(env)] as const, [off, await start()] as const];
-    // Whichever is called first is a little slower.
+    // The order alternates, because the process that is called first is a little slower.
     if (pair % 2 === 1) both.reverse();
     const load = (seconds: number) =>
       Promise.all(
         both.map(async ([who, child]) => [who, await loadOnce(child, { seconds, warmUpSeconds: 0 })] as const),
       );
-    // V8 compiles what is hot for several seconds.
+    // V8 compiles hot code for several seconds.
     await load(8);
     for (let round = 0; round < rounds; round += 1)
       for (const [who, result] of await load(roundSeconds)) results.get(who)?.push(result);

@@ -58,7 +58,7 @@ const writerOf = (login: () => ConnectionOptions): SteadyWriter =>
     },
   });
 
-/** Runs the move while the writer writes. Counts the rows that the writer was told are stored, and that are missing. */
+/** Runs the move while the writer writes. Counts the rows that were acknowledged to the writer and are missing. */
 async function underWriter<T>(
   login: () => ConnectionOptions,
   move: () => Promise<T>,
@@ -122,7 +122,7 @@ async function measureOffline([from, to]: Step): Promise<Omit<Measured, 'outcome
         await server.stop();
         await timeCommand({ bin: 'cp', args: ['-a', before, after] });
         fs.renameSync(path.join(after, `mariadb-${from}`), path.join(after, `mariadb-${to}`));
-        // Until the program has ended, nobody else can connect.
+        // The time includes the upgrade program, because nobody else can connect before it has ended.
         const upgraded = await startMysql({ engine: newer, folder: after, bufferPoolBytes });
         await runUpgradeProgram(newer, upgraded, path.join(folder, 'tools'));
         server = upgraded;

@@ -12,8 +12,8 @@ const events = 10_000;
 const stormSeconds = 60;
 const ticksPerSecond = 10;
 /**
- * During the storm one restore after the other, this many in each second. Before the storm as many, after those for
- * warming up.
+ * How many restores are accepted each second, one after the other. As many are accepted before the storm, after a
+ * warm-up.
  */
 const acceptsPerSecond = 4;
 const warmUps = 150;

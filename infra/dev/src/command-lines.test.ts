@@ -8,7 +8,7 @@ import { inRepo } from './dev-config';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'drydock-help-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** In an empty folder, and without any setting: a program that does more than it was asked for shows. */
+/** Runs the program in an empty folder and without any setting, so that unwanted work becomes visible. */
 const run = (program: string, argument: string, cwd = folder) =>
   spawnSync(process.execPath, [inRepo(program), argument], {
     cwd,
@@ -54,7 +54,7 @@ test('run.mjs lists its commands', () => {
   expect([status, stdout]).toEqual([0, expect.stringContaining('migrate:new')]);
 });
 
-// They read the tree that they are started in.
+// These programs read the tree in which they are started.
 test.each(['infra/dev/dist/run-tests.js', 'infra/dev/dist/mutants.js', 'packages/testing/dist/conventions/house.js'])(
   '%s helps when it is asked to, and refuses what it does not know',
   (program) => {

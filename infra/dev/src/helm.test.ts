@@ -49,7 +49,7 @@ test('processes.yaml is what the topology makes; npm run helm writes it', () => 
 
 test('every process is in the chart, or its address is a value; what it reads of the values is there', () => {
   const names = topology.filter(({ isEmbeddedOnly }) => isEmbeddedOnly !== true).map(({ name }) => name);
-  // Only the host of sites talks to the cluster of the sites.
+  // Only the host of sites connects to the cluster of the sites.
   const inChart = names.filter((name) => !(name in values.outside) && name !== 'sites-postgres');
   expect(Object.keys(processes).sort()).toEqual(inChart.sort());
   for (const { env, volumes, callsOutside } of Object.values(processes)) {
@@ -87,7 +87,7 @@ test('no process is reached by one that the topology does not let call it, and o
   expect(processes['gateway']?.callsOutside).toEqual(['redis']);
 });
 
-/** The fields of these values, given over those of the chart, that the schema refuses. */
+/** The fields that the schema refuses when these values replace those of the chart. */
 function refusalsOf(given: Record<string, unknown>): string[] {
   const schema = z.fromJSONSchema(JSON.parse(fs.readFileSync(path.join(chart, 'values.schema.json'), 'utf8')));
   const result = schema.safeParse({ ...values, ...given });
@@ -142,7 +142,7 @@ describe.each(examples)('%s', (name) => {
       await run(helm, ['lint', '--strict', chart, ...example(name)]);
       const manifests = await render(...example(name));
       expect(manifests.length).toBeGreaterThan(40);
-      // No types of the Prometheus operator are at hand.
+      // The types of the Prometheus operator are not available here.
       const known = manifests.filter(({ kind }) => kind !== 'PodMonitor');
       const moduleOf = ({ apiVersion, kind }: { apiVersion: string; kind: string }) =>
         `${apiVersion.startsWith('keda.sh/') ? '@kubernetes-models/keda' : 'kubernetes-models'}/${apiVersion}/${kind}`;

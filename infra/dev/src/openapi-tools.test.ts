@@ -1,5 +1,5 @@
 /**
- * The contract, read by others' tools.
+ * The contract, read by tools of other authors.
  *
  * @tier long
  * @processes
@@ -13,7 +13,7 @@ import { inRepo } from './dev-config';
 
 const run = promisify(execFile);
 const tools = process.env['DRYDOCK_OPENAPI_TOOLS'] ?? '/var/cache/drydock-openapi-tools';
-/** Left out where `.ci/fetch-openapi-tools` has not run: they are 240 packages. */
+/** The tools are 240 packages, so the test is skipped where `.ci/fetch-openapi-tools` has not run. */
 const itWith = fs.existsSync(path.join(tools, 'complete')) ? test : test.skip;
 const bin = (name: string): string => path.join(tools, 'node_modules/.bin', name);
 

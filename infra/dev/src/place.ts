@@ -33,7 +33,9 @@ export interface SecretPlace extends Place {
   current(label: string): string;
   /** The same for those that accept it: while the master key is rotated, one of each, the current one first. */
   rotated(label: string): string;
-  /** The part of a login's name in Postgres that tells its password: a role has only one password there. */
+  /**
+   * The part of a login's name in Postgres that depends on its password, because a role has only one password there.
+   */
   fingerprint(label: string): string;
   /**
    * The secret of an emulator. On one machine it replaces somebody else's server, whose secrets stay as they are when
@@ -75,7 +77,7 @@ export const serviceSecrets = (service: ServiceWithDatabase, place: SecretPlace)
   AUDIT_TOKEN_SECRET: place.rotated(`audit:${service}`),
 });
 
-/** The same for one that has a queue. */
+/** The same secrets, with those of the queue. */
 export const queuedSecrets = (service: ServiceWithDatabase, place: SecretPlace): Variables => ({
   ...serviceSecrets(service, place),
   QUEUE_URL: place.queueUrl(),

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { openPortBook } from './data-folder';
 
 /**
- * Ports on which a stranger of this test listens. The run's other suites take ports of the same range; these must not
- * count.
+ * Ports on which another program of this test listens. Other suites of the run take ports of the same range, and these
+ * must not count.
  */
 const mockStrangers = new Set<number>();
 jest.mock('@drydock/process/free-port', () => ({ isPortFree: async (port: number) => !mockStrangers.has(port) }));

@@ -11,7 +11,7 @@ export interface ProcessPlan {
   name: string;
   /** The built entry point with Node's own flags, or the server that the place provides. */
   run: { flags?: readonly string[]; entry: string } | { store: 'postgres' | 'redis' };
-  /** These are started before it, and stopped after it. */
+  /** Processes that are started before it and stopped after it. */
   needs: readonly string[];
   /** Processes that it calls as well, but can start and be useful without. */
   calls?: readonly string[];
@@ -19,7 +19,7 @@ export interface ProcessPlan {
   database?: ServiceWithDatabase;
   /** Only `npm start` runs it: it replaces something that an operator has. */
   isEmbeddedOnly?: true;
-  /** It serves what earlier versions have created. `npm start` runs it when its folder exists in the data folder. */
+  /** Whether it serves content of earlier versions. `npm start` runs it when its folder exists in the data folder. */
   isForOldData?: true;
   network: Network;
   /** Volumes that it writes, or, with `:ro`, only reads. For `npm start`, each is a folder in the data folder. */

@@ -116,7 +116,7 @@ describe.each(serviceBackends())('npm start with the queue on %s', (queueBackend
 
   test('each process comes back after kill -9 where it was, and calls work again', async () => {
     const before = stack.processes();
-    // Only these two know which queue there is.
+    // On the second queue only these two are killed, because no other process depends on the kind of queue.
     const victims = queueBackend === firstBackend ? Object.keys(before) : ['hosting', 'hosting-worker'];
     for (const name of victims) {
       await stack.killAndWait(name);

@@ -14,7 +14,8 @@ let said: string[];
 let watch: TypeWatch;
 const write = (text: string): void => fs.writeFileSync(path.join(folder, 'src/port.ts'), text);
 /**
- * Newer than the end of any compiler: a file that is saved while one is at work has everything compiled anew, rightly.
+ * Writes a file with a time after the end of any compiler. A file that is saved while a compiler runs makes the next
+ * one compile everything, which is right but slow.
  */
 const writeNewer = (text: string, name: string): void => {
   const draft = path.join(folder, 'draft');

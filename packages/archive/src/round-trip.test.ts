@@ -102,7 +102,9 @@ const randomTree = fc.dictionary(
   },
 );
 
-/** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
+/**
+ * The cases are the same in each run, so that a failure comes from the current change. `npm run chaos` takes new ones.
+ */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
 };
@@ -284,15 +286,15 @@ test('a tree of a thousand folders comes back to its last one', async () => {
 });
 
 /**
- * Goes down step by step and leaves a file at the bottom: no call takes such a path. Without `cd`, which asks for the
- * whole path.
+ * Makes a deep path step by step and leaves a file at its end, because no call accepts such a path. It does not use
+ * `cd`, which asks for the whole path.
  */
 function makeDeep(site: string, name: string, depth: number): void {
   const script = `for (1..$ARGV[1]) { mkdir $ARGV[0] or die; chdir $ARGV[0] or die } exec '/bin/sh', '-c', 'echo deep >bottom; ln bottom second; ln -s bottom link; touch -d @1500000000.123456789 bottom'`;
   expect(spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).status).toBe(0);
 }
 
-/** The bottom as a program sees it that goes down the same way. */
+/** Reads the file at the end of a deep path, by the same steps. */
 function readDeep(site: string, name: string, depth: number): string {
   const script = `for (1..$ARGV[1]) { chdir $ARGV[0] or die } exec '/bin/sh', '-c', "stat -c '%h %.9Y' bottom; readlink link; cat second"`;
   return spawnSync('perl', ['-e', script, name, String(depth)], { cwd: site }).stdout.toString();
@@ -313,7 +315,7 @@ test.each([
   for (const folder of [site, target]) spawnSync('rm', ['-rf', join(folder, name)]);
 });
 
-/** Packs a tree into nothing, for what is said of it. */
+/** Packs a tree without writing it, for the facts that packing reports. */
 async function packNowhere(site: string): Promise<{ entries: number; skipped: { path: string; reason: string }[] }> {
   const skipped: { path: string; reason: string }[] = [];
   const identity = { archiveId: 'one', siteId: 'site', orgId: 'org', sequence: 1 };

@@ -4,7 +4,7 @@ import { type OperationId, operations } from './generated/contract';
 import { addFields } from './operation';
 import { clean } from './output';
 
-/** In the order in which help has them. */
+/** The ids of the operations, in the order in which help lists them. */
 export const operationIds = Object.keys(plans).filter((id): id is OperationId => Object.hasOwn(operations, id));
 
 export function planOf(id: OperationId): CommandPlan {

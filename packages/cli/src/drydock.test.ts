@@ -76,7 +76,7 @@ describe('the commands', () => {
       const mustAsk = isDestructive(id) || operations[id].method === 'DELETE' || hasDryRun.includes(id);
       return mustAsk && 'command' in plan && plan.asks === undefined;
     });
-    // Nothing is lost where a server starts, or where a card comes out of its archive.
+    // These two destroy nothing: a server is started, and a card is taken out of the archive.
     expect(silent).toEqual(['powerOnComputeServer', 'restoreCard']);
   });
 

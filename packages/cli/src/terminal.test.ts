@@ -200,7 +200,7 @@ describe('doctor', () => {
         .replace(/\d+ s ahead/, 'N s ahead')
         .replace(/\d+ (operations|commands)/g, 'N $1'),
     ).toMatchSnapshot();
-    // The key goes to what needs it alone.
+    // The key is sent only to the operations that need it.
     expect(
       bench.seen
         .filter(({ authorization }) => authorization !== undefined)

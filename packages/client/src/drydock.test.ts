@@ -281,7 +281,7 @@ describe('the types', () => {
     : never;
   type Has<Key extends PropertyKey, Of> = Key extends keyof Of ? true : false;
 
-  // The build fails where one of these is not as it stands here.
+  // The build fails if the type of one of these changes.
   const site = { siteId: '' };
   const facts = {
     aListNeedsNothing: true satisfies Takes<'listSites', []>,

@@ -146,8 +146,8 @@ async function bodyOf(response: Response, known?: object): Promise<unknown> {
 }
 
 /**
- * The header that tells the server which state of the thing the caller knows. Throws for a value that no call returned:
- * without the header, the change would be made whatever the thing has become since.
+ * The header with the state of the resource that the caller knows. Throws for a value that no call returned, because
+ * without the header the change would be made to any later state.
  */
 function conditionOf(method: string, known: object | undefined): Record<string, string> {
   if (known === undefined) return {};

@@ -9,7 +9,7 @@ export class WebhookVerificationError extends Error {
 
 export interface WebhookMessage {
   headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** As it came, before anything has parsed it. */
+  /** The body as it was received, before anything has parsed it. */
   body: string;
 }
 

@@ -26,14 +26,14 @@ const hasProgram = (name: string): boolean => spawnSync(name, ['version']).error
 const hasModule = (name: string): boolean => spawnSync(debianPython, ['-c', `import ${name}`]).status === 0;
 const python = async (script: string): Promise<unknown> => JSON.parse((await run(debianPython, ['-c', script])).stdout);
 
-/** The test where the client is, and its title with what is missing where it is not. */
+/** Runs the test where the client is installed. Elsewhere the title of the skipped test says what is missing. */
 function itWith(client: string, isInstalled: boolean, name: string, test: () => Promise<void>): void {
   (isInstalled ? it : it.skip)(isInstalled ? name : `${name} (needs ${client})`, test);
 }
 
 const token = '12345678-1234-1234-1234-1234567890ab';
 let folder: string;
-/** Nothing of the machine's own settings for these clients. */
+/** The environment of the clients, without any setting of the machine. */
 let env: { PATH: string | undefined; HOME: string };
 beforeAll(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'drydock-clients-'));
@@ -80,7 +80,7 @@ describe('the Hetzner emulator serves a machine’s whole life', () => {
       image: { id: Number(snapshot) },
     });
     await hcloud(`image delete ${snapshot}`);
-    // The command ends when the deletion was taken on.
+    // The command ends when the deletion was accepted, not when it is done.
     await hcloud('server delete renamed');
     while ((await hcloud('server list -o noheader')) !== '') await wait(50);
   });
@@ -163,7 +163,7 @@ describe('the Proxmox emulator serves a machine’s whole life', () => {
   afterAll(() => closeServer(server));
 
   itWith('python3-proxmoxer', hasModule('proxmoxer'), 'to python3-proxmoxer', async () => {
-    // The client knows https only. The emulator leaves TLS to whoever stands before it.
+    // The client supports only https, and the emulator leaves TLS to a server in front of it.
     const told = await python(`
 import json, time
 from proxmoxer import ProxmoxAPI

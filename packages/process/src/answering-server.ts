@@ -10,8 +10,8 @@ export interface Awaited {
   timeoutMs: number;
   ask: () => Promise<Answer>;
   /**
-   * How long another server may still answer at this address while this one is about to end for want of the port.
-   * Absent: no other one can.
+   * How long another server may still answer at this address after this one has failed to get the port and before it
+   * ends. Absent: no other server can answer there.
    */
   bindTimeoutMs?: number;
   /** Gets what the server writes to its log. */

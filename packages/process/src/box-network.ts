@@ -29,8 +29,8 @@ const fail = (error) => { process.stderr.write(error.message); process.exit(1); 
 export type BoxListeners = ReadonlyMap<number, Server>;
 
 /**
- * Resolves when every port has its listener, and never if the box does not come up. The listeners are closed when the
- * box ends.
+ * Resolves when every port has its listener. It never resolves if the box does not start. The listeners are closed when
+ * the box ends.
  */
 export function takeListeners(child: ChildProcess, ports: readonly number[]): Promise<BoxListeners> {
   const taken = new Map<number, Server>();

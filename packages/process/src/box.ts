@@ -95,14 +95,14 @@ export class BoxError extends Error {
   override readonly name = 'BoxError';
 }
 
-/** The script takes descriptors of one digit, and needs two of them. */
+/** Limit for descriptors: the script accepts only those of one digit, and needs two of them itself. */
 const stdioMax = 8;
 /** Between us and the script. */
 const controlFd = 9;
 const setUpMs = 15_000;
 const tmpBytesUsual = 64 * 2 ** 20;
 const toolFolders = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Names that would change the tools which make the box, outside of it and with all rights. */
+/** Matches variables that would change the tools which make the box. These run outside of it and with all rights. */
 const forbiddenEnv = /^(?:_box_.*|LD_.*|BASH.*|ENV|SHELLOPTS|IFS|PS4|LIBMOUNT_.*|GLIBC_TUNABLES|GCONV_PATH)$/;
 /** The folders that every box has; no mount can replace them. */
 const ownFolders = [
@@ -143,7 +143,7 @@ export async function spawnInBox(options: BoxOptions): Promise<BoxedChild> {
     const proof = proveProcess(onlyChildOf(init));
     if (proof === null) throw new BoxError('the first process of the box has gone');
     const target: Target = { wrapper: child, command: proof, exited };
-    // This comes last, so that our caller listens to the child before it can have ended.
+    // The command is started last, so that the caller can listen to the child before it ends.
     control.write('go\n', () => control.destroy());
     const stop = (signal: NodeJS.Signals, graceMs: number): Promise<void> => stopBox(target, signal, graceMs);
     return { process: child, proof, exited, stop, root: `/proc/${init}/root`, listeners };
@@ -187,7 +187,8 @@ function startScript(options: BoxOptions): ChildProcess {
   checkOptions(options);
   const [program = '', ...args] = commandLineOf(options);
   const stdio = stdioOf(options);
-  // A session of its own: a Ctrl-C in our terminal reaches only us, and the box has no terminal to write to.
+  // The box runs in a session of its own. So a Ctrl-C in our terminal reaches only us, and the box has no terminal to
+  // write to.
   return spawn(program, args, { cwd: '/', env: { ...options.env }, stdio, detached: true });
 }
 
@@ -343,7 +344,8 @@ function checkOptions({ isolation, account, rights = [], env, mounts, workdir, c
   }
   const shown = mounts.map(({ to }) => to);
   for (const [at, to] of shown.entries()) {
-    // A mount point below another one would be created by us in a folder that may be a customer's.
+    // A mount point below another one is refused, because we would have to create it in a folder that may be a
+    // customer's.
     const others = [...ownFolders, ...shown.slice(0, at), ...shown.slice(at + 1)];
     if (to === '/' || others.some((other) => to === other || to.startsWith(`${other}/`)))
       throw new BoxError(`nothing can be shown at ${to}`);
@@ -363,7 +365,7 @@ async function readReady(child: ChildProcess, control: Duplex): Promise<void> {
         if (told.endsWith('ready\n')) resolve();
       });
       child.once('error', (error) => reject(end(error.message)));
-      // This waits for the last of the output, because the tools' message is the reason.
+      // The error waits for the last output, because the tools' message is the reason.
       child.once('exit', (code) =>
         setImmediate(() => setImmediate(() => reject(end(`its first process ended with ${code}`)))),
       );

@@ -5,7 +5,7 @@ import { errorCodeOf } from './error-code';
 
 const besideName = (file: string): string => `${file}.next-${randomBytes(6).toString('hex')}`;
 
-/** Whether a crash during a replacement left this file behind; it has no meaning. */
+/** Whether a crash during a replacement left this file behind. Such a file has no meaning. */
 export const isLeftover = (name: string): boolean => /\.next-[0-9a-f]{12}$/.test(name);
 
 /** A rename is on disk only after its folder was synced. */

@@ -50,7 +50,7 @@ function obeyFault(mode: FaultMode, point: string): FaultOutcome {
 
 function killSelf(): never {
   process.kill(process.pid, 'SIGKILL');
-  // The signal may arrive a moment later, and no further line of the caller may run.
+  // The signal may arrive a moment later, so the loop keeps the caller from running any further line.
   for (;;) blockEventLoop(1_000);
 }
 
@@ -67,21 +67,22 @@ type FaultOutcome = 'continue' | 'repeat';
  * {@link InjectedFault} in mode `throw`.
  */
 export function faultpoint(name: string): FaultOutcome {
-  // The only setting that is not a service's configuration: it must work in every process, at every depth.
+  // The only setting that is read outside of a service's configuration, because it must work in every process and
+  // module.
   const folder = process.env['DRYDOCK_FAULTS'];
   if (folder === undefined || folder === '') return 'continue';
   const mode = takeToken(folder, name);
   return mode === undefined ? 'continue' : obeyFault(mode, name);
 }
 
-/** Unlinking decides between processes that want the same token: only one of them succeeds. */
+/** Takes a token by unlinking it, so that of several processes only one gets it. */
 function takeToken(folder: string, point: string): FaultMode | undefined {
   for (const token of tokensOf(folder, point)) {
     try {
       unlinkSync(path.join(folder, faultTokenName(token)));
       return token.mode;
     } catch {
-      // Another process was quicker; there may be one more.
+      // Another process took this token. There may be one more.
     }
   }
   return undefined;

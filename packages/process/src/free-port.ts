@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import net from 'node:net';
 
 /**
- * Below the ports that the kernel gives to outgoing connections, and apart from those that agents keep for ever
- * (PortAllocator).
+ * The range lies below the ports that the kernel gives to outgoing connections, and apart from those that agents keep
+ * for ever (PortAllocator).
  */
 const range = { first: 10_000, end: 20_000 };
 const triesMax = 100;

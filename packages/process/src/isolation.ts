@@ -11,7 +11,7 @@ export type Isolation = { kind: 'accounts' } | { kind: 'user_namespaces' } | { k
 /** Whether a box can have a network of its own here; `reason` says why not. */
 export type BoxNetwork = { kind: 'own' } | { kind: 'machine'; reason: string };
 
-/** Any account that is not root's: the trial needs no file of its own. */
+/** The account of the trial. Any account but root's will do, because the trial needs no file of its own. */
 const nobody = 65_534;
 
 let found: Promise<Isolation> | undefined;
@@ -43,8 +43,8 @@ export function detectBoxNetwork(): Promise<BoxNetwork> {
   foundNetwork ??= detectIsolation().then(async (isolation) => {
     if (isolation.kind === 'none') return { kind: 'machine', reason: isolation.reason };
     const ownNetwork = { ports: [privilegedPorts - 1] };
-    // Tried twice: on a machine that is busy at its start, one slow box must not decide that all applications share the
-    // network.
+    // The trial is repeated once, because one slow box on a machine that is busy at its start must not decide that all
+    // applications share the network.
     const reason = (await whyNot(isolation, ownNetwork)) && (await whyNot(isolation, ownNetwork));
     return reason === null ? { kind: 'own' } : { kind: 'machine', reason };
   });

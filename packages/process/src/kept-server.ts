@@ -45,7 +45,7 @@ export class KeptServer<Server extends RunningServer> {
     return this.adminUrlKnown;
   }
 
-  /** Resolves when it answers. Throws if the first start fails; after that it is started again and again. */
+  /** Resolves when the server answers. Throws if the first start fails. A later start that fails is repeated. */
   async start(): Promise<void> {
     if (this.running) return;
     this.isStopping = false;
@@ -89,7 +89,7 @@ export class KeptServer<Server extends RunningServer> {
         if (this.isStopping) await this.server?.stop();
       } catch (error) {
         log.error({ err: error, ...facts }, 'a database server does not start');
-        // A server that runs but could not be made ready is started afresh too.
+        // A server that runs but could not be prepared is started again too.
         await this.server?.stop();
         await wait(restartMs[Math.min(failures++, restartMs.length - 1)]);
         if (this.isStopping) return;

@@ -28,7 +28,7 @@ function readOne(pid: number): ProcessUse | null {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // Its own time and that of children that have ended, each outside and inside of the kernel.
+    // The CPU time of the process and of its children that have ended, in user mode and in the kernel.
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     return { pid, parent: Number(fields[1]), startedTicks: fields[19] ?? '', cpuMs: ticks * tickMs };
   } catch {
@@ -80,7 +80,7 @@ function threadsOf(pid: number): number[] {
   }
 }
 
-/** Null if it has gone, if it is not ours, or if this kernel has no such thing. */
+/** Null if the process has ended, belongs to another account, or the kernel lacks the file. */
 function ignoreRefusal<T>(work: () => T): T | null {
   try {
     return work();

@@ -15,7 +15,8 @@ export function readStartedTicks(pid: number): string | null {
   if (process.platform !== 'linux') return readColumn(pid, 'lstart');
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the command in parentheses and may itself hold spaces and parentheses: count from its end.
+    // The second field is the command in parentheses, which may contain spaces and parentheses. So the fields are
+    // counted from its end.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null);
   } catch {

@@ -45,7 +45,10 @@ interface RedisOptions {
   port?: number;
   /** For tests: nothing is written to disk. */
   isEphemeral?: boolean;
-  /** Each is accepted, and the first stands in `url`. One that is made here and kept in the folder, when missing. */
+  /**
+   * The server accepts each of these passwords, and `url` contains the first. When missing, one is generated and kept
+   * in the folder.
+   */
   passwords?: readonly string[];
   onLog?: (text: string) => void;
 }
@@ -140,8 +143,8 @@ async function clearLeftoverRedis(folder: string): Promise<void> {
   if (!fs.existsSync(note)) return;
   const noted: unknown = JSON.parse(fs.readFileSync(note, 'utf8') || 'null');
   const leftover = isProof(noted) ? noted : null;
-  // redis-server rewrites its command line to its name and address, so the folder is not in it: pid and start time have
-  // to do
+  // redis-server replaces its command line by its name and address, so the folder is not in it. The pid and the start
+  // time have to be enough.
   if (leftover !== null && !(await endProcess(leftover, ['SIGTERM', 'SIGKILL'], stopTimeoutMs))) {
     throw new Error(`Redis (pid ${leftover.pid}) of an earlier run cannot be ended`);
   }

@@ -4,7 +4,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const suffix = '_FILE';
 
-/** A `NAME_FILE` that gives no value of NAME. */
+/** Thrown for a `NAME_FILE` from which no value of NAME can be read. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
@@ -18,7 +18,8 @@ export function readVariable(environment: Environment, name: string): string | u
   const value = environment[name] || undefined;
   const file = environment[name + suffix] || undefined;
   if (file === undefined) return value;
-  // Either may be the forgotten one, and an old secret would silently stay in use.
+  // Both being set is an error, because one of them may have been forgotten, and an old secret would stay in use
+  // unnoticed.
   if (value !== undefined) throw new SecretFileError(`${name} and ${name}${suffix} are both set; unset one`);
   return readSecretFile(name, file) || undefined;
 }

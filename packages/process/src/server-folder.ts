@@ -85,7 +85,9 @@ function findShort(note: string): string {
   return made;
 }
 
-/** In a folder for everybody, as /tmp is, anybody may have taken the name after a cleanup. */
+/**
+ * Whether the folder is still ours. In a folder such as /tmp, another account may have taken the name after a cleanup.
+ */
 function isPrivateFolder(folder: string): boolean {
   const stats = fs.lstatSync(folder, { throwIfNoEntry: false });
   const isOurs = process.getuid?.() === 0 || stats?.uid === process.getuid?.();

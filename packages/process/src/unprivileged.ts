@@ -13,7 +13,7 @@ const nobody = 65_534;
 /** The accounts of clusters that an installation has only one of. Those of tenants are allocated. */
 export const clusterAccounts = { services: 290_000, sites: 290_001 } as const;
 
-/** Root's place for data if nobody's account cannot enter the clone. Durable, unlike the temp directory. */
+/** The folder for root's data if nobody's account cannot enter the clone. It is durable, unlike the temp directory. */
 export const reachableHome = '/var/lib/drydock';
 
 /** The account that a server is spawned under: its own when we are root, otherwise ours (no option at all). */

@@ -11,7 +11,10 @@ export interface LedgerEntry {
   fence: string;
   workflowId: string;
   outcome: 'accepted' | 'refused';
-  /** The starting point of the effect, if the target tells it: the same operation from elsewhere is another effect. */
+  /**
+   * The state from which the effect started, if the target reports it. The same operation from another state is another
+   * effect.
+   */
   detail?: string;
   /** A digest of the effect, where the target knows it. Equal digests mean that one effect was applied again. */
   digest?: string;
@@ -58,8 +61,8 @@ export function readLedger(file: string): LedgerEntry[] {
 }
 
 /**
- * The changes that a provider has accepted. It knows no fence and no workflow; one effect is known by its own action,
- * so that a second send is told from the first.
+ * The changes that a provider has accepted. A provider knows no fence and no workflow. Each effect has the id of its
+ * own action, so that a second send can be recognised.
  */
 export const providerEntries = (
   taken: readonly { time: string; resource: string; op: string; detail: string; action_id: string }[],

@@ -7,7 +7,7 @@ import { findRedis } from '@drydock/process/redis';
 import { Redis } from 'ioredis';
 import { until } from './wait';
 
-/** Nothing here is secret: it only exists as long as a test. */
+/** The password is not secret, because the servers exist only during a test. */
 const password = 'a-password-of-tests';
 
 interface Server {

@@ -77,7 +77,7 @@ export interface TestStack {
 }
 
 const root = path.resolve(__dirname, '../../..');
-/** For two cores that also run other tests. Alone it takes about 10 s. */
+/** Long enough for two cores that also run other tests. Alone, a start takes about 10 s. */
 const startTimeoutMs = 400_000;
 
 /**

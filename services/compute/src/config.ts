@@ -9,7 +9,7 @@ import {
 } from '@drydock/service/process/config-fields';
 import { z } from 'zod';
 
-/** In the currency's smallest unit, such as cents. */
+/** An amount in the currency's smallest unit, such as cents. */
 const amount = z.int32().min(0);
 const priceSchema = z.strictObject({ hour_minor: amount, month_minor: amount });
 
@@ -101,7 +101,7 @@ function parseJson(text: string, context: z.core.$RefinementCtx): unknown {
   }
 }
 
-/** It contains credentials, so neither value nor default is ever shown. */
+/** The field of the targets. Its value contains credentials, so neither value nor default is ever shown. */
 const targetsField = (description: string) =>
   z
     .string()

@@ -23,12 +23,16 @@ interface Run {
 
 const scope = crashScope({ delicate: ['send', 'create'] });
 
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
+ * processes build their own definitions.
+ */
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: ComputeWorld;
   beforeAll(async () => {
-    // So fast that no step is handed back to look again: then each is begun as often as it was crashed, and once more.
+    // The clock runs so fast that no step has to wait and look again. So each step begins once more than it was
+    // crashed.
     world = await openWorld(backend, callerOf(), { clockScale: 5_000 });
   });
   afterAll(() => world.close());
@@ -49,8 +53,8 @@ describe.each(crashBackends())('every step survives its crash, with the queue on
     expect(cases.length).toBeGreaterThanOrEqual(definition.steps.length);
   };
   /**
-   * How often the project took on `op` for one machine: 0 or 1. More than one of a kind would be a second send, and
-   * throws.
+   * How often the project accepted `op` for one machine: 0 or 1. Throws if it is more, because that would be a second
+   * send.
    */
   const takenOn = async (machineId: string, op: string): Promise<number> => {
     const entries = (await world.project.ledger(op)).filter(({ resource }) => resource === machineId);

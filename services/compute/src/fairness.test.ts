@@ -28,8 +28,8 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
       disks.push({ caller, disk: await makeDisk(world, {}, caller) });
   // The calls that made the machines do not count.
   await world.project.admin('PUT', '/rate-limit', { perHour: callsMax });
-  // One organisation after the other, all of it before anybody works: so the first would be served first if nobody saw
-  // to it.
+  // All work is accepted before anybody works, one organisation after the other. Without fairness the first
+  // organisation would be served first.
   for (let index = 0; index < disks.length; index += 10) {
     const answers = await Promise.all(
       disks.slice(index, index + 10).map(({ disk, caller }) => rollBack(world, disk, { caller })),
@@ -58,8 +58,8 @@ it('200 rollbacks of ten organisations finish on two workers within the provider
   expect(calls.filter(({ status }) => status === 429)).toEqual([]);
   expect(calls.length).toBeLessThanOrEqual(callsMax);
 
-  // The order in which the provider took them on, whoever's they are. One after the other, the last organisation would
-  // begin when all others are through.
+  // The place of each rollback in the order in which the provider accepted them. Without fairness the last organisation
+  // would begin when all others are done.
   const placesOf = crowd.map((caller) => {
     const own = disks.filter((one) => one.caller === caller).map(({ disk }) => rebuilds.indexOf(disk.machineId));
     return { first: Math.min(...own), last: Math.max(...own) };

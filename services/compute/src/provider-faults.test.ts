@@ -19,8 +19,8 @@ let world: ComputeWorld;
 let worker: ChildProcess;
 beforeAll(async () => {
   world = await openWorld('postgres', callerOf());
-  // None of these is about a lost lease, which a busy machine loses in a second: an operation that is noted and not
-  // sent then rightly ends as not accepted.
+  // A long lease, because no test here is about a lost one. A busy machine could lose a lease of a second, and an
+  // operation that is noted and not sent then ends as not accepted.
   worker = world.spawnWorker({ WORKFLOW_LEASE_SECONDS: '15' });
 });
 afterAll(() => world.close());
@@ -31,7 +31,10 @@ const sentTo = async ({ machineId }: Disk): Promise<number> =>
   (await world.project.ledger('rebuild_server')).filter(({ resource }) => resource === machineId).length;
 const actionsOn = ({ serverId }: Disk): Promise<string[]> => auditedOf(world.api, `/v1/compute/servers/${serverId}`);
 const serverOf = async ({ serverId }: Disk) => (await world.api.call('GET', `/v1/compute/servers/${serverId}`)).json;
-/** Accepts, waits for the end, and says what it was, what the disk says, how often it was sent and what was noted. */
+/**
+ * Accepts the work and waits for its end. Resolves with the outcome, the content of the disk, the number of sends and
+ * the notes.
+ */
 async function outcomeOf(disk: Disk) {
   const answer = await rollBack(world, disk);
   expect(answer.status).toBe(202);

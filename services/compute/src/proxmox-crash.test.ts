@@ -21,7 +21,9 @@ interface Run {
   serverId: string;
 }
 
-/** `send` alone depends on the provider: Proxmox is asked in its own way whether it has taken a change on. */
+/**
+ * Only `send` depends on the provider, because each provider is asked in its own way whether it has accepted a change.
+ */
 const scope = crashScope({ delicate: ['send'] });
 
 let cluster: ProxmoxCluster;
@@ -59,7 +61,7 @@ const statusOf = async (serverId: string): Promise<string> => {
   const [row] = await world.api.rows<{ status: string }>('SELECT status FROM servers WHERE id = $1', [serverId]);
   return row?.status ?? 'gone';
 };
-/** That the cluster has carried out on the server's machine. */
+/** How many tasks of this kind the cluster has carried out on the server's machine. */
 const tasksOf = async (serverId: string, op: string): Promise<number> =>
   (await cluster.admin.readLedger()).filter((entry) => entry.op === op && entry.resource === String(vmidOf(serverId)))
     .length;

@@ -33,7 +33,7 @@ const consoles: GuestConsole[] = [];
 const tokens = createFaultTokens();
 let isOver = false;
 
-/** A worker, and another one in its place when it dies. */
+/** Starts a worker, and another one whenever it dies. */
 function hire(): void {
   world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
     if (!isOver) hire();
@@ -87,8 +87,8 @@ describeGuest(needsGuest('a deploy target on this host'), () => {
     expect(listed.data).toMatchObject([{ description: 'before the update', status: 'available', size_gb: null }]);
     await guest.run('echo after > /srv/state; sync');
 
-    // Between the note that it is about to be sent and the claim of the machine; then between the claim and the record
-    // of it.
+    // The worker dies first between the note of the send and the claim of the machine, then between the claim and its
+    // record.
     for (const point of ['qemu.rollback.before_claim', 'roll_back_server.send.after_effect']) tokens.arm(point, 'kill');
     const rollback = await world.api.call('POST', `${servers}/${id}/snapshots/${listed.data[0]?.id}`);
     expect([rollback.status, (await read(id)).operable]).toEqual([202, false]);

@@ -73,8 +73,8 @@ describe('a database that was put back from a backup', () => {
     });
 
   /**
-   * The outcome of a work, after a check of how often the provider was told to do it. `overwrites`: rollbacks and
-   * rebuilds that the restored database may not know of.
+   * The outcome of a piece of work, after a check of how often the provider got the call. `overwrites`: rollbacks and
+   * rebuilds that the restored database may not know.
    */
   const assess = async ({ kind, workflowId, serverId, machineId }: Work, overwrites: number): Promise<string> => {
     const [row] = await world.api.rows<{

@@ -47,10 +47,12 @@ export async function makeMysqlDatabase(
 const hostSchema = z.object({ host: z.string() });
 const idSchema = z.object({ id: z.coerce.number() });
 
-/** The ports of the sessions that the server has let in. MariaDB shows a login under the name that its client claims. */
+/**
+ * The ports of the sessions that the server has let in. MariaDB shows a login under the name that its client claims.
+ */
 export async function readMysqlPorts(adminUrl: string): Promise<ReadonlySet<number>> {
-  const sql =
-    "select host from information_schema.processlist where host like '127.0.0.1:%' and user <> 'unauthenticated user' and command <> 'Connect'";
+  const sql = `select host from information_schema.processlist
+    where host like '127.0.0.1:%' and user <> 'unauthenticated user' and command <> 'Connect'`;
   const rows = await withMysql(adminUrl, (server) => server.read(hostSchema, sql));
   return new Set(rows.map(({ host }) => Number(host.slice(host.lastIndexOf(':') + 1))));
 }

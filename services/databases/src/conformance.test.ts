@@ -29,7 +29,7 @@ beforeAll(async () => {
       const backupId = await givenBackup(api, databaseId);
       return { params: { databaseId, backupId, workflowId, orgId: caller.orgId } };
     },
-    // No host is up that could say how large the database is.
+    // No host runs that could report the size of the database.
     cannotSucceed: { preflightDatabaseUpgrade: '503 dependency_unavailable' },
     waiting: ['preflightDatabaseBackupRestore'],
   };

@@ -77,7 +77,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
     const backup = await succeed<DatabaseBackup>(world, 'POST', `/v1/databases/${id}/backups`, { body: {} });
     await askMysql(address, "insert into notes (text) values ('two')", 'create view texts as select text from notes');
     const path = `/v1/databases/${id}/backups/${backup.id}/restore`;
-    // Its trial holds the database for as long as it takes.
+    // The trial of the preflight locks the database while it runs.
     const preflight = await until(async () => {
       const said = (await world.api.call('POST', `${path}/preflight`, { body: {} })).json as Preflight;
       return said.refusal?.code !== 'operation_in_progress' && said;
@@ -96,7 +96,7 @@ withPrograms.each(last)('a managed $label (needs npm run engines)', ({ label, fl
       ['pre_restore', 'completed', version],
       ['on_demand', 'completed', version],
     ]);
-    // The way back from a restore is a restore.
+    // A restore is undone by another restore.
     await succeed(world, 'POST', `/v1/databases/${id}/backups/${data[0]?.id}/restore`, { body: {} });
     expect(await askMysql(address, 'select text from texts order by text')).toEqual([{ text: 'one' }, { text: 'two' }]);
   });

@@ -65,7 +65,7 @@ describe('a database that was put back from a backup', () => {
   const textsOf = async ({ url }: Made): Promise<string[]> =>
     (await query<{ text: string }>(url, 'SELECT text FROM notes ORDER BY id')).map(({ text }) => text);
 
-  /** Serves what its record says, takes writes and DDL, and keeps what was written since. */
+  /** Expects that the database serves the version in its record, accepts writes and DDL, and has kept later writes. */
   const judge = async (
     { kind, made, workflowId }: Work,
     { isSince, isLater }: { isSince: boolean; isLater: boolean },

@@ -1,6 +1,6 @@
 /**
- * The one world of this service in the gate; the long suites of `upgrades/` and `restores/` go through all that it goes
- * by.
+ * The gate runs only this world of the service. The long suites of `upgrades/` and `restores/` cover the cases that it
+ * leaves out.
  *
  * @processes
  */
@@ -22,7 +22,7 @@ let made: Made;
 let backup: DatabaseBackup;
 jest.setTimeout(300_000);
 
-/** Starts a worker, and another one when it dies. */
+/** Starts a worker, and another one whenever it dies. */
 function hire(): void {
   world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
     if (!isOver) hire();
@@ -60,7 +60,7 @@ it('a 16 moves to 17 behind its address while a client writes and the worker is 
         () => false,
       );
       if (isIn) acknowledged.push(number);
-      // Each comes by a connection of its own: as many as there is time for would take a core.
+      // The pause limits the number of new connections. Without it they would use a whole core.
       await sleep(50);
     }
   })();

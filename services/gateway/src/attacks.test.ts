@@ -15,7 +15,7 @@ afterAll(() => bench.close());
 
 const id = '0191d2f0-7c3e-7b1a-9a52-3f6f0c1e8a44';
 const send = (bytes: string, answersMax?: number) => sendRaw(bench.port, bytes, answersMax);
-/** Sends and tells how many requests arrived at the service for it. */
+/** Sends the bytes and returns how many requests the service got because of them. */
 async function attack(bytes: string, answersMax?: number) {
   const before = bench.hosting.arrived;
   const answer = await send(bytes, answersMax);
@@ -193,7 +193,7 @@ describe('path tricks (G13, G15)', () => {
       code: 'invalid_cursor',
       arrived: 0,
     });
-    // Twice as long in a token's JSON as on the request line.
+    // A quote takes twice its length in a token's JSON.
     const quotes = await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(4_000)}`, [authorization]));
     expect({ status: quotes.status, arrived: quotes.arrived }).toEqual({ status: 422, arrived: 0 });
     expect(await attack(rawRequest(`GET /v1/sites?cursor=${'"'.repeat(2_000)}`, [authorization]))).toMatchObject({
@@ -275,7 +275,7 @@ describe('size (G9, G10)', () => {
       code: 'unsupported_media_type',
       arrived: 0,
     });
-    // The specification knows no 415 of this one.
+    // The specification gives this endpoint no 415.
     const closed = await attack(rawRequest('POST /v1/api-keys', [authorization, header, 'Content-Length: 2'], '{}'));
     expect({ status: closed.status, code: codeOf(closed.body) }).toEqual({ status: 422, code: 'invalid_content_type' });
   });
@@ -358,7 +358,7 @@ describe('keys that are none (H9)', () => {
         return (await fetch(`${bench.url}/v1/sites`, { headers: { authorization: `Bearer ${token}` } })).status;
       }),
     );
-    // Beyond the places there is a 503 instead, which looks nothing up either.
+    // A request without a place gets a 503 instead, which looks nothing up either.
     expect(new Set(statuses.filter((status) => status !== 503))).toEqual(new Set([401]));
     expect(bench.keys.lookUps.length).toBe(before);
   });

@@ -114,7 +114,7 @@ export function createAuthenticate({ cache, throttle, lookUps, proxies }: Authen
       lookUps.giveBack(holders);
     }
   };
-  /** The refusal is the same as for any bad key: whoever has stolen one learns nothing from another address. */
+  /** The refusal is the same as for any bad key, so that a thief of a key learns nothing from another address. */
   const admit = ({ caller, from }: KnownKey, request: IncomingMessage): Caller => {
     if (from !== undefined && !isWithin(from, clientAddress(request, proxies)))
       throw unauthenticated('not from an address of the key');

@@ -77,9 +77,9 @@ export interface Gateway {
   /** `port` 0 takes a free one. */
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
-   * Ends streams, and goes on answering for `drainMs`, each answer with `Connection: close`, so that clients leave by
-   * themselves and a balancer sees that it is not ready. Only then it stops listening, finishes running requests and
-   * closes everything.
+   * Ends streams and keeps answering for `drainMs`, each answer with `Connection: close`, so that clients leave by
+   * themselves and a balancer sees that it is not ready. Then it stops listening, completes running requests and closes
+   * everything.
    */
   close(): Promise<void>;
   /** Requests being answered right now. */

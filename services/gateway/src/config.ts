@@ -73,7 +73,7 @@ export interface GatewayConfig {
   drainMs: number;
   logLevel: string;
   serviceName: string;
-  /** Only those that are configured; keys always is. */
+  /** The configured services; keys is always among them. */
   upstreams: Partial<Record<ServiceName, UpstreamConfig>> & { keys: UpstreamConfig };
   redisUrl: string | undefined;
   rateLimitScale: number;

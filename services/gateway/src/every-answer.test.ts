@@ -16,7 +16,7 @@ let poor: TestKey;
 beforeAll(async () => {
   bench = await startBench({ more: ['compute', 'agency', 'databases'] });
   [rich, poor] = [bench.register(), bench.register({ scopes: [] })];
-  // As services answer: whatever the endpoint, once well and then with a refusal of its own.
+  // Every service answers every endpoint first with a success and then with a refusal of its own.
   for (const service of Object.values(bench.services))
     service.answer = (_request, response, { headers }) => {
       const id = String(headers['x-request-id']);
@@ -56,7 +56,7 @@ async function ask(
   );
 }
 
-/** The status and quota of an answer that has the headers that each of them has. */
+/** The status and quota of an answer, after a check of the headers that every answer has. */
 async function headersOf(response: Response): Promise<string> {
   const text = await response.text();
   const { headers, status } = response;

@@ -15,7 +15,7 @@ export interface Exchange {
   trace: RequestTrace | undefined;
   /** The endpoint's label once it is known, by which logs are grouped. */
   route: string;
-  /** Its path template, by which traces and metrics are grouped. */
+  /** The endpoint's path template, by which traces and metrics are grouped. */
   routePath: string | undefined;
   isStream: boolean;
   /** The quota headers that every answer has, alternating names and values; `headers` has the others. */

@@ -150,7 +150,7 @@ describe('answers', () => {
   });
 
   it('of 256 MB come as fast as the client reads, without filling memory', async () => {
-    // Far more than the sockets on the way hold: the kernel lets each grow to 32 MB.
+    // Far more than the sockets on the way can hold, because the kernel lets each grow to 32 MB.
     const pieces = 4096;
     let sent = 0;
     bench.hosting.answer = (_request, response) => {
@@ -205,7 +205,7 @@ describe('event streams', () => {
     const reader = response.body?.getReader();
     write?.('data: 1\n\n');
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 1\n\n');
-    // It holds a place of its own, none of the requests'.
+    // A stream has a place of its own and uses none of the requests' places.
     expect(bench.gateway.inFlight).toBe(0);
     leaving.abort();
     await until(() => gone);
@@ -394,7 +394,7 @@ describe('authentication', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const after = await Promise.all(Array.from({ length: 30 }, () => call()));
     expect(new Set(after.map(({ status }) => status))).toEqual(new Set([401]));
-    // One for all of them, or on a busy machine one more for each second that they took.
+    // One look-up serves all of them. On a busy machine there is one more for each second.
     expect(bench.keys.lookUps.length).toBeLessThan(10);
   });
 

@@ -7,7 +7,7 @@ export interface NewCallLimits {
   steadyMax: number;
   newMs: number;
   calmMs: number;
-  /** An organisation is alone if no other one has called for so long. */
+  /** An organisation is alone if no other one has called for this time. */
   aloneMs: number;
 }
 

@@ -19,7 +19,7 @@ const post = async (headers: string[], path = '/v1/sites') => {
   return { status, got, ...JSON.parse(body) };
 };
 
-/** Each request is wrong in every way from its own on; what is answered is the first. */
+/** Each request fails its own check and every later one. The answer must be that of the first failed check. */
 describe('the order of the checks', () => {
   it('hygiene, route, 401, 429, 403, syntax, service', async () => {
     const poor = bench.register({ scopes: ['sites.view'] });

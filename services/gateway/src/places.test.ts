@@ -15,7 +15,7 @@ const limits = {
   waitMs: never,
 };
 
-/** Calls of one organisation, each with another key of it. */
+/** Makes calls of one organisation, each with another of its keys. */
 class Organisation {
   readonly id = uuidv7();
   readonly begun: Place[] = [];
@@ -61,7 +61,7 @@ afterEach(async () => {
   for (const organisation of organisations.splice(0)) await organisation.endAll();
 });
 
-/** Places, and a clock in the hands of the test. */
+/** Places with a clock that the test sets. */
 function stage(changed: Partial<typeof limits> = {}) {
   let clockMs = 0;
   const places = createPlaces({ ...limits, ...changed }, () => clockMs);

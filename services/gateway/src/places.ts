@@ -4,7 +4,7 @@ import type { Caller } from '@drydock/service/access/internal-token';
 import { createShares } from '@drydock/service/access/shares';
 import { createNewCalls, type NewCallLimits } from './new-calls';
 
-/** After a longer wait a customer's program gives up. */
+/** The longest wait. A customer's program would not wait for longer. */
 const secondsMax = 30;
 
 /** Seconds after which a refused call of this holder may come again. */
@@ -12,9 +12,9 @@ type ComeBack = (holder: string) => number;
 
 /**
  * Spreads the returns of refused calls: `perSecond` of one holder come back in each second, the last one after 30. If
- * ten thousand clients were all told "in a second", they would be back, and refused, every second, which keeps the
- * gateway as busy as answering them would. Holders are verified organisations, so nobody can make many. A holder is
- * forgotten within a minute after its last call came back.
+ * ten thousand clients all had to wait for a second, all of them would come back and be refused every second. That
+ * would cost the gateway as much as answering them. Holders are verified organisations, so nobody can make many. A
+ * holder is forgotten within a minute after its last call came back.
  */
 export function createComeBack(perSecond: number, nowMs: () => number = () => performance.now()): ComeBack {
   /** For each holder the time when its last refused call comes back. */
@@ -79,7 +79,8 @@ interface Waiter {
  */
 export function createPlaces({ placesMax, waitingMax, waitMs, ...limits }: PlaceLimits, nowMs?: () => number): Places {
   const places = createShares(placesMax, callerShares);
-  // As many as one organisation gets answered if each of its calls takes a second.
+  // The number of calls that one organisation gets answered in a second, if each takes a second: it may have half of
+  // the places.
   const comeBack = createComeBack(Math.max(1, placesMax / 2));
   const ownShareIsUp = ({ orgId }: Caller): Problem =>
     problem('overloaded', {

@@ -5,7 +5,10 @@ import type { Caller } from '@drydock/service/access/internal-token';
 import { openRedis, type RedisClient } from '@drydock/service/redis/open-redis';
 import type { Log } from '@drydock/service/telemetry/log';
 
-/** Redis, while it answers. A Redis that is down or frozen is tried again in the background, never by a request. */
+/**
+ * Redis while it answers; otherwise nothing. A Redis that is down or frozen is tried again in the background, never by
+ * a request.
+ */
 export interface QuotaStore {
   client: RedisClient;
   isUsable(): boolean;
@@ -14,7 +17,10 @@ export interface QuotaStore {
   close(): void;
 }
 
-/** A round trip on a local network takes under 1 ms; when Redis has just frozen, a request waits this long once. */
+/**
+ * The time limit of a command. A round trip on a local network takes less than 1 ms. When Redis freezes, a request
+ * waits this long once.
+ */
 const redisCommandMs = 100;
 const probeEveryMs = 250;
 const reconnectMsMax = 1_000;

@@ -134,7 +134,7 @@ const missing = missingTools('redis');
     const key = keyEverywhere();
     const startedMs = performance.now();
     for (let index = 0; index < 50; index += 1) expect((await get(urls()[0] ?? '', key)).status).toBe(200);
-    // The first waits 1 s for Redis. Had each of them done so, they would have taken 50 s.
+    // The first call waits 1 s for Redis. If each call waited, all together would take 50 s.
     expect(performance.now() - startedMs).toBeLessThan(40_000);
     process.kill(redis.pid, 'SIGCONT');
     const later = keyEverywhere();

@@ -6,7 +6,7 @@ import { type Answering, type Bench, startBench, startService, type TestKey, typ
 let other: TestService;
 let bench: Bench;
 let key: TestKey;
-/** Everything that one test has opened besides; it is closed after the test. */
+/** Closes the resources that one test has opened in addition. It runs after that test. */
 let opened: Array<() => Promise<void>>;
 beforeEach(async () => {
   other = await startService('hosting');
@@ -40,7 +40,7 @@ it('what did not reach a process goes to another one, whatever it is', async () 
 });
 
 describe('a process that dies with a request', () => {
-  /** How many die with the next requests, whichever they are. */
+  /** How many replicas die at their next request. */
   let deaths = 0;
   const answer: Answering = (request, response) => {
     deaths -= 1;

@@ -1,6 +1,6 @@
 import { createVerificationCache } from './verification-cache';
 
-/** A clock and a keys service in the hands of the test. */
+/** A clock and a keys service that the test controls. */
 function stage() {
   let clockMs = 0;
   const questions: Array<{ token: string; answer(value: string): void; fail(): void }> = [];
@@ -42,7 +42,7 @@ describe('what keys said', () => {
     questions[1]?.answer('new');
     expect(await first).toBe('old');
     expect(await later).toBe('new');
-    // It had joined in time, but that answer came too late for anybody but who had asked.
+    // The second caller had joined in time. But the answer came so late that only the caller who asked may use it.
     expect(await joined).toBe('new');
     expect(questions).toHaveLength(2);
   });
@@ -98,7 +98,7 @@ describe('what keys said', () => {
     await first;
     advance(900);
     cache.renew('k', 't');
-    // The question of the renewal is too old for anybody to join it.
+    // The renewal was asked too long ago for another caller to join it.
     advance(1_000);
     const later = cache.verify('k', 't');
     questions[2]?.answer('revoked');

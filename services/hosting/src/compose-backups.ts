@@ -104,7 +104,7 @@ type BucketConfig = Pick<
 interface Credential {
   id: string | undefined;
   secret: string | undefined;
-  /** The names of their environment variables, as an error tells them. */
+  /** The names of the environment variables, for an error message. */
   names: string;
 }
 

@@ -59,7 +59,7 @@ const changeBucket = {
 const optional = (name: string) => z.url('must be a URL').optional().meta({ description: name });
 const vendorKey = (description: string) => z.string().min(8).optional().meta({ description, secret: true });
 
-/** Without them the platform vendor is not offered. */
+/** The settings of the platform vendor, which is not offered without them. */
 const vendorFields = {
   VENDOR_URL: optional("Base of the hosting vendor's API; unset, no live site can be of platform vendor"),
   VENDOR_SANDBOX_URL: optional('The same for sandbox sites: an emulator, never the vendor'),
@@ -85,7 +85,7 @@ const sshHost = (description: string) =>
     .optional()
     .meta({ description, secret: true });
 
-/** Without them the platform ssh is not offered. */
+/** The settings of the platform ssh, which is not offered without them. */
 const sshFields = {
   SSH_SITE_HOST: sshHost(
     'The host of live sites of platform ssh, as JSON (README); the private key is in a file that it names',
@@ -121,7 +121,7 @@ const domainFields = {
     .meta({ description: "Name servers that are asked for proofs, address:port,address:port; unset, the system's" }),
 };
 
-/** Without it the system's folder for temporary files has it. */
+/** The folder of the spool. By default it is in the system's folder for temporary files. */
 const spoolFields = {
   SPOOL_DIR: z
     .string()

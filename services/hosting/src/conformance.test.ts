@@ -40,7 +40,7 @@ beforeAll(async () => {
     owner,
     strangers: [callerOf(), { ...owner, mode: 'sandbox' }],
     makeThings,
-    // No site host is up that could say what application there is, and no worker to try a storage.
+    // No site host runs that could report an application, and no worker that could try a storage.
     cannotSucceed: {
       getSiteApp: '503 dependency_unavailable',
       restartSiteApp: '503 dependency_unavailable',
@@ -78,7 +78,7 @@ async function makeThings(caller: Caller, endpoint: EndpointDefinition): Promise
   };
 }
 
-/** A site with what the operation is about. */
+/** Makes a site with the content that the operation needs. */
 async function makeSite(
   caller: Caller,
   { path: about }: EndpointDefinition,

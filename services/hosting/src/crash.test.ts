@@ -18,7 +18,10 @@ import { workflows } from './workflows';
 
 const scope = crashScope({ delicate: ['switch', 'pack', 'provision', 'destroy'] });
 
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
+ * processes build their own definitions.
+ */
 
 describe.each(crashBackends())('every step survives its crash, with the queue on %s', (backend) => {
   let world: HostingWorld;

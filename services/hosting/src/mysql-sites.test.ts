@@ -1,5 +1,5 @@
 /**
- * Sites that were ordered with MySQL, through all that keeps a site: as one-life.test.ts has it of Postgres.
+ * Sites that were ordered with MySQL go through every operation that one-life.test.ts tries with Postgres.
  *
  * @tier long
  * @processes

@@ -32,7 +32,7 @@ interface Work {
   after: string;
 }
 
-/** The outcome of the work in the record that was put back. */
+/** The outcome of the work, as the record in the older database has it. */
 interface End {
   status: string;
   error: string | null;
@@ -128,14 +128,14 @@ describe('a database that was put back from a backup', () => {
     return row ?? { status: 'unknown', error: null, steps: '' };
   };
 
-  /** Work of which the older database knows nothing: the safety copy is restored, so that the site is as before. */
+  /** Begins work that the older database does not know: the safety copy is restored, so that the site is as before. */
   const beginLater = async ({ siteId }: Work): Promise<void> => {
     const surface = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
     const copy = surface.backups.find(({ kind, status }) => kind === 'pre_restore' && status === 'completed');
     if (copy !== undefined) await begin(`/v1/sites/${siteId}/backups/restore`, { backup_id: copy.id });
   };
 
-  /** Every copy that is told to be whole lies in the storage, and nothing lies there that is no copy's. */
+  /** Expects that the storage has every copy that is recorded as whole, and no others. */
   const lookAtCopies = async (): Promise<void> => {
     const rows = await world.api.rows<{ object_key: string; status: string }>(
       "SELECT object_key, status FROM offsite_copies WHERE site_id = $1 AND object_key <> ''",
@@ -218,7 +218,7 @@ describe('a database that was put back from a backup', () => {
         }
         await world.endWorkers();
         await putBack(world.api.postgres.adminUrl, moment);
-        // The older database knows leases of workers that are gone.
+        // The older database has leases of workers that no longer exist.
         await world.expireLeases();
         hire();
         await over(works);
@@ -233,7 +233,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           await world.api.rows("SELECT kind, error_internal FROM workflow WHERE status = 'needs_attention'"),
         ).toEqual([]);
-        // Nothing is locked: each of the sites takes its next work, and what the records say of archives is true.
+        // Expects that nothing is locked: each site accepts its next work, and the records of archives are true.
         await Promise.all(
           works.filter(({ kind }) => kind !== 'removal').map(({ siteId }) => makeBackup(world, siteId)),
         );
@@ -245,7 +245,7 @@ describe('a database that was put back from a backup', () => {
         expect(
           backups.filter(({ storage_key: key }) => !existsSync(path.join(world.backupsDir, key, 'manifest'))),
         ).toEqual([]);
-        // The allowance of backups is not what is tested.
+        // Scheduled backups do not count towards the allowance, which this suite does not test.
         await world.api.rows("UPDATE backups SET kind = 'scheduled' WHERE kind = 'on_demand'");
       }
       expect(fenceViolations(world.ledger())).toEqual([]);

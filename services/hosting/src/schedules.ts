@@ -12,7 +12,10 @@ import { platformOrgId, platformResourceKey, platformSubject } from './sites/sit
 
 const minuteSeconds = 60;
 const daySeconds = 24 * 3_600;
-/** By then a new installation may have a backup to drill. If it has none, it tries again the next day. */
+/**
+ * When the first drill runs. By then a new installation may have a backup. If it has none, the drill tries again the
+ * next day.
+ */
 const firstDrillMinutes = 3;
 /** Weekly, with room for a run that is late. */
 const drillAgeDays = 6.5;

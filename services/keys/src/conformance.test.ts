@@ -14,7 +14,7 @@ beforeAll(async () => {
   world = {
     call: (method, path, options) => api.call(options.caller, method, path, options),
     owner,
-    // Keys and organisations stand outside the two modes.
+    // A stranger of the other mode is left out, because keys and organisations do not belong to a mode.
     strangers: [stranger],
     newOwner: async () => (await api.bootstrap()).caller,
     makeThings: async (caller) => {
@@ -22,7 +22,8 @@ beforeAll(async () => {
       const minted = await api.call(caller, 'POST', '/v1/api-keys', { body: { name: 'a key' } });
       const { id: keyId } = z.object({ id: z.string() }).parse(minted.json);
       const { id: orgId } = await api.createOrg(caller, { name: 'Reseller', permissions: ['apikeys.manage'] });
-      // Each check makes things of its own, some beside each other, and an organisation has twenty webhooks at most.
+      // Removes the oldest webhooks. Each check makes new ones, some at the same time, and an organisation may have
+      // only twenty.
       const older = 'SELECT id FROM webhooks WHERE org_id = $1 ORDER BY id DESC OFFSET 16';
       await api.rows(`DELETE FROM webhooks WHERE id IN (${older})`, [caller.orgId]);
       const url = 'https://hooks.example.com/drydock';
@@ -46,8 +47,8 @@ beforeAll(async () => {
       return { params: { keyId, orgId, eventId, webhookId, deliveryId, workflowId } };
     },
     cannotSucceed: {},
-    // A change that takes a right away waits until every gateway knows of it; a stream of events lasts as long as it is
-    // meant to.
+    // A change that takes a right away waits until every gateway knows of it, and a stream of events lasts for its
+    // whole lifetime.
     waiting: ['updateApiKey', 'revokeApiKey', 'updateOrg', 'rotateApiKey', 'watchEvents'],
   };
 });

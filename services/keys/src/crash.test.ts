@@ -24,7 +24,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** The server as it is deployed, from dist, on the test's database. */
+/** Starts the server as it is deployed, from dist, on the test's database. */
 async function startProcess(): Promise<{ child: ChildProcess; url: string }> {
   const child = spawn(process.execPath, ['--enable-source-maps', path.join(keys.dir, 'dist/server.js')], {
     env: {

@@ -63,7 +63,7 @@ test('a site that fails is told with its problem, ends nothing, and the next sta
   expect(told.join('\n')).toContain('could not be created: SQL: no answer');
   becomes = 'active';
   const { unfinished } = await seed();
-  // The stand-in has no files to fill; what matters is that the site is another one.
+  // The server of this test has no files to fill. The test only needs to see that the site is another one.
   expect(unfinished).toEqual([
     expect.objectContaining({ problem: expect.stringMatching(/^demo-site-.*-again-2 serves$/) }),
   ]);

@@ -1,6 +1,6 @@
 /**
- * The worked examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md, as they stand there, each in a copy
- * of the tree.
+ * The examples of docs/adding-an-endpoint.md and docs/adding-a-workflow.md are typed unchanged, each in a copy of the
+ * tree.
  *
  * @tier long
  * @processes
@@ -20,7 +20,7 @@ interface Listing {
   code: string;
 }
 
-/** The code of a page: its first line says which file it is, or where in one it goes. */
+/** The listings of a page. The first line of each names its file, or the place in a file. */
 const listingsOf = (page: string): Listing[] =>
   [
     ...fs.readFileSync(inRepo(page), 'utf8').matchAll(/^ {3}```ts\n {3}\/\/ (\S+?)(?:, (.+))?\n([\s\S]*?)^ {3}```$/gm),
@@ -92,10 +92,7 @@ function develop(service: string) {
       const { status, stderr } = run('node_modules/jest/bin/jest.js', ...words);
       expect([status, stderr]).toEqual([0, expect.stringMatching(/Tests: .*passed/)]);
     },
-    /**
-     * Files that were typed from the page are formatted as the check wants them. The order of imports is left to the
-     * reader, or their editor.
-     */
+    /** Expects that files typed from the page are formatted. The order of imports is left to the reader's editor. */
     expectFormat: (...listings: (Listing | undefined)[]) => {
       const files = listings.flatMap((listing) =>
         listing === undefined || listing.place === mounted ? [] : listing.file,
@@ -103,7 +100,10 @@ function develop(service: string) {
       const { status, stdout, stderr } = run('node_modules/@biomejs/biome/bin/biome', 'ci', ...files);
       expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
     },
-    /** The command is built of the document, as `npm run openapi` and `npm run build` do it, and knows these words. */
+    /**
+     * Builds the command from the document, as `npm run openapi` and `npm run build` do, and expects that it has these
+     * words.
+     */
     expectCommand: (words: string) => {
       const toRun = [
         ['.', 'node_modules/typescript/bin/tsc', '-b', 'services/gateway'],

@@ -32,7 +32,7 @@ let victimsSite: TenantSite;
 let folder: string;
 /** A folder that only our account may enter, with a file that only it may read. */
 let canary: string;
-/** Everybody may write in it: a superuser's statement can leave a file here, another's cannot. */
+/** A folder in which everybody may write. Only a statement of a superuser can leave a file here. */
 let rungs: string;
 
 beforeAll(async () => {
@@ -58,8 +58,8 @@ afterAll(async () => {
 const isSuper = 'select rolsuper from pg_catalog.pg_roles where rolname = current_user';
 
 /**
- * A superuser that calls it makes `role` one too, and leaves a file that says how, even where the database takes no
- * writes.
+ * A function that makes `role` a superuser if a superuser calls it. It then leaves a file that says how, even where the
+ * database accepts no writes.
  */
 const climbSql = (role: string): string => `
   create function public.climb(how text) returns boolean language plpgsql as $climb$ begin
@@ -70,7 +70,7 @@ const climbSql = (role: string): string => `
     return true;
   end $climb$;`;
 
-/** A list is sent as it is kept, and as it is kept it is one name without a space in it. */
+/** Sets a list that is stored as one name without a space. */
 const settingSql = (role: string): string => `
   select pg_catalog.set_config('search_path', 'public;alter/**/role/**/${role}/**/superuser;--', false);
   alter role ${role} set search_path from current;
@@ -87,7 +87,7 @@ const ways: Readonly<Record<string, (role: string) => string>> = {
   'a setting that is a list': settingSql,
 };
 
-/** Back up, upgrade, and what the owner is afterwards. */
+/** Backs the database up, upgrades it, and returns whether the owner is a superuser afterwards. */
 async function isSuperAfterUpgrade({ id, query }: TenantDatabase): Promise<unknown> {
   const backup = await attacker.must('POST', `/v1/databases/${id}/backups`, {});
   expect(await attacker.follow(backup.location)).toMatchObject({ status: 'succeeded' });
@@ -132,7 +132,7 @@ inChaos('row 1: nor by sequences that become views while backups list and read t
   try {
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const backup = await attacker.call('POST', `/v1/databases/${database.id}/backups`, {});
-      // A backup that meets too many swaps is tried again; that harms its owner alone.
+      // A backup that meets too many swaps is tried again, which harms only its owner.
       if (backup.status < 400) await attacker.follow(backup.location, 20_000).catch(() => undefined);
     }
   } finally {
@@ -411,8 +411,8 @@ inChaos(
     const asked = [1, 2, 3].map(() =>
       fetch(new URL('quadratic.html', site.url)).then((response) => response.arrayBuffer()),
     );
-    // One after the other, so that some of them come after the templates have been read. When to give up is told by
-    // `fetch`: a parser that reads each opening to the end takes twelve seconds for one template.
+    // The requests come one after the other, so that some come after the templates were read. `fetch` ends each after a
+    // limit, because a parser that reads each opening to the end needs twelve seconds for one template.
     for (let n = 0; n < 10; n += 1) {
       const response = await fetch(victimsSite.url, { signal: AbortSignal.timeout(20_000) });
       expect(await response.text()).toBe('all is well');
@@ -440,7 +440,7 @@ for (const service of ['hosting', 'databases', 'compute'])
     expect(Object.keys(api).filter((name) => !own.includes(name) && api[name] === worker[name])).toEqual([]);
   });
 
-/** Makes a site whose app.js is `body`, with `answer` as what it says to every request, and asks for its page. */
+/** Makes a site whose app.js is `body`, with `answer` as its answer to every request, and requests its page. */
 async function askApp(domain: string, body: string): Promise<{ site: TenantSite; said: string }> {
   const site = await attacker.makeSite(domain);
   put(

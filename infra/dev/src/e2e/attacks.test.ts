@@ -60,7 +60,7 @@ test('an application reads no other organisation’s files, no secret of the ins
   expect({ found, masterKey: loot[1] }).toEqual({ found: [], masterKey: '' });
 });
 
-/** Each is what the platform has to say to an attack, and not what becomes of everybody else. */
+/** The answers that the platform may give to an attack. Other tenants must not get them. */
 const refusals = [
   'page huge 500',
   'page notice 500',
@@ -71,7 +71,7 @@ const refusals = [
 ];
 const missingOf = (tally: Record<string, number>): string[] =>
   refusals.filter((refusal) => (tally[refusal] ?? 0) === 0);
-/** By then it goes on without: an older version never refuses. */
+/** After this time the test continues without the refusal, because an older version never refuses. */
 const giveUpMs = 400_000;
 
 test('while one organisation does its worst it is refused, and no call of another one fails', async () => {
@@ -97,7 +97,7 @@ test('while one organisation does its worst it is refused, and no call of anothe
       failures: [],
       notRefused: [],
     });
-    // A site that is made while every session is being asked for: row 8 of what once succeeded.
+    // A site that is created while all sessions are being requested: row 8 of the attacks that once succeeded.
     const newcomer = await victim.makeSite('newcomer.example.org');
     put(newcomer, 'index.html', '<?sql select 7 ?>');
     expect(await (await fetch(newcomer.url)).text()).toBe('7');

@@ -26,7 +26,7 @@ interface Message {
   event: { id: string; type: string; resource: string };
 }
 
-/** A receiver of webhooks: below `/takes` it takes what comes, below `/refuses` it does not. */
+/** A receiver of webhooks. It accepts events below `/takes` and refuses those below `/refuses`. */
 async function startReceiver() {
   const messages: Record<string, Message[]> = { '/takes': [], '/refuses': [] };
   const take = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -131,7 +131,7 @@ describe('for those who call it', () => {
   test('kill -9 of any process on its way loses no event, and those of one resource come in their order', async () => {
     const resource = `/v1/sites/${stack.demo.sites[1]?.id}`;
     let changes = 0;
-    /** Until it is answered: one whose answer was lost is an event as well. */
+    /** Repeats the change until it is answered. A change whose answer was lost has caused an event too. */
     const change = async (): Promise<void> => {
       changes += 1;
       await until(

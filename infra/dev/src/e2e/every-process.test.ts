@@ -32,7 +32,7 @@ const outcomeOf = (end: Promise<Ended>): Promise<string> =>
     (ended) => (['answered', 'succeeded'].includes(ended.status) ? 'done' : JSON.stringify(ended)),
     (error: unknown) => String(error),
   );
-/** Up to longer than a lease, so that a worker that goes on has lost its work to another run. */
+/** Some freezes last longer than a lease, so that the worker loses its work to another run. */
 const frozenMs = { least: 500, most: isChaos ? 20_000 : 8_000 };
 const pageOf = <T extends z.ZodType>(schema: T) => z.object({ data: z.array(schema) });
 type Ended = WorkflowView | { status: 'answered'; body: unknown };
@@ -52,10 +52,7 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
   });
   afterAll(() => stack?.stop());
 
-  /**
-   * Asked with one idempotency key until the answer is one that no further request changes; long work is followed to
-   * its end.
-   */
+  /** Sends the call with one idempotency key until the answer is final. Long work is followed to its end. */
   async function carryOut(method: string, at: string, body?: unknown): Promise<Ended> {
     const headers = { 'idempotency-key': randomUUID() };
     const answer = await until(
@@ -175,7 +172,10 @@ describe('whatever is killed or frozen, while operations of all kinds run', () =
     };
   }
 
-  /** Each process once, in an order of the seed: killed, or frozen and then let go on or killed. */
+  /**
+   * Disturbs each process once, in an order that the seed decides. It is killed, or frozen and then continued or
+   * killed.
+   */
   async function disturbAll(random: SeededRandom): Promise<string[]> {
     const names = random.pickSome(Object.keys(stack.processes()), Number.POSITIVE_INFINITY);
     const told: string[] = [];

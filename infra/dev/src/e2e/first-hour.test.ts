@@ -20,8 +20,8 @@ jest.setTimeout(1_500_000);
 
 const blocks = listBlocks();
 /**
- * Pages whose blocks change the same sites, databases and processes are run one after the other; the groups side by
- * side.
+ * Groups of pages whose blocks change the same sites, databases or processes. Pages of a group run one after the other,
+ * and the groups at the same time.
  */
 const groupOf = ({ page }: Block): string => (/^README|^docs\/guides\//.test(page) ? 'guides' : page);
 

@@ -27,8 +27,8 @@ const clients = { greedy: 9_500, other: 500 };
 const connections = clients.greedy + clients.other;
 const pauseMs = 10_000;
 /**
- * A client is silent for the 30 s of `Retry-After` and a fifth more, and on a busy machine until it gets to it. With a
- * shorter drain it could lose a request.
+ * A client is silent for the 30 s of `Retry-After` and a fifth more, and for longer on a busy machine. With a shorter
+ * drain it could lose a request.
  */
 const gatewayDrainSeconds = 60;
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
@@ -198,7 +198,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
     const urls: Record<string, string> = {};
     apis = [];
     for (const name of services) {
-      // No such time passes: each ends as soon as both gateways have left it.
+      // The limit is never reached: each process ends as soon as both gateways have left it.
       const two = await twoOf(name, { DRAIN_SECONDS: '300' });
       urls[`${name.toUpperCase()}_URL`] = two.map(({ url }) => url).join(',');
       apis.push(...two);
@@ -207,7 +207,7 @@ describe('ten thousand connections while every process restarts in turn', () => 
   });
   afterAll(() => Promise.all([...(gateways ?? []), ...(apis ?? [])].map((each) => each.end('SIGKILL'))));
 
-  /** Workers and agents have no second one: their work waits until they are back. */
+  /** Workers and agents have no second process, so their work waits until they are back. */
   async function restartInStack(name: string): Promise<void> {
     const { pid } = stack.processes()[name] ?? { pid: 0 };
     stack.kill(name, 'SIGTERM');

@@ -32,7 +32,7 @@ const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 /** The services that run workflows. */
 const working = ['hosting', 'compute', 'databases'] as const;
 const moments = isChaos ? 50 : 1;
-/** As long as the longest of the operations takes, and a little more. */
+/** A little longer than the longest of the operations takes. */
 const spanMs = 15_000;
 
 describe('Drydock, put back to a backup of its own databases while its hosts have gone on', () => {
@@ -76,8 +76,8 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
   };
 
   /**
-   * One of each kind that changes what hosts and providers hold. What an earlier moment left unfinished refuses its
-   * successor, which is no harm.
+   * Begins one operation of each kind that changes hosts and providers. Work that an earlier moment left unfinished may
+   * refuse a new one, which does no harm.
    */
   async function beginAll(): Promise<number> {
     const { copies } = siteOffsiteSchema.parse(
@@ -98,7 +98,7 @@ describe('Drydock, put back to a backup of its own databases while its hosts hav
     return answers.filter(({ status }) => status === 202).length;
   }
 
-  /** Nobody of the control plane works from here on; hosts, providers and what they have begun go on. */
+  /** Freezes the control plane. Hosts, providers and the work that they have begun continue. */
   function freeze(): string[] {
     const names = Object.keys(stack.processes()).filter(
       (name) => name === 'gateway' || services.some((service) => name.replace(/-worker$/, '') === service),

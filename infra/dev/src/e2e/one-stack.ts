@@ -11,8 +11,8 @@ interface Shared {
 let shared: Shared | null = null;
 
 /**
- * From now on the suites of this jest file share one stack, which has keys and sites and a collector. It is shared
- * until the returned function is called.
+ * Makes the suites of this jest file share one stack with keys, sites and a collector, until the returned function is
+ * called.
  */
 export function shareStack(): () => Promise<void> {
   const here: Shared = {};

@@ -17,7 +17,7 @@ import { inRepo } from '../dev-config';
 import { Tenant } from './tenant';
 import { writeVersion } from './versioned-site';
 
-/** A release sets it to its own commit. */
+/** The commit of the previous release. Each release changes it to its own commit. */
 const previousRelease = 'ad1b204';
 const services = ['keys', 'hosting', 'compute', 'agency', 'databases'] as const;
 const buildMs = 900_000;
@@ -57,7 +57,7 @@ afterAll(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process of the release before, with what this release gives its own. */
+/** Starts a process of the previous release with the settings of this release's process. */
 async function startBeside(name: string, changes: Record<string, string> = {}): Promise<string> {
   const port = await findFreePort();
   const env = { ...stack.environment(name), ...changes, PORT: String(port) };

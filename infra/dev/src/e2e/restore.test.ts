@@ -16,7 +16,7 @@ import { Customer } from './customer';
 import { startStack } from './one-stack';
 import { digestSite, disturbSite, fillSite, type Place, samplePage, sizes, writeVersion } from './versioned-site';
 
-/** The supervisor tells it to nobody but the processes that need it. */
+/** The supervisor gives the URL only to the processes that need it. */
 const queueUrlOf = (stack: TestStack): string =>
   /(?:^|\0)QUEUE_URL=([^\0]+)/.exec(
     fs.readFileSync(`/proc/${stack.processes()['hosting']?.pid}/environ`, 'utf8'),
@@ -91,7 +91,7 @@ describe.each(serviceBackends())('a restore through the whole of Drydock, queue 
 
   const victims = ['hosting-worker', 'hosting', 'gateway', ...(queueBackend === 'redis' ? ['redis'] : [])];
   test.each(victims)('kill -9 of %s at any moment of a restore loses nothing', async (victim) => {
-    // How far it has come matters to the engine, whose own tests take every moment on every backend.
+    // Few moments are enough here, because the engine's own tests cover every moment on every backend.
     for (const delayMs of queueBackend === firstBackend ? [0, 150, 600] : [150]) {
       await spoil();
       const accepted = await restore();

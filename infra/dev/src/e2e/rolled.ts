@@ -48,7 +48,10 @@ export class Rolled {
     await until(hasBegun, { timeoutMs: startMs, what: `${this.program} to listen` });
   }
 
-  /** Resolves with its exit code or the signal that ended it, and with what it closed before that. */
+  /**
+   * Ends the process. Resolves with its exit code or the signal that ended it, and with the list of what it closed
+   * before.
+   */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<unknown[]> {
     const { child } = this;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return [];

@@ -1,6 +1,6 @@
 /**
- * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. A roll
- * begins and goes on when so many requests were answered, whatever time that takes.
+ * Two processes of keys behind a gateway, and two gateways behind a listener, restarted in turn under requests. Each
+ * restart begins after a fixed number of answered requests, however long these take.
  *
  * @tier long
  * @processes
@@ -67,9 +67,9 @@ const kinds = ['read', 'list', 'keyed write', 'write'] as const;
 type Kind = (typeof kinds)[number];
 
 interface Load {
-  /** Resolves once so many more requests of every kind were answered. */
+  /** Resolves when this many more requests of every kind were answered. */
   more(requests: number): Promise<void>;
-  /** Ends it when each client has its last answer; resolves with what was not as it should be, one line each. */
+  /** Ends the load when each client has its last answer. Resolves with the errors, one line each. */
   end(): Promise<string[]>;
 }
 
@@ -162,7 +162,7 @@ async function startBalancer(urls: readonly string[]): Promise<Balancer> {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-/** Requests of each kind before, between and after the restarts. */
+/** How many requests of each kind are sent before, between and after the restarts. */
 const someRequests = 10;
 
 async function roll(processes: readonly Rolled[], load: Load): Promise<unknown[]> {

@@ -17,7 +17,7 @@ jest.setTimeout(900_000);
 
 beforeAll(async () => {
   collector = await startCollector();
-  // Everything that the clock begins is sent too.
+  // The spans of work that the clock begins are sent too.
   stack = await startStack({ otlpEndpoint: collector.url, environment: { DRYDOCK_DEMO: 'sites', TRACE_READS: '1' } });
 });
 afterAll(async () => {
@@ -33,8 +33,8 @@ const isWork = ({ name, attributes }: Span): boolean =>
 
 test('a trace begins with a request, a workflow or a schedule, and its spans say what they are', async () => {
   const customer = new Customer(stack.demo.base_url, stack.demo.live_key);
-  // Batches of spans leave each process one after the other: with the fourth of these everything has come that was
-  // there before the first.
+  // Batches of spans leave each process one after the other. When the fourth of these requests has arrived, everything
+  // from before the first one has.
   for (let request = 0; request < 4; request += 1) {
     const body = { name: `after ${request}`, scopes: ['sites.view'] };
     const minted = await customer.call('POST', '/v1/api-keys', body, { 'idempotency-key': randomUUID() });

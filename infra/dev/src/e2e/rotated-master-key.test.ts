@@ -1,7 +1,7 @@
 /**
  * The master key is rotated by the phases and the commands of docs/operating.md in a whole Drydock, with two of each
- * API and of the gateway, while requests and restores run. A phase goes on when so many requests were answered,
- * whatever time that takes.
+ * API and of the gateway, while requests and restores run. A phase continues after a fixed number of answered requests,
+ * however long these take.
  *
  * @tier long
  * @processes
@@ -82,8 +82,8 @@ afterAll(async () => {
 });
 
 /**
- * A customer's receiver of webhooks: it takes what is signed with one of the secrets that it knows, and refuses the
- * rest.
+ * A customer's receiver of webhooks. It accepts messages that are signed with one of the secrets that it knows, and
+ * refuses the rest.
  */
 async function startReceiver() {
   const secrets: string[] = [];
@@ -106,7 +106,7 @@ async function startReceiver() {
   const { port } = server.address() as AddressInfo;
   return {
     authority: `127.0.0.1:${port}`,
-    /** Those it knows: the last ones when the customer has changed it. */
+    /** The secrets that the receiver knows. They are only the latest ones once the customer has changed the secret. */
     secrets,
     refused,
     more: (): Promise<unknown> => {
@@ -183,7 +183,7 @@ const front = new Front();
 
 const endSchema = z.looseObject({ status: z.string() });
 
-/** Follows what was accepted to its end; resolves with its status. */
+/** Follows accepted work to its end. Resolves with its status. */
 const follow = (token: string, location: string): Promise<string> =>
   until(
     async () => {
@@ -199,8 +199,7 @@ interface Restored {
 }
 
 /**
- * Clients that ask again and again, and one that restores a site again and again; what is not answered as it should be
- * is kept.
+ * Clients that send requests all the time, and one that restores a site again and again. Wrong answers are collected.
  */
 function startLoad(token: string, { site, backup }: Restored) {
   const kinds = {
@@ -281,7 +280,7 @@ async function restart(each: Rolled): Promise<void> {
   await until(() => isReady(each.url), { timeoutMs: 100_000, what: `${each.url} to be ready` });
 }
 
-/** The commands of step 1, as they stand on the page. */
+/** The commands of step 1, exactly as on the page. */
 function stepOne(): string {
   const page = fs.readFileSync(inRepo('docs/operating.md'), 'utf8');
   const [, block] = /^## Rotating the master key\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -289,7 +288,9 @@ function stepOne(): string {
   return block;
 }
 
-/** Runs them in a folder of files as an operator has it. The superuser of this Postgres has a password of its own. */
+/**
+ * Runs the commands in a folder of files like an operator's. The superuser of this Postgres has a password of its own.
+ */
 async function tellStores(masterKeys: string): Promise<void> {
   const [postgres, redis] = ['postgres', 'redis'].map((name) => stack.processes()[name]?.port);
   const superuser = fs.readFileSync(path.join(dataDir, 'postgres/password'), 'utf8').trim();
@@ -467,7 +468,7 @@ itWithRedis(
     const token = stack.demo.live_key;
     const [site] = stack.demo.sites;
     if (site === undefined) throw new Error('the demo has no site');
-    // The supervisor's own gateway is one process: what is asked of it here is asked between the phases.
+    // The supervisor's own gateway is a single process, so these calls are made between the phases.
     const tenant = new Tenant(stack, token);
     const old = fs.readFileSync(path.join(dataDir, 'master.key'), 'utf8').trim();
     const next = randomBytes(32).toString('hex');
@@ -530,7 +531,7 @@ itWithRedis(
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls, ...newUrls].map(() => true));
     expect(await held()).toEqual(everythingHolds);
     await receiver.more();
-    // As the page has customers do before the old key is gone.
+    // Customers change the secret before the old key is gone, as the page tells them.
     const changed = await front.ask(token, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`, {});
     receiver.secrets.push(webhookSchema.parse(changed.body).secret);
     await receiver.more();
@@ -551,7 +552,7 @@ itWithRedis(
     await until(usedSince, { timeoutMs: 200_000, what: 'the use of a key in phase 2 to be noted' });
 
     receiver.secrets.shift();
-    // The archive key stays: its holders keep what they were given in phase 2.
+    // The archive key is not changed, so the processes that hold it keep the value of phase 2.
     await carryOut(next, load, ['hosting-worker', 'databases-worker']);
     expect(await areLetIn([...oldUrls, ...newUrls])).toEqual([...oldUrls.map(() => false), ...newUrls.map(() => true)]);
     expect(await stays()).toEqual(everythingStays);

@@ -1,6 +1,6 @@
 /**
- * Every page of docs/runbooks against the failure it is for: the failure is caused in a whole stack, and the page's own
- * commands are run as they stand there.
+ * Every page of docs/runbooks is tried on its failure. The failure is caused in a whole stack, and the page's own
+ * commands are run unchanged.
  *
  * @tier long
  * @processes
@@ -25,7 +25,7 @@ import { Customer } from './customer';
 import { sql, Tenant, type TenantSite } from './tenant';
 
 const pages = inRepo('docs/runbooks');
-/** Tells what a reader types from the names of things, which stand in backticks too. */
+/** Distinguishes commands that a reader types from names, which stand in backticks too. */
 const isCommand =
   /^(?:SELECT|UPDATE|SET|GET|POST|sum by|max by|node|npm|drydock|redis-cli|vmstat|kill|ls|lsattr|chattr|findmnt|find|rm|kubectl|docker) /;
 /**
@@ -47,8 +47,8 @@ class Page {
   }
 
   /**
-   * The text in backticks that begins so, with `fills` in the place of its words in capitals. @throws when the page has
-   * none
+   * The text in backticks that begins with `start`, with its words in capitals replaced from `fills`. @throws when the
+   * page has none
    */
   says(start: string, fills: Readonly<Record<string, string>> = {}): string {
     const found = this.texts.find((text) => text.startsWith(start));
@@ -126,7 +126,8 @@ beforeAll(async () => {
   stack = await startStack({
     queueBackend: queueBackends()[0] ?? 'postgres',
     faultsDir: faults.folder,
-    // A frozen process never answers: more patience than production has would only make the test longer.
+    // The time-outs of production are used, because a frozen process never answers and longer ones would only slow the
+    // test down.
     environment: {
       DRYDOCK_DEMO: 'sites',
       DRYDOCK_TIMEOUT_SCALE: '1',
@@ -348,7 +349,7 @@ test('needs_attention: staff find what waits, and retry it or abandon it', async
   const abandoned = await parkRestore();
   await staff('hosting', 'abandon', { WORKFLOW_ID: abandoned.split('/').at(-1) ?? '' });
   expect(await customer.follow(abandoned)).toMatchObject({ status: 'failed', error: { code: 'abandoned' } });
-  // The clock's own work may have met the dying workers too.
+  // Scheduled work may have met the dying workers too.
   expect(await staff('hosting', 'parked')).not.toContain('restore_backup');
   if (prometheus !== null)
     await seriesOf(
@@ -368,7 +369,7 @@ test('claims_lost: a worker that stood still for longer than its lease says so',
   const page = pageOf('claims_lost');
   const url = databaseOf('hosting');
   let location = '';
-  // With its host silent the work stays where it is until the worker has been frozen.
+  // While the host is silent, the work stays at the same step, so the worker can be frozen.
   await whileFrozen('site-host', async () => {
     location = await restore();
     const id = location.split('/').at(-1) ?? '';
@@ -470,7 +471,7 @@ asRoot('trash_not_removed: a path that the file system keeps is found, freed, an
   await shell(`chattr +i ${kept}`);
   expect(await customer.follow(await restore())).toMatchObject({ status: 'succeeded' });
   const left = `${SITES_DIR}/trash`;
-  // The tree of the release falls to what cannot be removed.
+  // The removal of the old release stops at the file that cannot be removed.
   const found = page.says('find SITES_DIR', { SITES_DIR });
   const path1 = await until(async () => (await shell(`find ${left} -name kept.txt`)).trim(), {
     timeoutMs: 120_000,

@@ -18,7 +18,7 @@ import { Customer } from './customer';
 import { startCollector, startStack } from './one-stack';
 import { huntSecrets, type KnownSecret, knownSecrets, placesOf } from './secret-hunt';
 
-/** With everything that the demo has; in every run keys, sites and their restores. */
+/** Chaos uses the whole demo. Other runs use keys, sites and their restores. */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('after every operation has been used, queue on %s', (queueBackend) => {

@@ -1,6 +1,6 @@
 /**
- * The whole of Drydock, started by the program of `npm start`, once: what `npm test` has of it. The other suites of
- * whole stacks are in `npm run test:all`.
+ * The whole of Drydock, started once by the program of `npm start`. `npm test` runs only this suite of it. The other
+ * suites of whole stacks are in `npm run test:all`.
  *
  * @processes
  * @root
@@ -76,7 +76,7 @@ describe('npm start', () => {
     expect(Object.keys(stack.processes())).toEqual(expect.arrayContaining(names));
     expect(kept).toContain('Mooring line');
     expect(backupId).not.toBe('');
-    // As root every site has an account of its own, to which all that is in it belongs.
+    // As root every site has an account of its own, which owns everything in the site.
     const { uid } = fs.statSync(site.files_dir);
     expect(uid >= 200_000).toBe(process.getuid?.() === 0);
     const paths = fs.readdirSync(site.files_dir, { recursive: true, encoding: 'utf8' });

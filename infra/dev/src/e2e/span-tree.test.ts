@@ -44,10 +44,10 @@ interface Endpoint {
   what: string;
   /** The process that is killed in the middle of it. */
   victim: string;
-  /** Where; missing: a moment before it is called. */
+  /** The fault point at which it dies. Missing: a moment before it is called. */
   point?: string;
   call(demo: Demo, customer: Customer): Call | Promise<Call>;
-  /** As {@link spanTree} shows it: for work, what was done after the death. */
+  /** The tree that {@link spanTree} shows. For long work, the part after the death. */
   tree: string;
 }
 
@@ -249,7 +249,7 @@ gateway: POST /v1/databases/{databaseId}/upgrade
   },
 ];
 
-/** Minutes each: the queue decides how a job comes to a worker, and both are taken in chaos. */
+/** Each backend takes minutes. Chaos takes both, because the queue decides how a job reaches a worker. */
 const backends = isChaos ? queueBackends() : queueBackends().slice(0, 1);
 
 describe.each(backends)('whoever dies in the middle, the trace goes on to the end, queue on %s', (queueBackend) => {
@@ -278,8 +278,8 @@ describe.each(backends)('whoever dies in the middle, the trace goes on to the en
   });
 
   /**
-   * The answer that counts: before it come those of a service that is away, or that still holds the request that died
-   * with it.
+   * The final answer. Earlier ones may say that a service is away, or that it still holds the request that died with
+   * it.
    */
   const answerTo = ({ method, path: at, body }: Call): Promise<Answer> => {
     const headers = method === 'POST' ? { 'idempotency-key': randomUUID() } : {};

@@ -8,7 +8,7 @@ import { endThread, restThread, takeThread } from './extract-workers';
 
 afterAll(removeFolders);
 
-/** A site whose files say whose they are. */
+/** Packs a site whose files contain the site's name. */
 async function packSite(name: string): Promise<{ folder: string; link: PackedLink }> {
   const folder = join(freshFolder(), name);
   mkdirSync(folder);

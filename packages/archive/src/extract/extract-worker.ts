@@ -53,7 +53,7 @@ async function extractTask(setup: WorkerSetup, origins: readonly SegmentOrigin[]
   const bytes = await origin.source.read(blockName(task.block));
   const seal = { size: task.seal.size, mac: Buffer.from(task.seal.mac) };
   const place = { kind: 'block', number: task.block } as const;
-  // These are the same bytes as those that were checked before the first write: their MAC is compared with the
+  // The bytes are the same as those that were checked before the first write, because their MAC is compared with the
   // manifest's once more.
   const block = decodeBlock(await openObject(origin.keys, place, bytes, seal), 'tree');
   const done = await new BlockExtraction(setup, origin, block).run(task.live);

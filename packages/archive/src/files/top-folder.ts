@@ -45,7 +45,7 @@ const noBytes = Buffer.alloc(0);
 
 const itself = '.';
 
-/** `onLost`: told of what of it is not kept. */
+/** `onLost`: called for each part of the folder that is not kept. */
 export function describeFolder(directory: string, onLost: (part: LostPart) => void): Buffer {
   const stat = lstatSync(directory, { bigint: true });
   return encodeEntry({ ...describeStat('directory', itself, stat), attributes: readAttributes(directory, onLost) });

@@ -19,7 +19,7 @@ export interface ArchiveKeys {
 /** All keys that one archive needs, and none that opens another: for a process that may handle only this archive. */
 export interface DerivedKeys extends ArchiveKeys {
   manifest: Buffer;
-  /** 16 public bytes, by which a wrong key is told from tampering. */
+  /** 16 public bytes that distinguish a wrong key from tampering. */
   check: Buffer;
 }
 
@@ -94,7 +94,7 @@ function derivedFor(keys: readonly DerivedKeys[], salt: Buffer): DerivedKeys {
   );
 }
 
-/** As text, for the specification of a job. */
+/** The keys as text, for the specification of a job. */
 export type EncodedKeys = Record<keyof DerivedKeys, string>;
 
 export function encodeKeys({

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Packs what is live now with nothing but the keys of this archive and its parents. */
+/** Packs the present tree with only the keys of this archive and its parents. */
 async function packAs(
   archiveId: string,
   sequence: number,

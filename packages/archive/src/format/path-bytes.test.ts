@@ -7,7 +7,9 @@ test('paths sort as a walk meets them: a directory, what is below it, then its s
   expect(paths.sort(comparePaths)).toEqual(['B', 'a', 'a/b', 'a/b/c', 'a/b-c', 'a-b', 'a.txt', 'a0', '\u00ff']);
 });
 
-/** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
+/**
+ * The cases are the same in each run, so that a failure comes from the current change. `npm run chaos` takes new ones.
+ */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
 };

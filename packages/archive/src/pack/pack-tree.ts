@@ -135,8 +135,8 @@ async function packPath(
     return 'absent';
   }
   const { stat, size, sha256, attributes, hasChanged } = content;
-  // The archive has the path as it was read last. Whoever restores it is told that the file was perhaps never like that
-  // at one moment.
+  // The archive has the path as it was read last. A restore reports that the file was perhaps never like that at one
+  // moment.
   if (hasChanged) skip(packing, live.path, changedWhileRead);
   const linked = hardLinks.isLinked(stat);
   await addEntry(packing, {

@@ -102,7 +102,7 @@ interface PackOptions {
 }
 
 interface PackResult {
-  /** In hex. To be recorded, and expected of the archive whenever it is read. */
+  /** The MAC of the manifest in hex. Record it, and expect it whenever the archive is read. */
   manifestMac: string;
   /** Hex SHA-256 of the manifest object. */
   manifestSha256: string;

@@ -8,7 +8,7 @@ import type { ByteString } from '../format/path-bytes';
 export interface LivePath {
   /** In the tree. */
   path: ByteString;
-  /** For file calls, until the walk goes on. */
+  /** The path for file calls, valid until the walk continues. */
   location: string | Buffer;
   stat: BigIntStats;
 }

@@ -18,8 +18,8 @@ const coverColourSchema = z.union(
 );
 
 /**
- * interface.md 2.7. `position` counts the cards of the column from 0. For an archived card it is the position that it
- * had.
+ * The card of interface.md 2.7. `position` counts the cards of the column from 0. An archived card keeps its last
+ * position.
  */
 export const cardSchema = z
   .strictObject({
@@ -49,7 +49,7 @@ export const cardLabelsMax = 50;
 
 const earliestMs = Date.parse('0001-01-01T00:00:00Z');
 const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
-/** Checked in UTC, whatever the offset is: Postgres has no year 0, and RFC 3339 no year 10000. */
+/** Whether the time has a year of four digits in UTC: Postgres has no year 0, and RFC 3339 has no year 10000. */
 const isInFourDigitYears = (time: string): boolean => {
   const ms = Date.parse(time);
   return ms >= earliestMs && ms <= latestMs;

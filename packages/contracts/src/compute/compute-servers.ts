@@ -53,7 +53,7 @@ export const computeServerBillingSchema = z
   .meta({ id: 'ComputeServerBilling' });
 export type ComputeServerBilling = z.infer<typeof computeServerBillingSchema>;
 
-/** interface.md 2.6. Every answer has the extended form */
+/** The server of interface.md 2.6. Every answer has the extended form. */
 export const computeServerSchema = z
   .strictObject({
     id: uuidSchema.describe("Also the id of its provisioning workflow, and the machine's name at the provider."),

@@ -32,8 +32,8 @@ export const acceptedServerSnapshotSchema = serverSnapshotSchema
   .meta({ id: 'AcceptedServerSnapshot' });
 
 /**
- * The snapshot is only named, and Drydock has no record of its own for it. So a snapshot that does not belong to this
- * server is 422, and never 404, whatever shows that.
+ * A snapshot that does not belong to this server is 422 and never 404, because Drydock has no record of its own for
+ * snapshots and only passes the name on.
  */
 const snapshotId = {
   schema: z

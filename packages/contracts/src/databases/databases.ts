@@ -68,7 +68,7 @@ export const managedDatabaseSchema = z
   .meta({ id: 'ManagedDatabase' });
 export type ManagedDatabase = z.infer<typeof managedDatabaseSchema>;
 
-/** With its password, which only the creating call shows. */
+/** A database with its password, which only the creating call shows. */
 export const createdDatabaseSchema = managedDatabaseSchema
   .extend({ password: z.string().describe("The owner's password. Shown by this answer only.") })
   .meta({ id: 'CreatedDatabase' });

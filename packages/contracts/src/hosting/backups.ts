@@ -155,7 +155,8 @@ export const siteBackupSurfaceSchema = z
 export type SiteBackupSurface = z.infer<typeof siteBackupSurfaceSchema>;
 
 /**
- * The part of a backup or copy that a restore brings back. Our own addition: the specification knows only all of it.
+ * The part of a backup or copy that a restore brings back. It is our addition, because the specification always
+ * restores everything.
  */
 export const restoreContentsSchema = z.enum(['all', 'files']);
 export type RestoreContents = z.infer<typeof restoreContentsSchema>;

@@ -47,7 +47,7 @@ export const vendorSnapshotSurfaceSchema = z
   .meta({ id: 'VendorSnapshotSurface' });
 export type VendorSnapshotSurface = z.infer<typeof vendorSnapshotSurfaceSchema>;
 
-/** As long as the longest name that any known platform gives. '' is the website. */
+/** The id of a timeline, at most as long as the longest name of any known platform. '' is the website. */
 const itemIdSchema = z.string().max(255);
 const path = '/v1/sites/{siteId}/vendor-snapshots';
 const tags = ['Vendor snapshots'] as const;

@@ -12,7 +12,7 @@ const allowedIpsSchema = z
   )
   .max(allowedIpsMax);
 
-/** interface.md 2.1. Only the creating answer has `token`. */
+/** The key of interface.md 2.1. Only the creating answer has `token`. */
 export const apiKeySchema = z
   .strictObject({
     id: uuidSchema.describe("The key's record. This is no part of the token."),

@@ -5,8 +5,8 @@ import { idSchema, modeSchema, pageOf, pageQuerySchema, timestampSchema, uuidSch
 import { workflowStatusSchema } from '../platform/workflows';
 
 /**
- * By type: what the event says. The events of a workflow come from its service, when the workflow reaches that state.
- * The others are the actions of calls that were carried out at once.
+ * The meaning of each type of event. The events of a workflow come from its service, when the workflow reaches that
+ * state. The others are the actions of calls that were carried out at once.
  */
 export const eventMeanings = {
   'workflow.accepted': 'Long work was accepted',

@@ -11,7 +11,9 @@ const tokens = fc.record({
   secret: base62Text(43),
 });
 
-/** The same cases each time: a failure comes from the change at hand. In chaos new ones. */
+/**
+ * The cases are the same in each run, so that a failure comes from the current change. `npm run chaos` takes new ones.
+ */
 const seeded = {
   seed: Number(process.env['DRYDOCK_SEED'] ?? (process.env['DRYDOCK_TESTS'] === 'chaos' ? Date.now() % 2 ** 31 : 1)),
 };

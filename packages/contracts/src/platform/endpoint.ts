@@ -56,8 +56,8 @@ export interface EndpointDefinition {
    */
   example?: Readonly<Record<string, unknown>>;
   /**
-   * For an operation that needs a state which nothing in the demo of `npm start` has: its answer there, and the reason.
-   * When left out, it succeeds.
+   * The answer in the demo of `npm start`, and the reason, for an operation that needs a state which nothing there has.
+   * When left out, the operation succeeds.
    */
   inDemo?: { problem: ProblemCode; because: string };
   /**

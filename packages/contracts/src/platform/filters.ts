@@ -7,7 +7,7 @@ const momentSchema = z.iso
   .refine((moment) => moment.getTime() >= 0, 'must not be before 1970')
   .optional();
 
-/** Narrow a list to what was created between two moments. */
+/** Limits a list to items that were created between two moments. */
 export const createdFilter = {
   created_after: momentSchema.meta({ description: 'Only what was created at this moment or later, as RFC 3339' }),
   created_before: momentSchema.meta({ description: 'Only what was created before this moment, as RFC 3339' }),

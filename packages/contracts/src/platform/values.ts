@@ -79,7 +79,7 @@ export type MetadataChange = Readonly<Record<string, string | null>>;
 
 export const pageQuerySchema = z.strictObject({
   cursor: z.string().optional().meta({ description: 'page.next_cursor of the page before' }),
-  // A string, exactly as it was sent. The pager reads it, so that every mistake in it has the same code.
+  // The limit as a string, exactly as it was sent. The pager reads it, so that every mistake in it has the same code.
   limit: z
     .string()
     .optional()
@@ -99,7 +99,7 @@ export const pageMetaSchema = z
   .meta({ id: 'PageMeta' });
 export type PageMeta = z.infer<typeof pageMetaSchema>;
 
-/** It is named after its item: a page of `Site` is a `SitePage`. Throws for an item without a name. */
+/** The schema of a page, named after its item: a page of `Site` is a `SitePage`. Throws for an item without a name. */
 export const pageOf = <Item extends z.ZodType>(item: Item) => {
   const name = item.meta()?.id;
   if (name === undefined) throw new Error('the items of a page have no name');

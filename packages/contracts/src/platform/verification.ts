@@ -3,7 +3,7 @@ import { permissionSchema } from './permissions';
 import { modeSchema, uuidSchema } from './values';
 
 /**
- * From the gateway to keys, POST /internal/verify: whether this token is valid now, and for what. Answered from the
+ * The gateway's question to keys, POST /internal/verify: is this token valid now, and for what? It is answered from the
  * primary.
  */
 export const verificationRequestSchema = z.strictObject({ token: z.string().max(200) });
@@ -16,7 +16,7 @@ export const verificationSchema = z.discriminatedUnion('valid', [
     key_id: uuidSchema,
     org_id: uuidSchema,
     mode: modeSchema,
-    /** Already reduced to what the organisation and each of its ancestors is allowed. */
+    /** The key's scopes that its organisation and each of its ancestors allow. */
     scopes: z.array(permissionSchema),
     /** Addresses and networks from which the key can be used. When left out, from anywhere. */
     allowed_ips: z.array(z.string()).min(1).optional(),

@@ -4,7 +4,8 @@ export interface ProblemDefinition {
   /** The caller's next step; the page `/problems/{code}` shows it and it is the default `detail`. */
   advice: string;
   /**
-   * A refusal that may pass after a while. It is never stored for an Idempotency-Key, so that the retry is executed.
+   * Whether the refusal may end by itself after a while. It is never stored for an Idempotency-Key, so that the retry
+   * is executed.
    */
   transient?: true;
 }

@@ -102,7 +102,7 @@ const limitChange = z.strictObject({ perHour: z.int().min(1) });
 const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));
 
 /**
- * Events that befall machines without us: power lost, locks that no listing shows, images that never get ready,
+ * Routes for events that Drydock does not cause: lost power, locks that no listing shows, images that never get ready,
  * machines that vanish.
  */
 const hetznerAdminRoutes = (world: HetznerWorld, limit: RateLimit): Route[] => [

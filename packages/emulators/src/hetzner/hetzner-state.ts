@@ -26,7 +26,7 @@ const serverSchema = z.strictObject({
   location: z.string(),
   imageId: z.int().nullable(),
   status: z.enum(serverStatuses),
-  /** By a hidden action, which no listing shows. */
+  /** Whether a hidden action, which no listing shows, locks the server. */
   isHiddenLocked: z.boolean(),
   isProtected: z.boolean(),
   labels,

@@ -163,7 +163,7 @@ export const usualActionSeconds: ActionSeconds = {
   reset_server: 1,
 };
 
-/** For a demonstration, where the emulator's time must be the same as real time. */
+/** Shorter actions for a demonstration, in which the emulator's time must equal real time. */
 export const fasterActions = (speed: number): ActionSeconds =>
   Object.fromEntries(Object.entries(usualActionSeconds).map(([command, seconds]) => [command, seconds / speed]));
 

@@ -138,7 +138,7 @@ function createImage(world: HetznerWorld, project: string, call: Call, values: P
     disk: { ...server.disk },
   };
   if (isLocked(world, server)) throw refused('locked', 'cannot perform operation because server is locked');
-  // Done before the action, which saves the whole state.
+  // The image is added before the action starts, because the start saves the whole state.
   world.state.images.push(image);
   const action = startAction(world, server, 'create_image', { image });
   return jsonReply(201, { action: showAction(world, action), image: showImage(image) });

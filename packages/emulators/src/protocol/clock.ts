@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * From `realMs` on, the emulator's time runs `scale` times as fast as real time. It starts at `standInMs`, which is
- * what state files call it.
+ * From `realMs` on, the emulator's time runs `scale` times as fast as real time. It starts at `standInMs`; the name
+ * comes from older state files.
  */
 export const clockAnchorSchema = z.strictObject({
   realMs: z.number(),

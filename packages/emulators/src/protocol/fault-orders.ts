@@ -20,7 +20,7 @@ const answerSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('silence') }),
   /** The whole length is announced, but only `bytes` of it are sent. */
   z.strictObject({ kind: z.literal('truncated'), bytes: z.int().min(0) }),
-  /** JSON that goes on for `bytes`, or for ever when that is missing. */
+  /** JSON of `bytes` bytes, or an endless one when that is missing. */
   z.strictObject({ kind: z.literal('endless'), bytes: z.int().min(1).optional() }),
   /** The real answer, with one byte every `intervalMs`. */
   z.strictObject({ kind: z.literal('drip'), intervalMs: ms }),
@@ -31,9 +31,9 @@ export const faultOrderSchema = z.strictObject({
   method: z.string().optional(),
   /** A regular expression that the path must match. */
   path: z.string(),
-  /** So many calls are struck, then all is well. */
+  /** How many calls the fault affects. */
   times: z.int().min(1).default(1),
-  /** Whether the call is carried out. It decides whether the answer is lost, or the request. */
+  /** Whether the call is carried out. If so, only its answer is lost. Otherwise the request is lost. */
   isCarriedOut: z.boolean().default(false),
   delayMs: ms.default(0),
   answer: answerSchema,

@@ -34,8 +34,8 @@ const nodeChange = z.strictObject({ isDown: z.boolean() });
 const snapshotChange = z.strictObject({ snapstate: z.string().nullable(), parent: z.string().nullable() }).partial();
 
 /**
- * Events that befall VMs without us: power lost, locks of others, migrations, snapshots that never get ready, VMs that
- * vanish, nodes that fail, work of staff by hand.
+ * Routes for events that Drydock does not cause: lost power, locks of others, migrations, snapshots that never get
+ * ready, VMs that vanish, nodes that fail, work of staff by hand.
  */
 const proxmoxAdminRoutes = (world: ProxmoxWorld): Route[] => {
   const missing = (): Refusal => new Refusal(jsonReply(404, { error: 'no such object' }));

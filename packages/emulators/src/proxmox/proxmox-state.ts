@@ -77,7 +77,10 @@ export type Task = z.infer<typeof taskSchema>;
 
 export const nodeNames = ['pve1', 'pve2'];
 
-/** The driver must know by itself which of them can only roll back to the newest snapshot. */
+/**
+ * The storages of the cluster. No answer says which of them can only roll back to the newest snapshot, so the driver
+ * must know that itself.
+ */
 export const storages = [
   { storage: 'local', type: 'dir', content: 'iso,vztmpl,backup' },
   { storage: 'local-lvm', type: 'lvmthin', content: 'images,rootdir' },

@@ -26,7 +26,7 @@ export const usualTaskSeconds: TaskSeconds = {
   qmdestroy: 2,
 };
 
-/** For a demonstration, where the emulator's time must be the same as real time. */
+/** Shorter tasks for a demonstration, in which the emulator's time must equal real time. */
 export const fasterTasks = (speed: number): TaskSeconds =>
   Object.fromEntries(Object.entries(usualTaskSeconds).map(([type, seconds]) => [type, seconds / speed]));
 

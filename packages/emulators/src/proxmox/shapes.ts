@@ -86,7 +86,7 @@ export const showTaskStatus = (task: Task) => ({
   ...(task.isOver ? { exitstatus: task.exitstatus } : {}),
 });
 
-/** In lists the end's text is the status. */
+/** A task as lists show it. The text of its end is its status. */
 export const showTask = (task: Task) => ({
   ...{
     upid: task.upid,

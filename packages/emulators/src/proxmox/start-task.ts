@@ -13,7 +13,7 @@ interface TaskOrder {
   lock?: string;
   snapname?: string;
   starts?: boolean;
-  /** Only the task itself finds out that there is nothing to do. It ends at once, with this text. */
+  /** The text with which the task ends at once, because only the task itself finds out that there is nothing to do. */
   dies?: string;
 }
 

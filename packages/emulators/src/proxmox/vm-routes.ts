@@ -174,7 +174,7 @@ function remove(world: ProxmoxWorld, account: string, call: Call, values: PathVa
   return dataReply(startTask(world, vm, { ...order, lock: 'snapshot-delete' }));
 }
 
-/** The error that the worker finds before it touches anything; the call itself has been answered with 200 by then. */
+/** The error that the worker finds before it changes anything. The call itself has already been answered with 200. */
 function rollbackDies(vm: Vm, snapname: string): string | null {
   const snapshot = vm.snapshots.find(({ name }) => name === snapname);
   if (snapshot === undefined) return `snapshot '${snapname}' does not exist`;

@@ -54,7 +54,7 @@ export function deleteObject(bucketCall: BucketCall): S3Reply {
 
 const keysMax = 1000;
 
-/** Many at once; each is answered for itself. */
+/** Deletes many objects at once. The answer has a result for each. */
 export async function deleteObjects(bucketCall: BucketCall): Promise<S3Reply> {
   const text = await receiveText(bucketCall.call, bucketCall.caller, bucketCall.bucket.incoming);
   const objects = elementsOf(text, 'Object');

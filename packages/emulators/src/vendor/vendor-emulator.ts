@@ -110,7 +110,9 @@ function writeContent(world: VendorWorld, found: Package, wanted: z.infer<typeof
   found.items = kept.map(([item]) => item);
 }
 
-/** Events that befall packages without us: their owners work on them, points come and go, timelines break. */
+/**
+ * Routes for events that Drydock does not cause: owners work on their packages, points come and go, timelines break.
+ */
 const vendorAdminRoutes = (world: VendorWorld): Route[] => [
   routeAt('GET', '/emulator/packages', () =>
     jsonReply(200, { packages: world.state.packages.map(({ id, account, domain }) => ({ id, account, domain })) }),

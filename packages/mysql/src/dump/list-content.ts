@@ -115,7 +115,7 @@ async function withQuotedKeys(reader: Session, schema: string, table: string, de
     ];
     return { plain: text(plain), meant: text(quoteName) };
   });
-  // The name of one key may contain the whole text of a shorter one.
+  // Longer keys come first, because the name of a key may contain the whole text of a shorter one.
   written.sort((a, b) => b.plain[0].length - a.plain[0].length);
   const patterns = written.map(
     ({ plain: [begins, ends] }, at) =>

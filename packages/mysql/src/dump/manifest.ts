@@ -37,7 +37,7 @@ const account = z.object({
   isLocked: z.boolean(),
   needsTls: z.boolean(),
   plugin: z.string(),
-  /** As hex: MySQL's has bytes of every kind. */
+  /** The verifier as hex, because MySQL's has bytes of every kind. */
   verifier: z.string(),
 });
 export type DumpedAccount = z.infer<typeof account>;
@@ -47,7 +47,7 @@ const grant = z.object({
   user: z.string(),
   host: z.string(),
   on: z.enum(['schema', 'table', 'FUNCTION', 'PROCEDURE', 'PACKAGE', 'PACKAGE BODY', 'role']),
-  /** As it is in the server's table: the name of a schema may be a pattern. For a role it is the role's name. */
+  /** The schema as in the server's table, where the name may be a pattern. For a role it is the role's name. */
   schema: z.string(),
   name: z.string().nullable(),
   columns: z.array(z.object({ name, privileges: z.array(z.string()) })),

@@ -7,7 +7,7 @@ import { findProgram } from '@drydock/process/find-program';
 const run = promisify(execFile);
 
 /**
- * Distributions of Debian. By these names the entry of its main archive is told from those of other archives, of
+ * Distributions of Debian. These names distinguish the entry of its main archive from those of other archives, of
  * updates and of security.
  */
 const distributions = new Set([
@@ -118,7 +118,7 @@ function prepareState(suite: string, archive: string, work: string): string[] {
     'Acquire::Retries': '3',
     'Debug::NoLocking': 'true',
   };
-  // Hooks of the machine are for its own state.
+  // The machine's hooks are cleared, because they are meant for its own state.
   const cleared = [
     'APT::Update::Pre-Invoke',
     'APT::Update::Post-Invoke',

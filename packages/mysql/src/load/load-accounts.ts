@@ -133,7 +133,10 @@ export function tellRefused(grants: readonly DumpedGrant[]): Finding[] {
   });
 }
 
-/** By `account 'user'@'host'`: the statements that grant its rights, in a form that is the same in two versions. */
+/**
+ * The statements that grant the rights of each account, by `account 'user'@'host'`, in a form that is the same in two
+ * versions.
+ */
 export function tellRights(
   { accounts, grants }: Pick<Content, 'accounts' | 'grants'>,
   release: string,

@@ -150,8 +150,8 @@ async function loadSections(
   } finally {
     session.destroy();
     await dropAccount(admin, loader.user).catch(() => undefined);
-    // A dump that comes directly from a server keeps its snapshot and its locks until it is told that nobody reads any
-    // more.
+    // The source is closed, because a dump that comes directly from a server keeps its snapshot and its locks until
+    // then.
     await source.return?.(undefined);
   }
   return { content, findings };

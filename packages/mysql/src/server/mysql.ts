@@ -39,7 +39,10 @@ export interface MysqlOptions {
   /** Differs between two servers that replicate. */
   serverId?: number;
   bufferPoolBytes?: number;
-  /** Without it nobody can replicate the server. Only MariaDB's can be turned off. On by default. */
+  /**
+   * Whether the server has a binary log, without which nobody can replicate it. Only MariaDB's can be turned off. On by
+   * default.
+   */
   hasBinaryLog?: boolean;
   /**
    * Memory for all sessions and tables in memory together, besides the buffers: beyond it a statement fails as out of

@@ -188,8 +188,8 @@ function pinnedSettings({ flavour, statementMs = 24 * hourMs, lockMs = 60_000 }:
   const limit =
     flavour === 'mariadb' ? `max_statement_time = ${statementMs / 1000}` : `max_execution_time = ${statementMs}`;
   return [
-    // Otherwise mysql2 would follow the next statement's change of the character set, and encode what are already
-    // bytes.
+    // The server reports no changes of variables. Otherwise mysql2 would follow the next statement's change of the
+    // character set, and encode bytes a second time.
     "SET SESSION session_track_system_variables = ''",
     'SET NAMES utf8mb4',
     'SET character_set_results = NULL',

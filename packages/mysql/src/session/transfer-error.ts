@@ -52,7 +52,7 @@ const passingCodes = new Set([
     'ER_QUERY_TIMEOUT',
     'ER_STATEMENT_TIMEOUT',
   ],
-  // Dropped since it was listed, or a view has its name by now.
+  // Codes for an object that was dropped since it was listed, or whose name a view has now.
   ...[
     'ER_NO_SUCH_TABLE',
     'ER_BAD_DB_ERROR',

@@ -242,8 +242,8 @@ function bytesOf(name: string, type: string): string {
 
 /**
  * Compares the frozen old server with a moment of the new one: every row of every table, the definition of everything
- * else, and that no sequence has gone back. `moment` is null when it was lost. Then it cannot be decided whether what
- * was written since then is the same.
+ * else, and that no sequence has gone back. `moment` is null when it was lost. Then a difference may come from a later
+ * write, and cannot be decided.
  */
 export async function compareServers(
   { old, target }: { old: Side; target: Side },

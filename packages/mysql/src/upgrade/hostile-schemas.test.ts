@@ -40,19 +40,19 @@ const steps = [
   ['mariadb@10.11', 'mariadb@11.8'],
 ] as const;
 
-// The steps take turns, so that each schema is taken once.
+// The lots are spread over the steps, so that each schema is used once.
 for (const [at, step] of steps.entries()) {
   const own = lots.filter((lot) => lot % steps.length === at);
   if (own.length > 0) describeUpgrades([step], (from, to) => hostileCases(from, to, own));
 }
 
-// MySQL has one version, and so no step. It takes as many as each of them.
+// MySQL has only one version here, so there is no step between versions. It gets as many lots as each step of MariaDB.
 const lotsOfMysql = lots.filter((lot) => lot % steps.length === 0);
 describeEngines(['mysql@9.7'], (engine) => hostileCases(engine, null, lotsOfMysql));
 
 /**
- * With GTIDs MySQL refuses statements that write to tables with and without transactions, and so would leave out what
- * the trap notes past a rollback.
+ * GTIDs are off. With them, MySQL refuses statements that write to tables with and without transactions, and the trap
+ * could not record anything that outlives a rollback.
  */
 const trapSettings = ({ flavour }: Engine): Record<string, string> =>
   flavour === 'mysql' ? { 'gtid-mode': 'OFF', 'enforce-gtid-consistency': 'OFF' } : {};
@@ -118,7 +118,7 @@ const openOwner = (server: MysqlServer): Promise<Session> =>
     { flavour: server.engine.flavour, statementMs: 20_000, lockMs: 2_000 },
   );
 
-/** More than half of what the schemas consist of is taken, and all of the trap. */
+/** Makes the schemas. The server must accept more than half of the statements, and the whole trap. */
 async function makeSchemas({ from, canaries, connections }: Rig, numbers: readonly number[]): Promise<void> {
   const { flavour } = from.engine;
   const traps = trapStatements({ owner, file: canaries.file, folder: canaries.folder, connections });
@@ -161,7 +161,7 @@ async function readNotes({ admin }: MysqlServer, numbers: readonly number[]): Pr
 /** MariaDB's name for the session of an event. */
 const eventSession = 'event_scheduler@localhost';
 
-/** Notes of code that ran as, or in a session of, somebody else than the owner. */
+/** The notes of code that ran as another account than the owner, or in a session of another account. */
 const strangersIn = (notes: readonly Note[]): Note[] =>
   notes.filter(({ what, acting, session }) => {
     const isOwners = session.startsWith(`${owner}@`) || (what === 'event' && session === eventSession);
@@ -213,7 +213,7 @@ interface Named {
   name: string;
 }
 
-/** The part of a dump that can be compared: all but the objects of findings and the notes of the traps. */
+/** The part of a dump that can be compared. The objects of findings and the notes of the traps are left out. */
 function comparable({ content, manifest }: Held, findings: readonly Finding[]): unknown {
   const changed = findings.filter(({ code }) => /restored|broken/.test(code));
   const lost = new Set(changed.map(({ object }) => object.replace(/^CHECK [\s\S]* of (?=table )/, '')));

@@ -35,10 +35,7 @@ const flavour = 'mariadb';
  */
 const tolerated: ReadonlySet<Finding['code']> = new Set(['right_not_restored']);
 
-/**
- * The target was at most a second behind before the pause. When it needs longer than this during the pause, it cannot
- * be brought level.
- */
+/** How long the target may need during the pause to be brought level. It was at most a second behind before. */
 const finalSeconds = 5;
 /** How long one wait for a position lasts. Between two waits, the state of the replication is checked. */
 const waitSeconds = 5;
@@ -110,7 +107,7 @@ async function fill(
   if (content.gtid === '')
     throw new TransferError('dump_failed', 'the moment of the dump has no position in the binary log');
   await target.run('RESET MASTER');
-  // It is what says that the load is whole.
+  // The position is set last, because it marks the load as complete.
   await target.run(`SET GLOBAL gtid_slave_pos = ${quoteLiteral(content.gtid)}`);
 }
 
@@ -204,9 +201,9 @@ export class ReplicatedSwitch {
   }
 
   /**
-   * Nobody writes on the old server any more. The target gets its last transaction, and then stops following. Throws
-   * TransferError `unavailable` when that transaction does not come. Throws `statement_refused` while a prepared
-   * transaction is open, because it could be committed after the switch.
+   * Brings the target level when nobody writes on the old server any more. The target gets the last transaction of that
+   * server, and then stops following. Throws TransferError `unavailable` when that transaction does not come. Throws
+   * `statement_refused` while a prepared transaction is open, because it could be committed after the switch.
    */
   async bringLevel(): Promise<void> {
     if ((await this.old.texts('XA RECOVER')).length > 0)

@@ -75,7 +75,7 @@ export async function copyIn(
   try {
     const stream = client.query(copyFrom(`copy ${target(table, root)} from stdin (format ${table.format})`));
     const done = finished(stream);
-    // It is awaited below. Until then a failure must not count as unhandled.
+    // The promise is awaited below. Until then a failure must not count as unhandled.
     done.catch(() => undefined);
     try {
       for await (const part of section.content) {

@@ -40,7 +40,7 @@ async function listPolicyRoles(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The most attempts to find a moment in which nobody drops or alters what is about to be read. */
+/** The most attempts to find a moment in which nobody drops or alters the objects that are about to be read. */
 const attemptsMax = 20;
 /**
  * Codes of errors that may be gone at the next attempt: a lock timeout, and the one that Postgres gives for an object

@@ -20,7 +20,7 @@ interface Forgery {
 
 const tables = { format_version: 1, server_version_num: 170000, encoding: 'UTF8', tables: [] };
 
-/** A dump by an attacker who has the archive's key: every section is in its place. */
+/** A dump that an attacker with the archive's key has made. Every section is in its place. */
 async function* forge(forgery: Forgery): AsyncGenerator<Section> {
   yield textSection('tables.json', async () => JSON.stringify(tables));
   yield textSection(
@@ -69,7 +69,7 @@ const refusals: [string, string, string][] = [
 ];
 
 describe.each(['schemaPre', 'schemaPost'] as const)('in %s', (place) => {
-  // One for all of them: each leaves it empty.
+  // One target for all cases, because each case leaves it empty.
   let target: OwnedDatabase;
   beforeAll(async () => {
     target = await createOwnedDatabase();

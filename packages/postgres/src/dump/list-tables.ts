@@ -121,7 +121,7 @@ export async function lockTables(client: pg.ClientBase): Promise<void> {
     const some = tables.slice(from, from + tablesAtOnce);
     const names = some.map(qualify);
     await client.query(`lock table only ${names.join(', only ')} in access share mode`).catch((error: unknown) => {
-      // When we use less than half of the room, others hold the rest, and that passes.
+      // When our tables use less than half of the room, other sessions hold the rest, so the error is transient.
       if (sqlStateOf(error) !== outOfMemory || tables.length < room / 2) throw error;
       throw tooManyTables(tables.length, room, error);
     });

@@ -57,7 +57,7 @@ export type DeferredCheck = z.infer<typeof checkSchema>;
 const placeOf = (check: DeferredCheck): string => `${name(check.schema)}.${name(check.owner)}`;
 const ownerOf = (check: DeferredCheck): string => `${check.is_domain ? 'domain' : 'table'} ${placeOf(check)}`;
 
-/** They are in force, and so they may refuse rows. */
+/** The checks that are in force, so they may refuse rows. */
 export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]> {
   const checks = z.array(checkSchema).parse((await client.query(checksSql)).rows);
   return checks.filter(({ definition }) => !definition.endsWith(' NOT ENFORCED'));
@@ -66,7 +66,7 @@ export async function readChecks(client: pg.ClientBase): Promise<DeferredCheck[]
 export const dropStatement = (check: DeferredCheck): string =>
   `alter ${ownerOf(check)} drop constraint ${name(check.name)}`;
 
-/** They put a check back for new rows, and do not check those that are already there. */
+/** The statements that put a check back for new rows, without a check of the present rows. */
 export function addStatements(check: DeferredCheck): string[] {
   const definition = check.definition.replace(/ NOT VALID$/, '');
   const add = `alter ${ownerOf(check)} add constraint ${name(check.name)} ${definition} not valid`;

@@ -5,7 +5,10 @@ import { fingerprintDatabase } from '../dump/fingerprint-database';
 import { runSql } from '../testing/run-sql';
 import { loadDatabase } from './load-database';
 
-/** Code of a customer's: it notes who runs it, also after giving up the role, and takes whatever that role may take. */
+/**
+ * Hostile code of a customer. It records the role that runs it, also after giving that role up, and takes everything
+ * that the role may take.
+ */
 const spy = `
   create table ran (who text, login text, powerful boolean);
   create function spy() returns boolean language plpgsql volatile as $$

@@ -25,12 +25,12 @@ interface LargeCase {
   statements: string[];
   /** Beyond what the process has before. */
   rssMaxMb: number;
-  /** A fingerprint needs each row as one text, which is too long of a value of 1 GB. */
+  /** A fingerprint reads each row as one text, and the text of a value of 1 GB is too long. */
   hasFingerprint: boolean;
   isInCi?: boolean;
 }
 
-/** Commits on its way: a transaction holds a lock for each table that it makes. */
+/** Commits several times, because a transaction holds a lock for each table that it makes. */
 const makeTables = (count: number): string => `do $$ begin for n in 1..${count} loop
   execute format('create table t%s (id bigint primary key, name text not null, at timestamptz default now())', n);
   execute format('insert into t%s values (%s, %L)', n, n, n);
@@ -119,7 +119,7 @@ describe('a server with little room', () => {
   let server: PostgresServer;
   let folder: string;
   const as = (database: string): string => withDatabase(server.adminUrl, database);
-  /** Everything that a dump of the database says, until it ends. */
+  /** The error with which a dump of the database ends. */
   async function refusalOf(database: string): Promise<unknown> {
     try {
       for await (const { content } of dumpDatabase({ url: as(database) }))

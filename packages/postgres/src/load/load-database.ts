@@ -234,7 +234,7 @@ class Load {
           );
         else await this.work.make(role, { object, text, borrows, searchPath: this.searchPath });
       } catch (error) {
-        // Only a superuser publishes all tables, or those of a schema.
+        // The statement is skipped with a finding, because only a superuser publishes all tables, or those of a schema.
         if (isPublication(statement) && isPermanent(error)) this.note('not_restored', object, error);
         else if (isRefresh(statement) && isPermanent(error)) this.noteUnfinished('not_populated', object, error, text);
         else if (isBehindRows && this.hasOwners && isDenied(error))
@@ -344,7 +344,7 @@ class Load {
     this.findings.push(...(await compareComputed(this.client, tables, run)));
   }
 
-  /** A statement that Postgres refuses ends a load. A trial goes on, so as to name all of them. */
+  /** A statement that Postgres refuses ends a load. A trial continues, so that it names all of them. */
   private refuse(object: string, error: unknown): void {
     if (this.request.isTrial !== true || !isPermanent(error))
       throw asTransferError('statement_failed', object, error, { object });

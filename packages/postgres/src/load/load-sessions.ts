@@ -52,7 +52,7 @@ export class LoadSessions {
   private readonly opened = new Set<Opened>();
   private readonly first: Opened[] = [];
   private settings: DatabaseProperties['settings'] = [];
-  /** By lane and owner. The session that was used last is at the end. */
+  /** The sessions by lane and owner. The session that was used last is at the end. */
   private readonly others: Map<string, Opened>[] = [];
 
   constructor(own: Login, owners: LoadOwners | undefined, signal: AbortSignal | undefined) {

@@ -61,7 +61,7 @@ export async function loadTables(options: {
       .finally(() => running.delete(task));
     running.add(task);
   }
-  // It comes first in the list, because a failed task rejects it before the task itself settles.
+  // `failure` comes first in the list, because a failed task rejects it before the task itself settles.
   await Promise.race([failure, Promise.all(running)]);
   return copied;
 }

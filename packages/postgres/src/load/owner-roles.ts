@@ -24,7 +24,7 @@ const relationsSql = `select n.nspname as schema, c.relname as name, pg_catalog.
   where c.relkind in ('r', 'p', 'S') and n.nspname !~ '^pg_'`;
 const relationSchema = z.array(z.object({ schema: z.string(), name: z.string(), owner: z.string() }));
 
-/** By the quoted names of tables and sequences. */
+/** The owners of tables and sequences, by their quoted names. */
 export async function relationOwners(client: pg.ClientBase): Promise<ReadonlyMap<string, string>> {
   const rows = relationSchema.parse((await client.query(relationsSql)).rows);
   return new Map(rows.map((row) => [qualify(row), row.owner]));

@@ -1,5 +1,5 @@
 /**
- * A restore of a managed database: who owns what, and what that lets anybody do.
+ * A restore of a managed database: the owners of its objects, and the rights that follow from that.
  *
  * @processes
  */
@@ -21,8 +21,8 @@ afterAll(() => servers.stop());
 const unique = (what: string): string => `${what}_${randomBytes(4).toString('hex')}`;
 
 /**
- * Does a host's work for a backup and a restore, without the address and the archive between them. `between`: the
- * statements that the serving server has run since the backup.
+ * Backs a database up and restores it as a host does, without the address and the archive between. `between`:
+ * statements that the server in use has run since the backup.
  */
 async function restored(
   customer: Customer,
@@ -79,7 +79,7 @@ const catalogues = [
   ["'schema'", 'nspname', 'nspowner', 'nspacl', "'n'", 'oid', 'pg_namespace'],
   ["'large object'", 'oid::text', 'lomowner', 'lomacl', "'L'", "'public'::regnamespace", 'pg_largeobject_metadata'],
 ] as const;
-/** By a superuser: the owner and every right of each object. */
+/** Reads the owner and every right of each object, as a superuser. */
 const ownersSql = `select kind, object, pg_get_userbyid(o) as owner, acl from (${catalogues
   .map(
     ([kind, object, owner, rights, letter, schema, place]) =>
@@ -153,8 +153,8 @@ test('every object is its owner’s again, with the grants that each owner has m
 });
 
 /**
- * Runs statements one after the other in a session of the owner's on the restored database, and gives what the last one
- * answers.
+ * Runs statements one after the other in a session of the owner on the restored database. Returns the result of the
+ * last one.
  */
 const as = async (customer: Customer, role: string, sql: string): Promise<unknown[]> => {
   const target = new URL(withDatabase(customer.targetUrl, customer.databaseName));

@@ -11,7 +11,7 @@ async function drain(url: string): Promise<void> {
 
 test('a view that Postgres cannot write down ends a dump for good, with its name and the reason', async () => {
   const source = await createOwnedDatabase();
-  // Made by a server with more stack than this one has.
+  // The object is made by a session with a larger stack than that of the dump.
   await withClient(source.adminUrl, async (client) => {
     await client.query("set max_stack_depth = '6MB'");
     await client.query('create schema reports; create view reports.plain as select 1 as one');

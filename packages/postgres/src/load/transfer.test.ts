@@ -85,7 +85,7 @@ test('an owner can dump its own database with its large objects, and the dump is
   const target = await createOwnedDatabase();
   await loadDatabase({ ...target.loader, sections: dumpDatabase({ url: source.readerUrl }) });
   expect(await fingerprintDatabase({ url: target.readerUrl })).toEqual(byReader);
-  // A column that is called as a comparison would call the row does not stand for all of it.
+  // The fingerprint must cover the whole row, even if a column has the name by which the query calls the row.
   await runSql(source.url, "update t set u = 'c' where u = 'b'");
   expect((await fingerprintDatabase({ url: source.readerUrl })).tables).not.toEqual(byReader.tables);
 });
@@ -158,7 +158,7 @@ test('writers go on during a dump, and the dump shows one moment only', async ()
   async function* amongWrites() {
     for await (const section of dumpDatabase({ url: source.readerUrl })) {
       const before = writes;
-      // The next but one begins after the section, whatever the one under way has seen.
+      // The second write from now begins after the section, even if the present one began before it.
       await until(() => writes > before + 1, { what: 'a write during the dump' });
       yield section;
     }

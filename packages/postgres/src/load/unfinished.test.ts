@@ -3,7 +3,7 @@ import { dumpDatabase } from '../dump/dump-database';
 import { runSql } from '../testing/run-sql';
 import { loadDatabase, tryDump } from './load-database';
 
-/** Content that the new database cannot have as it was: the load goes on without it, and says so. */
+/** Loads content that the new database cannot have unchanged. The load continues without it and reports it. */
 const through = async (
   ...statements: string[]
 ): Promise<{ target: OwnedDatabase; sections: () => ReturnType<typeof dumpDatabase> }> => {

@@ -11,7 +11,7 @@ import { fingerprintOf } from './service-databases';
 
 const run = promisify(execFile);
 const cli = path.resolve(__dirname, '../../dist/migrate/cli.js');
-// A server of its own: the shared one is made by what is tested here.
+// This suite has its own server, because the code under test prepares the shared one.
 let server: PostgresServer;
 let ownerUrl: string;
 let serviceDir: string;
@@ -81,7 +81,7 @@ describe('a deployment that was killed in the middle of a migration', () => {
   const client = () => new pg.Client({ connectionString: server.adminUrl.replace(/postgres$/, 'notes') });
   const sleeping = `SELECT pid FROM pg_stat_activity WHERE query LIKE '%first_half%' AND pid <> pg_backend_pid() AND state = 'active'`;
 
-  /** Kills one as soon as Postgres is at work on its script. */
+  /** Kills a deployment as soon as Postgres works on its script. */
   async function killDeployment(admin: pg.Client): Promise<void> {
     const child = spawn(process.execPath, [cli, 'deploy', serviceDir], {
       env: { DATABASE_URL: ownerUrl },

@@ -33,7 +33,8 @@ async function run(server: PostgresServer | undefined, command: string): Promise
   const client = new pg.Client({ connectionString: server?.adminUrl });
   await client.connect();
   try {
-    // The program reads the row first. One that ends before it was written would fail for that, not for what it tried.
+    // The program reads the row first. Otherwise it could fail because it ended before the row was written, and not
+    // because of its attack.
     await client.query(`copy (select 1) to program ${client.escapeLiteral(`cat > /dev/null; ${command}`)}`);
     return 'done';
   } catch (error) {

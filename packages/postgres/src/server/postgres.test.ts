@@ -14,8 +14,7 @@ let folder: string;
 let server: PostgresServer | undefined;
 
 /**
- * A cluster as users get it: made by initdb for itself, and durable. The others are those of tests, which are there
- * sooner.
+ * Makes the next cluster as for a user: with initdb, and durable. Other clusters of tests are copied, which is faster.
  */
 const asForUsers = (): void => void delete process.env['DRYDOCK_EPHEMERAL'];
 const { DRYDOCK_EPHEMERAL: before } = process.env;
@@ -55,7 +54,7 @@ test('asks everybody for a password by scram, which only we can read', async () 
   expect(await query(server.adminUrl, 'SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-/** As root under an account, for an ordinary user in a box. */
+/** As root the server runs under an account, and for an ordinary user in a box. */
 test.each([300_904, null])(
   'a session takes no more memory than it may, and its server goes on (account %s)',
   async (account) => {

@@ -41,8 +41,8 @@ test('a notice of hundreds of megabytes ends the session with an error that name
 });
 
 /**
- * A process of its own that asks for one value, by the driver alone or by a session of ours. From the build output: it
- * runs without jest.
+ * Runs a process that reads one value, with the driver alone or with a session of ours. It uses the build output,
+ * because it runs without jest.
  */
 const asking = (url: string, way: 'driver' | 'session', bytes: number): string => `
   const { openSession } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/session/session.js'))});

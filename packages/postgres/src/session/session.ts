@@ -28,7 +28,10 @@ class CappedSocket extends Socket {
   }
 }
 
-/** Values must read the same on every server. These settings decide how COPY in text form and record_out write them. */
+/**
+ * Settings that decide how COPY in text form and record_out write values. They are fixed, because values must read the
+ * same on every server.
+ */
 const valueSettings = {
   client_encoding: 'UTF8',
   datestyle: 'ISO, YMD',
@@ -45,7 +48,7 @@ const valueSettings = {
   quote_all_identifiers: 'off',
 };
 
-/** The owner of a database can set these for it and for its roles, to harm whoever connects next. */
+/** Settings that the owner of a database could set for it and for its roles, to harm whoever connects next. */
 const ownSettings = {
   local_preload_libraries: '',
   search_path: '',
@@ -87,7 +90,7 @@ function startupOptions({ purpose, login, role, limits, settings: further, isBef
     ...further,
     // No role can have the name "none". It means the role that logs in.
     role: role ?? 'none',
-    // It could change only a superuser's session into that of another role.
+    // Only in a superuser's session could this setting change the role.
     ...(purpose === 'admin' ? { session_authorization: login } : {}),
     ...valueSettings,
     ...ownSettings,

@@ -31,7 +31,10 @@ const columnsSql = `select c.oid::regclass::text as table, quote_ident(a.attname
     and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
   order by c.oid, a.attnum`;
 
-/** By the type's name without its length. The first values are ordinary and all different. The rest are unusual. */
+/**
+ * Values for each type, by its name without its length. The first values are ordinary and all different. The rest are
+ * unusual.
+ */
 const valuesOf: Record<string, (number: number) => string[]> = {
   smallint: (number) => [`${number + 1}`, '0', '-32768', '32767'],
   integer: (number) => [`${number + 1}`, '0', '-2147483648', '2147483647'],

@@ -11,7 +11,7 @@ export interface TrapTargets {
   owner: string;
   /** Only the account of the tests can read it. */
   file: string;
-  /** The id of a process that must go on. */
+  /** The id of a process that must not be stopped. */
   pid: number;
   /** The `application_name` of another user's session. */
   applicationName: string;

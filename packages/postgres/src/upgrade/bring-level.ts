@@ -73,9 +73,9 @@ const markersMax = 60;
 const markerLimitMs = 30_000;
 
 /**
- * Stage: waits until the target is less than a second behind, brings the large objects level once more, and writes the
- * target's pages to disk, so that no checkpoint runs in the first seconds of its service. Offline there is nothing to
- * wait for. Throws `not_caught_up` when the target does not come near.
+ * Stage: waits until the target is less than a second behind, copies changes of large objects once more, and writes the
+ * target's pages to disk, so that no checkpoint runs in the first seconds of its service. On the offline path there is
+ * nothing to wait for. Throws `not_caught_up` if the target stays behind.
  */
 export async function catchUp(move: Move): Promise<void> {
   await withStage(move, async (stage) => {

@@ -1,5 +1,5 @@
 /**
- * Content that is computed by what is set for its database.
+ * Content that is computed with settings of its database.
  *
  * @tier long
  * @processes
@@ -18,7 +18,7 @@ import { compareDatabases } from './copy/compare';
 import { copyData } from './copy/copy-data';
 import { copySchema } from './copy/copy-schema';
 
-/** Functions that say that they are immutable, and compute by a setting: a column, an index, a CHECK. */
+/** Content whose functions claim to be immutable but depend on a setting: a column, an index, a CHECK. */
 const contentOf = (database: string): string[] => [
   'create text search configuration public.words (copy = pg_catalog.german)',
   `create function words(text) returns tsvector language sql immutable as $$ select to_tsvector($1) $$;
@@ -33,7 +33,7 @@ test('an upgrade computes by the settings of the database, which are the present
   const servers = await startTwoServers();
   try {
     const move = await createCustomer(servers, 'set_shop', ...contentOf('set_shop'));
-    // Only the platform can set what has a name of nobody's.
+    // Only the platform can set a parameter that belongs to no extension.
     await runSql(
       servers.old.adminUrl,
       "alter database set_shop set shop.rate = '4'; alter database set_shop set shop.gone = 'x'",

@@ -87,7 +87,7 @@ function strangersIn(seen: readonly Sprung[], owner: string): Sprung[] {
   return seen.filter(({ acting, fallen, powerful }) => powerful || !isExpected(acting) || !isExpected(fallen));
 }
 
-/** As the customer, past whatever it has set for its own sessions. */
+/** A login as the customer that ignores the customer's own settings for sessions. */
 const owners = (url: string): pg.ClientConfig => ({
   connectionString: url,
   options:
@@ -157,7 +157,7 @@ async function* watched(sections: AsyncIterable<Section>, seen: { secret: boolea
   }
 }
 
-/** Backup, restore into a database beside it, and its removal, as a host does them. */
+/** Backs the database up, restores it into a database beside it, and removes that one, as a host does. */
 async function backUpAndRestore({ databaseName: name }: Customer, isDrained: boolean): Promise<void> {
   const copy = `${name}_copy`;
   const { adminUrl } = servers.old;

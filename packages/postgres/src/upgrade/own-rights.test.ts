@@ -28,7 +28,8 @@ beforeAll(async () => {
 afterAll(() => servers.stop());
 
 /**
- * The rights of the owner and of everybody else. MAINTAIN, which 17 has brought, nobody could take from itself before.
+ * The rights of the owner and of everybody else. MAINTAIN is left out: it came with 17, so nobody could give it up
+ * before.
  */
 const rightsOf = (url: string): Promise<unknown[]> =>
   runSql(
@@ -120,7 +121,7 @@ test.each(['logical', 'offline'] as const)(
 const denying = `create or replace function plead(int) returns int language plpgsql immutable as $$ begin
   if has_table_privilege('public.secrets', 'select') then raise 'the secrets are mine'; end if;
   raise insufficient_privilege; end $$`;
-/** Where Postgres calls a function while it makes a schema. */
+/** Objects for which Postgres calls a function while it makes the schema. */
 const pleas = {
   'a generated column': ['create table zeal (id int, double int generated always as (plead(1) + id) stored)'],
   'a partition key': ['create table zeal (id int) partition by range ((plead(1) + id))'],
@@ -134,7 +135,10 @@ const pleas = {
     'alter table zeal add exclude (id with =) where (plead(1) = 1)',
   ],
 };
-/** The same of CHECKs, by an operator: these are off while the schema is made, and back without a look at the rows. */
+/**
+ * The same for CHECKs that use an operator. They are off while the schema is made, and are put back without a look at
+ * the rows.
+ */
 const unheard = {
   'a partition bound': [
     'create domain token as int check (value === 1)',

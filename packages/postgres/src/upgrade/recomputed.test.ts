@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** Work on a moment of the new database, which is kept for as long. */
+/** Runs work with a snapshot of the new database, which stays open during the work. */
 const atSnapshot = (move: Customer, work: (id: string) => Promise<void>): Promise<void> =>
   withClient(withDatabase(move.targetUrl, move.databaseName), async (client) => {
     await client.query('begin isolation level repeatable read read only');
@@ -80,7 +80,7 @@ test('text search columns of twelve languages are computed by the new version: t
   expect(warned('text_search_kept')).toContain('public.filled.search');
 
   await copySchema(move);
-  // One row goes over by the copy, one by replication: both are computed there.
+  // One row is copied and one is replicated. The target computes the values of both.
   await copyData(move);
   await withClient(move.ownUrl, (client) => client.query("insert into english (id, body) values (2, 'egging')"));
   await catchUp(move);
@@ -96,7 +96,7 @@ test('text search columns of twelve languages are computed by the new version: t
       'REINDEX INDEX "public"."english_search";',
       'REFRESH MATERIALIZED VIEW "public"."words";',
     ]);
-    // The statements are such that the owner can run them.
+    // The owner must be able to run the statements.
     for (const { statements } of recomputed)
       for (const statement of statements) await runSql(move.ownTargetUrl, statement);
   });

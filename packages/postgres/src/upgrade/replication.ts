@@ -179,7 +179,7 @@ export async function unsubscribe(stage: Stage): Promise<void> {
   const { subscription } = stage.own;
   const keeper = await stage.keeper();
   await keeper.query(`alter subscription ${subscription} disable`);
-  // Otherwise dropping it would ask the old server, which may be gone.
+  // The slot is detached first. Otherwise the drop of the subscription would ask the old server, which may be gone.
   await keeper.query(`alter subscription ${subscription} set (slot_name = none)`);
   await keeper.query(`drop subscription ${subscription}`);
 }

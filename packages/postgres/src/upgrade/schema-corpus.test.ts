@@ -13,12 +13,10 @@ import { copySchema } from './copy/copy-schema';
 import { finishTarget } from './finish';
 import { withDatabase } from './session';
 
-/** An upgrade takes seconds: CI takes two of those that a dump is tested with. */
+/** CI takes only two of the schemas of the dump tests, because an upgrade takes seconds. */
 const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 
-/**
- * From 18 on NOT NULL is a constraint with a name of its own, which a dump tells where the name is not the usual one.
- */
+/** From 18 on, NOT NULL is a constraint with a name. A dump contains the name if it is not the default one. */
 const notNullName = / CONSTRAINT \S+ NOT NULL/g;
 
 async function presentStatements(adminUrl: string, database: string): Promise<string[]> {

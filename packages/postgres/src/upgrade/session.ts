@@ -24,7 +24,7 @@ export interface Move {
   databaseName: string;
   /** With `restore` the target is filled from a backup, and no content of the old database is copied. */
   path: 'logical' | 'offline' | 'restore';
-  /** 32 random bytes as hex, made once for the move: names and passwords of what it makes come from it. */
+  /** 32 random bytes as hex, made once for the move. The names and passwords of its objects are derived from it. */
   secret: string;
   /** The claim's fencing token, in decimal: sessions of an older one are ended before a stage begins. */
   fence: string;

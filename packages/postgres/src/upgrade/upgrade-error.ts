@@ -17,7 +17,7 @@ export interface UpgradeErrorOptions extends ErrorOptions {
 /**
  * The reason why a stage stopped. `code` is stable. `message` may quote SQL of the customer, so it belongs in the log
  * only. `object` and `reason` are for the customer. Every code leaves the old instance as it is; `busy` and
- * `not_caught_up` may pass.
+ * `not_caught_up` may be transient.
  */
 export class UpgradeError extends Error {
   override readonly name = 'UpgradeError';

@@ -23,7 +23,7 @@ test('many calls that change one thing wait without a connection: none of them f
   const rename = (id: string) => fixture.call({ method: 'POST', path: `/v1/things/${id}/name`, body: { name: 'x' } });
   const crowd = Array.from({ length: 50 }, () => rename(hot));
   await until(() => held > 0 && arrived === 50);
-  // For those who would not wait for their turn: by then each connection has one of them.
+  // After this time, callers who did not wait for their turn would hold every connection.
   await new Promise((resolve) => setTimeout(resolve, 200));
   isCrowdHeld = false;
   expect((await rename(uuidv7())).status).toBe(200);

@@ -1,6 +1,6 @@
 import { classifyDatabaseError } from './database-error';
 
-/** As Prisma's model methods report what adapter-pg got. */
+/** An error as Prisma's model methods report one of adapter-pg. */
 const ofModel = (code: string, cause: object): Error =>
   Object.assign(new Error('Invalid `board.create()` invocation'), {
     code,

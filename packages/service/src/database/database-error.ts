@@ -33,7 +33,7 @@ const conflictPrisma = new Set(['P2034']);
 const unavailableSqlState = /^(08...|28...|3D000|53...|57P0[1-5]|57014|55P03|25P03|25006|58030)$/;
 const conflictSqlState = /^40(001|P01)$/;
 
-/** Prisma's own begin with P and have four digits. */
+/** Matches a SQLSTATE, but none of Prisma's own codes, which begin with P and have four digits. */
 const sqlStateForm = /^(?!P[1-6])[0-9A-Z]{5}$/;
 const networkCodes = new Set([
   'ECONNREFUSED',

@@ -42,8 +42,9 @@ export interface PoolLimits {
 }
 
 /**
- * The settings of all our pools. Postgres' own defaults wait for ever: a frozen server would hold each request until
- * the client gives up. `lockTimeout` is the shortest, so that a locked row can be told from a slow statement.
+ * The settings of all our pools. Postgres' own defaults wait for ever, so a frozen server would hold each request until
+ * the client stops waiting. `lockTimeout` is the shortest, so that a locked row can be distinguished from a slow
+ * statement.
  */
 export function poolConfig(connectionString: string, limits: PoolLimits = {}): PoolConfig {
   const { hostname, port, pathname } = new URL(connectionString);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-/** Every statement of the transaction succeeds, and its commit does not. */
+/** Makes every commit fail, although every statement of the transaction succeeds. */
 async function whileCommitsFail<T>(work: () => Promise<T>): Promise<T> {
   await fixture.db.pool.query(
     'CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON things DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()',

@@ -24,7 +24,7 @@ const make = (body: object, idempotencyKey?: string, more: { caller?: typeof cal
     ...more,
   });
 
-/** Resolves `held` when the handler is inside, and lets it go on with `release`. */
+/** Holds the next handler. `held` resolves when the handler runs, and `release` lets it continue. */
 function holdOnce(levers = fixture.levers) {
   let release = (): void => undefined;
   let entered = (): void => undefined;

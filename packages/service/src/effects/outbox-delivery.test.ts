@@ -29,7 +29,9 @@ const record = (action: string): AuditRecord => ({
 });
 const left = async () => Number((await db.pool.query('SELECT count(*) FROM audit_outbox')).rows[0].count);
 
-/** A keys service of the real kit that takes deliveries, the first `refusals` of them badly. */
+/**
+ * A keys service built from the real code that takes deliveries. It answers the first `refusals` of them with an error.
+ */
 async function startKeys(refusals = 0, trusted = secret) {
   const taken: string[] = [];
   let refusalsLeft = refusals;
@@ -45,7 +47,7 @@ async function startKeys(refusals = 0, trusted = secret) {
         handle: async ({ body, issuer }) => {
           if (body.service !== issuer) return { status: 403 };
           taken.push(...body.entries.map(({ action }) => action));
-          // Taken, but the answer is lost: the entries come again.
+          // The entries are stored but the answer is lost, so they are sent again.
           if (refusalsLeft-- > 0) throw new Error('lost');
           return { status: 204 };
         },

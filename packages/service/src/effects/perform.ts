@@ -33,8 +33,8 @@ export const outcomeUnknown = (code: ProblemCode, details: ProblemDetails = {}):
 const isOutcomeUnknown = (error: unknown): boolean => error instanceof OutcomeUnknown;
 
 /**
- * The reply in the form that may be stored. Throws (and so rolls the effect back) if the whole could not be made from
- * it again: a secret that cannot be replayed would be lost with the first broken connection.
+ * The part of the reply that may be stored. Throws, which rolls the effect back, if the whole reply cannot be made from
+ * that part again: a secret that cannot be replayed would be lost with the first broken connection.
  */
 function keptReply(route: Route<never>, request: AnyRequest, reply: Reply): Reply {
   const { replaySecret } = route;

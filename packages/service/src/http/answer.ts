@@ -4,7 +4,8 @@ import { classifyDatabaseError } from '../database/database-error';
 import type { Reply } from './route';
 
 /**
- * The problem that a caller may see of a failure. The failure itself goes to the log. Only here the two are separated.
+ * The problem that a caller may see for a failure. The failure itself only goes to the log. No other code decides which
+ * part of a failure is public.
  */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;

@@ -28,9 +28,9 @@ const blockFor = (milliseconds: number): unknown =>
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
 /**
- * Sends each text over a connection of its own, from another process, and blocks this one until the kernel has all of
- * them, and then, with the first connection taken and nothing of it read, for longer than Node gives it. Resolves with
- * the first line of each answer.
+ * Sends each text over its own connection, from another process, and blocks this process meanwhile. It first blocks
+ * until the kernel has all texts. Then, when the first connection is accepted and nothing of it is read, it blocks for
+ * longer than the time-out of Node. Resolves with the first line of each answer.
  */
 async function answersTo(texts: readonly string[]): Promise<string[]> {
   const sent = path.join(folder, 'sent');
@@ -89,7 +89,9 @@ it('a thousand clients that connect while the process is busy all have their con
   expect(Number(fs.readFileSync(connected, 'utf8'))).toBe(count);
 });
 
-/** Writes how many connections it has, once it has all of them or the kernel has refused the others for so long. */
+/**
+ * Opens many connections. Writes their number once all are open, or once the kernel has refused the rest for a while.
+ */
 const crowdScript = `
   const [port, connected, count] = process.argv.slice(1);
   let made = 0;

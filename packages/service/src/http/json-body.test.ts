@@ -36,8 +36,8 @@ test.each([
 });
 
 test('a string that is never closed is read once to its end, not once from each quote in it', () => {
-  // Read anew from every quote, 100 kB of them kept the whole process for seconds. What was read as one string is no
-  // structure.
+  // If the text were searched again from every quote, 100 kB would block the process for seconds. The text in a string
+  // is not structure.
   expect(findJsonFault(`"${'\\"{'.repeat(40)}`)).toBeUndefined();
   expect(findJsonFault(`"${'\\"{'.repeat(40)}\\`)).toBeUndefined();
   expect(refuses(Buffer.from('\\"'.repeat(50_000)))).toBe(true);

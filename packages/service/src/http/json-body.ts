@@ -10,9 +10,9 @@ const depthMax = 32;
 type JsonFault = 'too deep' | 'duplicate key';
 
 /**
- * One string literal or one structural character at a time; numbers, true, false and null are skipped. A string that is
- * not closed matches to the end of the text: otherwise its end would be searched again from each quote in it, for
- * seconds.
+ * Matches one string literal or one structural character; numbers, true, false and null are skipped. A string without a
+ * closing quote matches to the end of the text. Otherwise the end would be searched again from each quote in it, which
+ * takes seconds.
  */
 const tokens = /"(?:[^"\\]|\\.?)*"?|[{}[\],:]/gs;
 
@@ -58,16 +58,17 @@ const bodyBytesMax = 100 * 1024;
 const nothing = Buffer.alloc(0);
 
 /**
- * The whole body. Throws 422 `body_too_large` as soon as more was announced or has come; the caller must then close the
- * connection, because the rest is still on its way. Rejects with the stream's error if the client goes away.
+ * The whole body. Throws 422 `body_too_large` as soon as the announced length or the received bytes exceed the limit.
+ * The caller must then close the connection, because the rest is still on its way. Rejects with the stream's error if
+ * the client goes away.
  */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const { 'content-length': announced, 'transfer-encoding': transferEncoding } = request.headers;
   if (transferEncoding === undefined && (announced === undefined || announced === '0')) return Promise.resolve(nothing);
   if (announced !== undefined && Number(announced) > bodyBytesMax) return Promise.reject(problem('body_too_large'));
   return new Promise((resolve, reject) => {
-    // One growing buffer instead of a list of pieces: a client may send a hundred thousand of one byte, each an object
-    // of a hundred bytes.
+    // One growing buffer holds the body, because a list of pieces could grow large: a client may send a hundred
+    // thousand pieces of one byte, and each would be an object of a hundred bytes.
     let whole: Buffer = nothing;
     let size = 0;
     request.on('data', (chunk: Buffer) => {

@@ -121,7 +121,7 @@ function parseQuery(schema: z.ZodObject, search: string): Record<string, unknown
       given[name] = value;
     }
   }
-  // A plain object: zod tells records from class instances by their prototype.
+  // The copy is a plain object, because zod distinguishes records from class instances by their prototype.
   const input = { ...given };
   const parsed = schema.safeParse(input);
   if (parsed.success && repeated.length === 0) return parsed.data;

@@ -25,7 +25,7 @@ const claims = (changes: object = {}): object => {
 };
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 const header = { alg: 'HS256', typ: 'drydock-request+jwt' };
-/** Signs anything with the right secret, past every check of a library. */
+/** Signs any content with the right secret, without the checks of a library. */
 const craft = (head: object, payload: object, secret = Buffer.from(tokenSecret, 'hex')): string => {
   const text = `${encode(head)}.${encode(payload)}`;
   return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;

@@ -47,7 +47,7 @@ export interface Service {
   listen(port: number, host?: string): Promise<{ url: string; port: number }>;
   /**
    * Reports not ready, ends streams, and sends `Connection: close` with every answer, so that gateways go elsewhere. It
-   * goes on answering until nobody is connected, at most `withinMs`.
+   * keeps answering until nobody is connected, at most for `withinMs`.
    */
   drain(withinMs: number): Promise<void>;
   /** Accepts no new connection; resolves when the last running request is answered. */

@@ -116,7 +116,7 @@ async function pump(
     }
   } finally {
     clearInterval(heartbeat);
-    // Not awaited: a source that hangs must not keep the stream's place.
+    // The end of the source is not awaited, because a source that hangs must not keep the stream's place.
     void Promise.resolve(iterator.return?.()).catch(() => undefined);
   }
 }

@@ -30,7 +30,7 @@ export const isOrigin = (text: string): boolean => {
   const { protocol, origin, href } = new URL(text);
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`;
 };
-/** How long a process goes on answering requests after SIGTERM, in seconds. `seconds`: its default. */
+/** How long a process keeps answering requests after SIGTERM, in seconds. `seconds`: its default. */
 export const drainField = (seconds: number, description: string) => ({
   DRAIN_SECONDS: describe(z.coerce.number().min(0).max(300).default(seconds), description),
 });
@@ -56,7 +56,7 @@ export const processFields = (serviceName: string) => ({
   ),
   TRACE_READS: describe(
     z.coerce.number().min(0).max(1).default(0.05),
-    'Share of the reads whose traces are sent, 0 to 1 (below 1 at most 50 a second); writes, failures and slow requests always are',
+    'Share of the reads whose traces are sent, 0 to 1; below 1 at most 50 a second. Other traces always are',
   ),
   TRACE_SLOW_MS: describe(z.coerce.number().min(0).default(1_000), 'A request that takes longer is slow'),
   TRACE_DETAIL: describe(
@@ -73,7 +73,7 @@ export const databaseFields = (serviceName: string) => ({
     .meta({ description: `Postgres URL of ${serviceName}'s own database and role`, secret: true }),
 });
 
-/** Every service and worker with a database of its own. */
+/** The settings of every service and worker with a database of its own. */
 export const serviceFields = (serviceName: string) => ({
   ...processFields(serviceName),
   ...databaseFields(serviceName),
@@ -91,7 +91,7 @@ export const apiFields = drainField(
   'How long it waits, at its end, for the gateways to go to another process of the service; ends as soon as all have',
 );
 
-/** Every worker, and every service that starts workflows. */
+/** The settings of the queue, for every worker and every service that starts workflows. */
 export const queueFields = {
   QUEUE_URL: z.url('must be a URL').meta({
     description: 'Doorbell of the workers: redis://…, redis+sentinel://…, redis+cluster://… or postgresql://…',

@@ -62,7 +62,7 @@ test('with a time to drain it is not ready, answers what comes on connections th
   await (await other.request({ method: 'GET', path: '/healthz' })).body.dump();
   service.child.kill('SIGTERM');
   await until(() => service.lines.some(({ msg }) => msg === 'shutting down'));
-  // A request that comes while the service closes its connection is lost, so that it closes none.
+  // The service leaves its connections open, because a request that comes while it closes one would be lost.
   expect(await get('/readyz')).toEqual([503, 'close', expect.objectContaining({ status: 'closing' })]);
   const late = await service.post('late');
   expect([late.status, late.headers['connection'], await rows('late')]).toEqual([201, 'close', 1]);

@@ -72,7 +72,10 @@ test('what Postgres quotes from a row that it refuses is in no line, however dee
   expect(JSON.parse(lines[2] ?? '')).toMatchObject({ err: { details: { detail: 'what the caller was told' } } });
 });
 
-/** Logs 40,000 lines of 1,000 characters, says on stderr that it is done, and one line more when it is told so. */
+/**
+ * A program that logs 40,000 lines of 1,000 characters and then reports on stderr that it is done. When it is told to,
+ * it logs one more line.
+ */
 const chatterbox = `
   const { createLog } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/telemetry/log.js'))});
   const log = createLog({ service: 'keys' });

@@ -39,7 +39,7 @@ export interface EndedRequest {
   /** As `performance.now()` has it. */
   startedMs: number;
   endedMs: number;
-  /** It lasted as long as its client stayed, so its length means nothing. */
+  /** Whether it was an event stream, which lasts as long as its client stays. Its duration means nothing. */
   isStream: boolean;
   /** Read only when the request is sent. */
   attributes(): Record<string, string | undefined>;
@@ -77,7 +77,7 @@ interface Series {
   attributes: Attributes;
   /** Seconds. */
   sum: number;
-  /** One for each bound, and one for what is above the last. */
+  /** The counts: one for each bound, and one for values above the last bound. */
   counts: number[];
 }
 

@@ -6,7 +6,7 @@ import type { Caller } from '../access/internal-token';
 import type { ServiceAnswer } from './call-service';
 import type { ServiceApi } from './service-api';
 
-/** Every endpoint of a service, by the contract alone: one that is added is tested with the others. */
+/** Every endpoint of a service, read from the contract, so that a new endpoint is tested with the others. */
 export const endpointsOf = (service: EndpointDefinition['service']): EndpointDefinition[] =>
   endpoints.filter((endpoint) => endpoint.service === service);
 
@@ -21,7 +21,7 @@ export const notAllowed = (caller: Caller, { permissions: needed }: EndpointDefi
 });
 
 export interface Asked {
-  /** Values of `{name}` in the path; the others are ids of nothing. */
+  /** Values of `{name}` in the path. Names that are left out get the id of no record. */
   params?: Readonly<Record<string, string>>;
   body?: object | undefined;
   caller?: Caller;
@@ -37,7 +37,7 @@ export const askEndpoint = (
   return api.call(endpoint.method, path, { body, caller });
 };
 
-/** Texts that are no id of ours, in the forms that paths come in. */
+/** Texts that are not ids, in the forms in which paths may contain them. */
 export const malformed = [
   'x',
   '%20',

@@ -20,8 +20,8 @@ export const endpointAt = (method: string, path: string): EndpointDefinition | u
   routes.find(({ endpoint }) => endpoint.method === method && isAt(endpoint.path, path.split('?')[0] ?? ''))?.endpoint;
 
 /**
- * Throws unless the answer is one that the contract promises of the endpoint: its status, type and schema, or one of
- * its own codes under that code's status.
+ * Throws unless the contract promises the answer for the endpoint: its status, type and schema, or one of the
+ * endpoint's codes with the status of that code.
  */
 export function assertContract(endpoint: EndpointDefinition, { status, header, body }: AnswerToCheck): void {
   const what = `${endpoint.id} answered ${status} ${JSON.stringify(body)}, which is not in its contract`;
@@ -47,7 +47,7 @@ export function assertContract(endpoint: EndpointDefinition, { status, header, b
     assert.deepEqual(response.schema?.safeParse(value).error?.issues, undefined, what);
 }
 
-/** The data of a stream's events. What is called `ready` has none, and a line that is only `:` is a sign of life. */
+/** The data of a stream's events. An event `ready` has no data, and a line `:` only keeps the connection alive. */
 function eventsIn(body: unknown, what: string): unknown[] {
   assert.match(String(body), /^(?:(?:id: .+\n)?(?:event: .+\n)?data: \{.*\}\n\n|:\n\n)*$/, what);
   return [...String(body).matchAll(/^(?:event: (?<name>.+)\n)?data: (?<data>.+)$/gm)].flatMap(({ groups = {} }) =>

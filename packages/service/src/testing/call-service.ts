@@ -25,8 +25,8 @@ export interface ServiceAnswer {
 }
 
 /**
- * Asks a listening service over its socket, as the gateway would: with a token of its own for this very request. Throws
- * when the answer is none that the contract promises, so that no test has to look.
+ * Calls a service over its socket as the gateway does, with a token for this request. Throws if the contract does not
+ * promise the answer, so that no test has to check that.
  */
 export async function callService(
   target: { service: Service; name: string; tokenSecret: string },
@@ -37,7 +37,7 @@ export async function callService(
   const bound = { requestId: uuidv7(), method, path, body: bytes, idempotencyKey, ifMatch };
   const token = signRequestToken(tokenKey(target.tokenSecret), target.name, caller, bound);
   const { port } = target.service.server.address() as AddressInfo;
-  // Not `request(url)`: a URL would tidy the path up, and it is signed as it stands.
+  // `request(url)` is not used, because a URL would normalise the path, which is signed as it is.
   const response = await getGlobalDispatcher().request({
     origin: `http://127.0.0.1:${port}`,
     path,

@@ -1,8 +1,8 @@
 import { ask, assertRefused, type Rule } from './conformance-rule';
 
 /**
- * Endpoints 1, 3, 4, 5 and 10 of the specification. Written down here, so that no other one is closed by a slip of its
- * contract.
+ * Endpoints 1, 3, 4, 5 and 10 of the specification. They are listed here, so that a mistake in a contract cannot add
+ * another one.
  */
 const specifiedWithBody: ReadonlySet<string> = new Set([
   'createApiKey',

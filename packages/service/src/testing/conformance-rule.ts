@@ -5,26 +5,27 @@ import type { ServiceAnswer } from './call-service';
 import { refusalOf } from './problem';
 import type { CallOptions, ServiceApi } from './service-api';
 
-/** Things of one caller's that operations can be tried on. */
+/** Records of one caller, on which operations can be tried. */
 export interface Things {
-  /** By the name of the path parameter that leads to them. */
+  /** The path parameters that name the records, by parameter. */
   params: Readonly<Record<string, string>>;
-  /** By the name of the body's field that names them. */
+  /** The fields of the body that name the records, by field. */
   fields?: Readonly<Record<string, unknown>>;
 }
 
-/** A service that is up, and how to come by something to try its operations on. */
+/** A running service, and ways to make records for its operations. */
 export interface ConformanceWorld {
   call(method: string, path: string, options: CallOptions & { caller: Caller }): Promise<ServiceAnswer>;
   /** With every permission. */
   owner: Caller;
   /**
-   * Somebody of another organisation, and somebody of the same in the other mode; empty where there is no such world.
+   * A caller of another organisation, and one of the same organisation in the other mode. Empty where there is no such
+   * caller.
    */
   strangers: readonly Caller[];
   /**
-   * With every permission, of an organisation that has nothing yet. Left out: of one that the service has never heard
-   * of.
+   * A caller with every permission, of an organisation that has no records yet. Left out: an organisation that the
+   * service does not know.
    */
   newOwner?(): Promise<Caller>;
   /** Makes new things for that caller, in a state in which the operation succeeds. */
@@ -60,7 +61,7 @@ export const bodyOf = ({ example }: EndpointDefinition, { fields = {} }: Things)
     ? undefined
     : Object.fromEntries(Object.entries(example).map(([name, value]) => [name, name in fields ? fields[name] : value]));
 
-/** Asks the operation as its contract has it, but for what `sent` says. */
+/** Calls the operation with its contract's example, except for `sent`. */
 export function ask(
   world: ConformanceWorld,
   endpoint: EndpointDefinition,
@@ -95,7 +96,7 @@ export function hasPages({ query }: EndpointDefinition): boolean {
   return query !== undefined && 'cursor' in query.shape;
 }
 
-/** Metadata of its own, and some whose text JSON and SQL have a meaning for. */
+/** Sets metadata with texts that have a meaning in JSON and SQL. */
 export const giveMetadata = (
   api: ServiceApi,
   table: 'sites' | 'servers' | 'managed_databases',

@@ -4,15 +4,15 @@ import type { ServiceApi } from './service-api';
 
 export interface GivenWorkflow {
   kind: string;
-  /** The subject under which it is found, such as `{ type: 'site', id }`. */
+  /** The subject of the workflow, such as `{ type: 'site', id }`. */
   subject: { type: string; id: string };
   input: object;
   status: 'succeeded' | 'needs_attention';
 }
 
 /**
- * A workflow as a worker would have left it, with no step. Its resource is its own, so that it is in the way of
- * nothing. Resolves with its id.
+ * Inserts a workflow without steps, in a state in which a worker could have left it. It locks a resource of its own, so
+ * it blocks no other work. Resolves with its id.
  */
 export async function givenWorkflow(
   api: Pick<ServiceApi, 'rows'>,
@@ -30,16 +30,16 @@ export async function givenWorkflow(
 }
 
 /**
- * The state from which an operation about a workflow succeeds: staff decide over one that waits for them, all else
- * reads one that has ended.
+ * The status in which an operation on a workflow succeeds: staff decide on one that waits for them, and all other
+ * operations read one that has ended.
  */
 export const statusFor = ({ method }: { method: string }): GivenWorkflow['status'] =>
   method === 'POST' ? 'needs_attention' : 'succeeded';
 
 /**
- * Does at once, in the database, what requests wait for a worker to do: ends what staff abandon, and succeeds with
- * workflows of the named kinds, each step of which has that output. Conformance is about what is asked and answered;
- * without this each such answer takes the seconds after which a request gives a worker up.
+ * Does directly in the database what requests wait for a worker to do: it ends workflows that staff abandon, and lets
+ * workflows of the named kinds succeed, with that output for each step. Conformance is about requests and answers.
+ * Without this, each such answer would take as long as a request waits for a worker.
  */
 export async function standInForWorkers(
   api: Pick<ServiceApi, 'rows'>,

@@ -62,7 +62,7 @@ function outermostOf(endpoint: EndpointDefinition): { name: string; refusal: str
   return { name, refusal: `404 ${parameter.notFound}`, missing: parameter.isAnybodys ? ['x'] : [uuidv7(), 'x'] };
 }
 
-/** The types of answers that the specification fixes: they get no member of ours. */
+/** The types of answers that the specification fixes, so they have no member of our own. */
 const specifiedTypes: ReadonlySet<unknown> = new Set([
   'SiteBackupSurface',
   'VendorSnapshotSurface',
@@ -233,7 +233,7 @@ const rules: readonly Rule[] = [
       const { workflow_id: told, id } = Object(answer.json) as { workflow_id?: string; id?: string };
       const workflowId = answer.status === 202 ? location.split('/').at(-1) : undefined;
       assert.equal(answer.headers['x-workflow-id'], workflowId);
-      // An answer with a workflow's own view has its id as that.
+      // An answer that shows the workflow itself has its id as `id`.
       if (workflowId !== undefined && !hasSpecifiedBody(endpoint))
         assert.ok(workflowId === told || workflowId === id, answer.text);
     },

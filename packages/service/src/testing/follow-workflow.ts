@@ -8,7 +8,8 @@ import type { ServiceWorld } from './service-world';
 type Followed = Pick<ServiceWorld, 'api'>;
 
 /**
- * A workflow whose view stays the same for so long stands still. How long it takes as a whole is the machine's affair.
+ * A workflow whose view has not changed for this long is stuck. The whole time that a workflow takes depends on the
+ * machine and is not limited.
  */
 const standsStillMs = 90_000;
 
@@ -39,8 +40,8 @@ export async function ended(world: Followed, location: unknown, options?: CallOp
 }
 
 /**
- * Calls again while something that the service needs is away for a moment, or the call before is still held, as clients
- * do: a busy machine has such moments.
+ * Repeats a call while a dependency of the service is away for a moment, or while an earlier call is still in progress,
+ * as clients do. A busy machine has such moments.
  */
 export const persist = <Answer extends { status: number }>(call: () => Promise<Answer>): Promise<Answer> =>
   until(
@@ -52,8 +53,8 @@ export const persist = <Answer extends { status: number }>(call: () => Promise<A
   );
 
 /**
- * Accepts, waits, and insists on success. Resolves with the answer of the 202 and the workflow. All its calls have one
- * Idempotency-Key, as those of a client: one that was answered 503 may have begun the work all the same.
+ * Calls, waits for the end of the work and expects success. Resolves with the 202 and the workflow. All attempts have
+ * the same Idempotency-Key, as those of a client have, because a call with the answer 503 may have begun the work.
  */
 export async function carryOut<Body>(
   world: Followed,

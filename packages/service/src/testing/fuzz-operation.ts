@@ -30,18 +30,18 @@ export interface Fuzzed {
 }
 
 /**
- * Requests that one set of things is asked: few enough that what a deletion or a change has spent is there again for
- * the next ones. A read spends nothing.
+ * How many requests one set of records gets. A set is replaced after a few requests, because a change or a deletion
+ * uses it up. Reads use up nothing.
  */
 const perThings = ({ method }: EndpointDefinition): number => (method === 'GET' ? 200 : 40);
-/** Sets of things that are asked beside each other where requests wait for something that is not there. */
+/** How many sets are used at the same time where requests wait for a missing dependency. */
 const waitingSets = 16;
 /** Milliseconds after which CI sends no more. Chaos sends all of them. */
 const ciLimitMs = 3_000;
 
 /**
- * Asks an operation what its schemas make likely and what nobody expects; throws at the first answer that its contract
- * does not promise.
+ * Sends an operation requests that its schemas allow and others that nobody expects. Throws at the first answer that
+ * its contract does not promise.
  */
 export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
   const { endpoint } = fuzzed;
@@ -52,7 +52,7 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
   const tally = new Map<string, number>();
   const next = sets.values();
   let made: Promise<Things> = Promise.resolve(fuzzed.things);
-  /** One after the other: a world may have room for few things that are half made. */
+  /** Makes the sets one after the other, because a service may allow only a few unfinished records. */
   const thingsFor = (set: number): Promise<Things> => {
     if (set > 0) made = made.then(() => fuzzed.makeThings());
     return made;
@@ -80,8 +80,8 @@ export async function fuzzOperation(fuzzed: Fuzzed): Promise<void> {
 }
 
 /**
- * Gives the answer's status and code. What the database of a busy machine has no time for is asked again, as every
- * caller would; what it never takes is a fault.
+ * The status and code of the answer. A call that a busy database has no time for is repeated, as every caller would do.
+ * If it never succeeds, that is a fault.
  */
 async function askOnce({ endpoint, outage, ask }: Fuzzed, things: Things, asked: Asked): Promise<string> {
   const { query, lastEventId, ...rest } = asked;

@@ -15,8 +15,8 @@ export interface Asked {
 }
 
 /**
- * Requests that are near to what the operation takes: parts of one that succeeds, parts of its schemas, and what nobody
- * expects. `good`: a body that succeeds.
+ * Requests that are close to those that the operation accepts: parts of one that succeeds, parts of its schemas, and
+ * values that nobody expects. `good`: a body that succeeds.
  */
 export function requestsOf(endpoint: EndpointDefinition, things: Things, good: object = {}): fc.Arbitrary<Asked> {
   const { query, body, idempotency, response } = endpoint;
@@ -46,7 +46,7 @@ export function requestsOf(endpoint: EndpointDefinition, things: Things, good: o
   return fc.record(asked, { requiredKeys: ['params', 'query'] }) as fc.Arbitrary<Asked>;
 }
 
-/** Versions of a workflow, ids of events, and what is neither. */
+/** Places in a stream: versions of a workflow, ids of events, and texts that are neither. */
 const placesInStream = fc.oneof(
   fc.nat({ max: 3 }).map(String),
   fc.uuid({ version: 7 }),

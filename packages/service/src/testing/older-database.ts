@@ -7,7 +7,7 @@ export interface Moment {
   sequences: readonly { name: string; last: string; isCalled: boolean }[];
 }
 
-/** The content that a backup of this database would have if it were taken now. `adminUrl`: as superuser. */
+/** The content that a backup of this database would have now. `adminUrl` is the superuser's. */
 export async function takeMoment(adminUrl: string): Promise<Moment> {
   return withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
@@ -30,14 +30,11 @@ export async function takeMoment(adminUrl: string): Promise<Moment> {
   });
 }
 
-/**
- * Makes the database what it was at that moment. What runs on it must have been stopped, or finds another past under
- * its feet.
- */
+/** Puts the database back to that moment. Stop everything that works on it before. */
 export async function putBack(adminUrl: string, { tables, sequences }: Moment): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await admin.query('BEGIN');
-    // As a restore does it: no trigger runs and no foreign key is looked at.
+    // As in a restore, no trigger runs and no foreign key is checked.
     await admin.query('SET LOCAL session_replication_role = replica');
     await admin.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}`);
     for (const { name, rows } of tables) {
@@ -52,7 +49,7 @@ export async function putBack(adminUrl: string, { tables, sequences }: Moment): 
   });
 }
 
-/** Quoted names, with their schema, of all relations of a kind that are ours. */
+/** Lists our relations of one kind by their quoted names with schema. */
 async function listNames(admin: pg.Client, kind: 'r' | 'S'): Promise<string[]> {
   const { rows } = await admin.query<{ name: string }>(
     `SELECT format('%I.%I', nspname, relname) AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

@@ -1,6 +1,6 @@
 import type { ServiceAnswer } from './call-service';
 
-/** The problem's status and code, as `404 site_not_found`; the code is empty where the answer is none. */
+/** The status and code of the problem, such as `404 site_not_found`. The code is empty if the answer is no problem. */
 export const refusalOf = ({ status, json }: ServiceAnswer): string =>
   `${status} ${(json as { code?: string } | undefined)?.code ?? ''}`;
 

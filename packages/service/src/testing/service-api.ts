@@ -13,7 +13,7 @@ export interface TestedService {
   name: string;
   /** The service's folder: its migrations are in it, and its build output. */
   dir: string;
-  /** Its API process' inside, of the environment that the process would read. */
+  /** Composes the service's API from the environment that its process would read. */
   compose(environment: Readonly<Record<string, string>>): {
     service: Service;
     lifetime: Lifetime;
@@ -34,18 +34,20 @@ export interface ServiceApi {
   postgres: TestPostgres;
   /** The caller of a request that names none. */
   caller: Caller;
-  /** The environment it was started with; its secrets are its own. A worker of the same service gets it too. */
+  /**
+   * The environment with which the API was started, with secrets of its own. A worker of the same service gets it too.
+   */
   environment: Readonly<Record<string, string>> & Readonly<Record<'SERVICE_SECRET' | 'INTERNAL_TOKEN_SECRET', string>>;
-  /** Straight to the tables, to arrange and to look. */
+  /** Reads and writes the tables directly, to prepare a test and to check its result. */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  /** As the gateway would, for `options.caller`. The path has its query. */
+  /** Calls the service as the gateway would, for `options.caller`. `path` includes the query. */
   call(method: string, path: string, options?: CallOptions): Promise<ServiceAnswer>;
-  /** Ends it as a signal would, and waits for what it still has to write; its database stays. */
+  /** Stops the API as a signal would, and waits until it has written everything. The database stays. */
   stop(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Nobody listens there: an API must answer without its queue, its hosts and keys. */
+/** An address at which nobody listens, because an API must answer without its queue, its hosts and keys. */
 export const nowhere = '127.0.0.1:1';
 
 /** A key of an organisation of its own, live and with every permission. */
@@ -57,15 +59,15 @@ export const callerOf = (change: Partial<Caller> = {}): Caller => ({
   ...change,
 });
 
-/** For the processes of a test: they do not inherit its environment. */
+/** The scale of time-outs for the processes of a test, which do not inherit its environment. */
 export const timeoutScale = (): Record<string, string> => {
   const { DRYDOCK_TIMEOUT_SCALE: scale } = process.env;
   return scale === undefined ? {} : { DRYDOCK_TIMEOUT_SCALE: scale };
 };
 
 /**
- * The real API process' inside over a real socket and a real Postgres; no worker, so that what was accepted stays
- * queued. `own`: what this service needs beyond what they all do, or other than that.
+ * Runs the composed API over a real socket and a real Postgres. There is no worker, so accepted work stays queued.
+ * `own` adds to the usual settings or replaces some of them.
  */
 export async function startServiceApi(
   tested: TestedService,

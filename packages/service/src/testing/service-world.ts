@@ -14,16 +14,16 @@ export interface ServiceWorld {
   /** A worker process as it is deployed, from dist, with `environment` on top of what all of them get. */
   spawnWorker: (environment?: Record<string, string>) => ChildProcess;
   /**
-   * Does something while there is a worker for it. That worker and its leases are gone afterwards, before anything else
-   * may be claimed.
+   * Runs `work` while a worker runs. Afterwards that worker and its leases are gone before anything else can be
+   * claimed.
    */
   withWorker<T>(work: () => Promise<T>): Promise<T>;
   /** Kills the workers that are left and ends their leases. */
   endWorkers: () => Promise<void>;
   leases: Leases;
   /**
-   * Ends all leases, so that another worker takes over at once. Call it when a worker was frozen (SIGSTOP) or ended by
-   * itself. Not after `kill('SIGKILL')`: the leases of a spawned worker end with it.
+   * Ends all leases, so that another worker takes over at once. Call it when a worker was frozen (SIGSTOP) or has ended
+   * by itself. It is not needed after `kill('SIGKILL')`, because the leases of a spawned worker end with it.
    */
   expireLeases: () => Promise<void>;
   /** That too, and closes what was opened. */
@@ -39,10 +39,12 @@ export interface WorldOptions {
   workers?: Record<string, string>;
 }
 
-/** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link ServiceWorld.expireLeases}. */
+/**
+ * So long that a worker on a busy machine does not lose it. Nobody waits for it: see {@link ServiceWorld.expireLeases}.
+ */
 const leaseSeconds = 15;
 
-/** API, queue and Postgres for real; with no worker before one is spawned. */
+/** A real API, queue and Postgres. No worker runs before one is spawned. */
 export async function openServiceWorld(tested: TestedService, options: WorldOptions): Promise<ServiceWorld> {
   const { backend, caller, workers = {} } = options;
   const queue = await testQueue(backend);

@@ -18,7 +18,9 @@ export const readNumbers = (): HouseNumbers => JSON.parse(readText(numbersFile))
 export const writeNumbers = (numbers: HouseNumbers): void =>
   fs.writeFileSync(path.join(root, numbersFile), `${JSON.stringify(numbers, null, 2)}\n`);
 
-/** One message for each number that got worse, with the places that did it; empty for a tree that keeps its numbers. */
+/**
+ * One message for each number that got worse, with the places that caused it. Empty for a tree that keeps its numbers.
+ */
 export function complaints(tree: Tree, committed: HouseNumbers, readEarlier: () => Tree = readCommittedTree): string[] {
   const worse = worseRows(measureHouse(tree), committed);
   if (worse.length === 0) return [];

@@ -124,7 +124,10 @@ function crowdedFolders(files: readonly string[]): string[] {
   return [...counts].filter(([, count]) => count > filesOfFolderMax).map(([folder]) => folder);
 }
 
-/** Each pair once, found by the relative imports between its two folders. `where` names one file of each direction. */
+/**
+ * Folders that import each other, each pair once. They are found by relative imports, and `where` names one file of
+ * each direction.
+ */
 function mutualImports(sources: readonly (readonly [string, string])[]): Finding[] {
   const importers = new Map<string, string>();
   for (const [file, text] of sources) {
@@ -178,8 +181,8 @@ export const numbersOf = (rows: readonly HouseRow[]): HouseNumbers =>
   Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 
 /**
- * The rows that are worse than the committed numbers, and worse than their goal. A row without a committed number is
- * worse than it.
+ * The rows that are worse than the committed numbers and worse than their goal. A row without a committed number counts
+ * as worse.
  */
 export const worseRows = (rows: readonly HouseRow[], committed: HouseNumbers): HouseRow[] =>
   rows.filter(({ name, value, goal }) => value > Math.max(goal, committed[name] ?? -1));

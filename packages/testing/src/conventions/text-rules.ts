@@ -16,7 +16,7 @@ const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) ||
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
 
-/** House habit 9: each thing has one home, and the message says which. */
+/** House habit 9: each thing has one place, and the message names it. */
 export const textRules: TextRule[] = [
   {
     reason:

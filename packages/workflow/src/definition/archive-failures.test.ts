@@ -16,7 +16,7 @@ import {
 const key = Buffer.alloc(32, 7);
 const expected = { archiveId: randomUUID(), siteId: randomUUID(), orgId: randomUUID() };
 
-/** A small archive that is good, in memory, and how it is read once it was changed. */
+/** A small valid archive in memory, and a function that reads a changed version of it. */
 async function archiveOf(): Promise<
   (change: (objects: Map<string, Buffer>) => unknown, entriesMax?: number) => Promise<unknown>
 > {

@@ -104,10 +104,10 @@ interface StepEffects<Context, Tx, Input, Outputs, Name extends string, Output> 
 
 export interface WorkflowBuilder<Context, Tx, Input, Outputs> {
   /**
-   * Appends a step. `name` is for people, stable and unique within the workflow: the record knows the step by it.
-   * `skipIfPassed` is for a step that is inserted between existing ones: a run that was begun without it, and has
-   * passed its place, continues without it. Use it only if the later steps are right without its effect; otherwise such
-   * a run waits for staff. Later steps have its output as optional.
+   * Appends a step. `name` is shown to people. It must be unique within the workflow and stay the same, because the
+   * record identifies the step by it. `skipIfPassed` is for a step that is inserted between existing ones: a run that
+   * was begun without it, and has passed its place, continues without it. Use it only if the later steps are right
+   * without its effect; otherwise such a run waits for staff. Later steps have its output as optional.
    */
   step<const Name extends string, Output, Skip extends boolean = false>(
     name: Name,

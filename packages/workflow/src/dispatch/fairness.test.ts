@@ -44,8 +44,8 @@ describe.each(serviceBackends())('slots over %s', (backend: QueueBackend) => {
   it('goes on with what an organisation has left as soon as one of its slots is free', async () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => world.start({ kind: 'dawdle', input: { ms: 20 } })));
     await world.pool.query('UPDATE workflow SET dispatch_after = now()');
-    // A queue that is not reached yet is tried again after a second; from the first sweep that enqueues on, only freed
-    // slots wake the sweep.
+    // The test wakes the sweep until a job runs, because a queue that is not reached yet is tried again only after a
+    // second. From then on, only freed slots wake the sweep.
     const listener = createListener({ connectionString: world.databaseUrl, log: world.log });
     world.engine([dawdle], { concurrency: 1, sweepMs: 3_600_000, listener });
     await until(async () => {
@@ -137,7 +137,8 @@ it('one organisation alone has half of the slots, and each newcomer finds one un
   };
   expect(['a', 'b', 'c', 'd', 'e'].map(taken)).toEqual([4, 2, 1, 1, 0]);
   expect(slots.full().sort()).toEqual(['a', 'b', 'c', 'd']);
-  // It has more than its share by now: the slot is for a newcomer, and the job that waits goes on waiting.
+  // The organisation has more than its share now, so the slot stays free for a newcomer and the waiting job keeps
+  // waiting.
   expect(slots.next('a')).toBeUndefined();
   expect(slots.take(job('f'))).toBe('taken');
 });

@@ -16,7 +16,7 @@ import { dawdle, workflow } from '../testing/refill-box';
 import { openWorld, type World } from '../testing/world';
 import { isPostgresQueue, openQueue, queuePrefix } from './queue';
 
-/** The test's own hand on the queue: adds what our code would never add. */
+/** The test's direct access to the queue, to add jobs that our code never adds. */
 function rawQueue(url: string): {
   queue: Pick<Queue, 'add' | 'getWaitingCount' | 'getActiveCount'>;
   close(): Promise<void>;
@@ -150,7 +150,7 @@ const lacking = missingTools('redis');
       during.map(() => undefined),
     );
     const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-redis-again-'));
-    // The same address and password, and nothing in it.
+    // The new Redis has the same address and password, but no content.
     writeFileSync(path.join(folder, 'password'), new URL(world.queue.url).password, { mode: 0o600 });
     const again = await startRedis({ folder, port: Number(new URL(world.queue.url).port), isEphemeral: true });
     try {

@@ -26,7 +26,7 @@ function openBoth(queueUrl: string) {
   const worker = openWorker({ ...address, concurrency: 2, handle, delivered: ignore });
   const queue = openQueue(address);
   return {
-    /** Enqueues until it is heard: a job may be lost, as the sweep knows. Resolves with how often that was. */
+    /** Enqueues until the job is delivered, because a job may be lost. Resolves with the number of tries. */
     enqueue: async (): Promise<number> => {
       const workflowId = uuidv7();
       let attempts = 0;

@@ -80,7 +80,10 @@ export async function sweep<Tx>(options: RelayOptions<Tx>): Promise<void> {
   }
 }
 
-/** Meters are read every 15 s or so, sweeps come every second. */
+/**
+ * The pause between two reports. The meters are read about every 15 s, so a report in each sweep, every second, would
+ * be too many.
+ */
 const reportEveryMs = 5_000;
 
 export interface ReportOptions {

@@ -37,7 +37,8 @@ afterAll(async () => {
 });
 
 const scale = process.env['DRYDOCK_TIMEOUT_SCALE'];
-// Here the time-outs of production are the matter: nothing fails when a busy machine meets them more often.
+// This suite uses the time-outs of production, because it tests them. It does not fail if a busy machine reaches them
+// more often.
 beforeAll(() => {
   process.env['DRYDOCK_TIMEOUT_SCALE'] = '1';
 });
@@ -81,7 +82,7 @@ it('a worker and an API that start while Postgres does not answer, work once it 
   }
   await away();
   proxy.faults.isBlackhole = false;
-  // A few a second: one that spins warns a thousand times.
+  // A few warnings a second are fine. A loop without pauses would log a thousand.
   expect(warnings.length).toBeLessThan(60 + (performance.now() - startedMs) / 200);
 });
 

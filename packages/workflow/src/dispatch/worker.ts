@@ -219,7 +219,8 @@ export function openWorkerQueue(
     startWorker: (handle, refill) => {
       const delivered = (): void => {
         deliveredAtMs = performance.now();
-        // The sweep keeps the queue short, so it must refill it as it empties: once for all jobs of a moment.
+        // The sweep puts few jobs into the queue at a time, so the queue is refilled as it empties. Several jobs that
+        // are delivered in the same moment cause one refill.
         if (own.hasBacklog) refill();
         own.hasBacklog = false;
       };

@@ -12,7 +12,7 @@ export interface QueueBoard extends Mounted {
 }
 
 interface QueueBoardOptions extends QueueAddress {
-  /** Its readers' password, as hex. Any user name is accepted. */
+  /** The password of the board's readers, as hex. Any user name is accepted. */
   token: string;
 }
 
@@ -70,7 +70,7 @@ function mountBoard(queues: readonly OpenedQueue[], log: QueueAddress['log']): R
     serverAdapter: adapter,
     options: { uiConfig: { boardTitle: 'Drydock: queues', hideRedisDetails: true } },
   });
-  // Its own handler shows the driver's message, which may contain a host and a user.
+  // The board's own error handler would show the driver's message, which may contain a host and a user.
   adapter.setErrorHandler((error) => {
     log.warn({ internal: messageOf(error) }, 'queue board');
     return { status: 500, body: { error: 'the queue could not be read' } };

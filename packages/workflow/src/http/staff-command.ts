@@ -74,7 +74,7 @@ const listParked = (sql: Sql): Promise<Parked[]> =>
       LIMIT ${listedMax}`,
   );
 
-/** A worker does a retry or an end, and finds it in its next sweep, so the command needs no queue. */
+/** Records the decision. A worker carries it out and finds it in its next sweep, so the command needs no queue. */
 async function decide<Tx>(
   database: Database<Tx>,
   decision: 'retry' | 'abandon',

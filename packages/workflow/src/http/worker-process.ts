@@ -70,7 +70,7 @@ interface WorkerOptions<Context, Tx> {
   workflows: EngineOptions<Context, Tx>['definitions'];
   /** The drivers, stores and clock that every step is given. */
   context: Context;
-  /** Writes down what the clock starts, before the engine looks for it. */
+  /** Writes the schedules, before the engine looks for them. */
   schedule?(): unknown;
 }
 

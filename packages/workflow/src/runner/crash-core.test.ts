@@ -7,10 +7,7 @@ import { openWorld, type World } from '../testing/world';
 
 const [backend = 'postgres'] = queueBackends();
 
-/**
- * A death before the point of no return, one behind it, one on the way back, a zombie, and a failure that is taken
- * back.
- */
+/** A death before the point of no return, one after it, one during an undo, a zombie, and a failure that is undone. */
 const core = [
   'kill at refill_box.stage.after_effect',
   'kill at refill_box.retire.after_effect',

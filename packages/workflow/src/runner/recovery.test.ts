@@ -34,7 +34,7 @@ describe('recovery', () => {
     await reaches(workflowId, 'running');
     const second = world.spawnWorker(hour);
     await ready(2);
-    // The first works by the input that it has read.
+    // The first worker uses the input that it has already read.
     await world.pool.query(`UPDATE workflow SET input = '{"ms": 1}' WHERE id = $1`, [workflowId]);
     first.kill('SIGTERM');
     const [code] = await once(first, 'exit');
@@ -54,7 +54,7 @@ describe('recovery', () => {
       world.spawnWorker().once('exit', (_code, signal) => signal === 'SIGKILL' && !isOver && hired < 8 && hire());
     };
     const poison = await world.start({ kind: 'dawdle', input: { ms: 1, poison: true } });
-    // Five are too many, of which three have died already.
+    // Five dead workers are too many, and three have died already.
     await world.pool.query('UPDATE workflow SET consecutive_crashes = 3 WHERE id = $1', [poison.workflowId]);
     hire();
     await reaches(poison.workflowId, 'needs_attention', 90_000);
@@ -157,7 +157,7 @@ describe('recovery', () => {
       detail: 'It is taken back.',
       after: 'step_failed',
     });
-    // All tries but the last, whose pauses nobody has to wait for here.
+    // All attempts but the last have failed already, so the test need not wait for their pauses.
     await world.pool.query('UPDATE workflow SET end_failures = 4 WHERE id = $1', [workflowId]);
     await reaches(workflowId, 'needs_attention');
     isBroken = false;
@@ -275,7 +275,7 @@ describe('recovery', () => {
           attemptsMax: 2,
           run: async (step) => {
             await call(step, 'c');
-            // Comes back under a second claim, which finds the same place again.
+            // The step runs again under a second claim, which continues at the same place.
             if (step.attempt === 2) throw new Error('not yet');
           },
         })

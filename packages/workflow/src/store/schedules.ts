@@ -165,7 +165,7 @@ const takeSql = `
   AND (next_run_at <= statement_timestamp() OR ${ranInFuture})
   FOR UPDATE SKIP LOCKED`;
 
-/** Every so many seconds from `anchorAt`, or daily at `HH:MM` UTC. */
+/** A fixed number of seconds, counted from `anchorAt`, or daily at `HH:MM` UTC. */
 export type ScheduleInterval = { intervalSeconds: number; anchorAt: Date } | { dailyAt: string };
 
 /** The first time after `now`. However many were missed, they become one run. */

@@ -36,7 +36,7 @@ export function activeTraceparent(): string | undefined {
   return `00-${span.traceId}-${span.spanId}-${span.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Runs `work` in the trace of the row, whichever job it came by. */
+/** Runs `work` in the trace of the row, whatever trace the job has. */
 export const inTraceOf = <T>(traceparent: string | null, work: () => T): T =>
   context.with(contextOfTraceparent(traceparent), work);
 

@@ -16,7 +16,10 @@ interface Case {
   id: string;
   status: WorkflowStatus;
   direction: Direction;
-  /** Queued: claimed before. Running: its lease ran out, where others have been released. */
+  /**
+   * For a queued workflow: it was claimed before. For a running one: its lease has expired, while that of others was
+   * released.
+   */
   isClaimed: boolean;
   steps: readonly StepStatus[];
 }
@@ -74,7 +77,9 @@ const newWorkflow = {
   requestId: 'request',
 };
 
-/** Each statement, aimed at the workflow and its first step. Those that end a step aim at the step that runs. */
+/**
+ * Calls each statement for the workflow and its first step. Statements that end a step are called for the running step.
+ */
 const workersStatements = {
   renewLease: (sql, claim) => states.renewLease(sql, claim, 60),
   reportProgress: (sql, claim) => states.reportProgress(sql, claim, 50),
@@ -128,7 +133,7 @@ function changesOf(before: readonly Row[], after: readonly Row[], gone: string):
   ]);
 }
 
-/** The table's entries of a statement with each `*` as the directions that it stands for. */
+/** The table's entries for a statement, with `*` replaced by each direction. */
 const allowed = (statement: Statement): Set<string> =>
   new Set(
     workflowTransitions[statement].flatMap((change) =>
@@ -150,8 +155,8 @@ const told = {
 };
 
 /**
- * The events that belong to these changes: of each new workflow, of each that came to an end or to staff, and of each
- * that goes on after staff.
+ * The events that these changes must cause: for each new workflow, for each that ended or waits for staff, and for each
+ * that continues after staff.
  */
 function eventsOf(statement: Statement, changes: ReadonlySet<string>): { type: string; states: string[] }[] {
   const states = new Map<string, Set<string>>();

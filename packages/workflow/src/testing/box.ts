@@ -3,8 +3,8 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync
 import path from 'node:path';
 
 /**
- * A folder that holds one text, changed as a site is: staged beside, switched by a rename, the old one kept. It refuses
- * fences that are too old and keeps a ledger.
+ * A folder that holds one text. It changes as a site does: the new text is staged beside the old one, a rename switches
+ * to it, and the old one is kept. It refuses fences that are too old and keeps a ledger.
  */
 export interface Box {
   stage(text: string, by: Caller): void;

@@ -18,8 +18,8 @@ const ended = async ({ database }: BoxContext, tx: PoolClient, workflowId: strin
 };
 
 /**
- * A workflow of the shape that the dangerous ones have. Its hooks write one row each, which a second writing would
- * refuse.
+ * A workflow with the same shape as the dangerous ones. Each of its hooks writes one row, and a second write of it
+ * would fail.
  */
 export const refillBox = workflowsFor<BoxContext, PoolClient>()({
   kind: 'refill_box',
@@ -53,10 +53,10 @@ export const boxTables = `
   CREATE TABLE box_swap (workflow_id uuid PRIMARY KEY);
   CREATE TABLE box_end (workflow_id uuid PRIMARY KEY, status text NOT NULL);`;
 
-/** Workflows of the tests: their steps close over what they need, and their hooks write nothing. */
+/** Makes workflows for tests. Their steps use variables of the test, and their hooks write nothing. */
 export const workflow = workflowsFor<unknown, unknown>();
 
-/** Takes its time, and stops at once when told to. With `poison` it kills its process, whichever. */
+/** A slow step that stops at once when it is told to. With `poison` it kills its process, whichever process that is. */
 export const dawdle = workflow({
   kind: 'dawdle',
   input: z.strictObject({ ms: z.number(), poison: z.boolean().optional() }),

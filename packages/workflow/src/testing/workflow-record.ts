@@ -12,10 +12,7 @@ interface Api extends Tables {
   call(method: string, path: string): Promise<{ json: unknown }>;
 }
 
-/**
- * The newest workflow about this subject, of this kind where one is named; waits until the request has got as far as
- * starting it.
- */
+/** The newest workflow about this subject, of this kind if one is given. Waits until the request has started it. */
 export async function workflowOf(tables: Tables, subjectId: string, kind?: string): Promise<string> {
   const sql =
     'SELECT id FROM workflow WHERE subject_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY id DESC LIMIT 1';
@@ -24,8 +21,8 @@ export async function workflowOf(tables: Tables, subjectId: string, kind?: strin
 }
 
 /**
- * The same, of work that a request waits for and cancels when no worker takes it in time. How soon one does is the
- * machine's affair: it may take as long as it likes.
+ * Like {@link workflowOf}, for work that a request cancels if no worker takes it in time. The deadline is removed,
+ * because the machine decides how soon a worker takes it.
  */
 export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind: string): Promise<string> {
   const workflowId = await workflowOf(tables, subjectId, kind);
@@ -33,13 +30,16 @@ export async function awaitedWorkflowOf(tables: Tables, subjectId: string, kind:
   return workflowId;
 }
 
-/** A run as its owner reads it at `location`, and how many workflows about the same subject have not ended. */
+/**
+ * The state of a run as its owner reads it at `location`, and the number of unfinished workflows about the same
+ * subject.
+ */
 export async function lookAt(api: Api, location: string): Promise<CrashLook> {
   const { status, steps, subject } = (await api.call('GET', location)).json as WorkflowView;
   return { status, steps, unfinished: await unfinishedOf(api, 'subject_id', subject.id) };
 }
 
-/** A run that no endpoint shows, and how many workflows on the same resource have not ended. */
+/** The state of a run that no endpoint shows, and the number of unfinished workflows on the same resource. */
 export async function lookAtRecord(tables: Tables, workflowId: string): Promise<CrashLook> {
   const [row] = await tables.rows<{ status: string; resource_key: string }>(
     'SELECT status, resource_key FROM workflow WHERE id = $1',

@@ -35,7 +35,7 @@ export interface World {
   status(workflowId: string): Promise<string | undefined>;
   engine(definitions: readonly Definition[], more?: Partial<EngineOptions<BoxContext, PoolClient>>): Engine;
   dispatcher(): Dispatcher;
-  /** Its leases end with it when it is killed. */
+  /** Starts a worker process. Its leases end with it when it is killed. */
   spawnWorker(environment?: Record<string, string>): ChildProcess;
   /** For a worker that is frozen. */
   leases: Leases;
@@ -53,7 +53,7 @@ const prismaFolder = path.resolve(__dirname, '../../prisma');
 export const workflowTables = ['tables.sql', 'workflow.sql'].map((file) =>
   readFileSync(path.join(prismaFolder, file), 'utf8'),
 );
-/** So long that a worker of a busy machine keeps it. Nobody waits for it: see {@link World.leases}. */
+/** So long that a worker on a busy machine does not lose it. Nobody waits for it: see {@link World.leases}. */
 const leaseSeconds = 15;
 export const sweepMs = 200;
 

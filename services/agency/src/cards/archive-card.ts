@@ -12,8 +12,8 @@ import { archiveAt, restoreAt, takeEnd } from './place.store';
 import { holdPlace, holdReturn, readCard } from './require-card';
 
 /**
- * Endpoint 9: returns a card to the end of its column, or of the board's first column if its own was deleted. No other
- * card is changed.
+ * Returns an archived card to the end of its column. If that column was deleted, the card goes to the end of the
+ * board's first column. No other card is changed.
  */
 export const restoreCard = (context: HandlerContext) =>
   ({

@@ -9,7 +9,7 @@ export interface Card {
   title: string;
   body: string;
   visibility: BoardVisibility;
-  /** From 0; of an archived card its last one. */
+  /** The position in the column, from 0. An archived card keeps its last one. */
   position: number;
   assigneeId: string | null;
   dueAt: Date | null;

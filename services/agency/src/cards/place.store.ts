@@ -15,7 +15,7 @@ interface PlaceRow {
   archivedAt: Date | null;
 }
 
-/** A card that is moved while we wait for its column is looked up again. Nobody moves one more often than this. */
+/** The most look-ups of a card that is moved while we wait for its column. Nobody moves a card more often than this. */
 const roundsMax = 10;
 
 /**

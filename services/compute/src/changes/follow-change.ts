@@ -6,7 +6,7 @@ import { codeOf, lookedAt, pollSeconds } from './provider-failure';
 import type { Step } from './send-once';
 
 const passing: readonly PowerState[] = ['rebooting', 'starting', 'stopping'];
-/** After so many looks, about two minutes, a machine that is still changing is shown as it is. */
+/** The most looks, which take about two minutes. After them a machine that is still changing is shown as it is. */
 const looksMax = 15;
 
 /** The machine, once it is neither starting nor stopping. */

@@ -17,8 +17,8 @@ export const providerUnavailable = (cause?: unknown): Problem =>
   });
 
 /**
- * Limit for a look: one call, and its wait for the rate limit. A listing of many pages gets no more, because the
- * request has been answered by then.
+ * The time limit of a read for a request: one call, and its wait for the rate limit. A listing of many pages gets no
+ * more time, because the request has been answered by then.
  */
 const lookMsMax = 14_000;
 
@@ -69,8 +69,8 @@ export const codeOf = (reason: ComputeReason, kind: Change['kind']): ProblemCode
 export const pollSeconds = (attempt: number): number => Math.min(10, 1.5 ** Math.max(0, attempt - 1));
 
 /**
- * Seconds until a passing failure is tried again: as the provider says, otherwise longer each time, up to half a
- * minute, with jitter.
+ * Seconds until a call with a transient failure is repeated: as the provider says, otherwise longer each time, up to
+ * half a minute, with jitter.
  */
 const pauseSeconds = (
   { retryAfterSeconds }: ComputeError,
@@ -79,8 +79,8 @@ const pauseSeconds = (
 ): number => (retryAfterSeconds ?? Math.min(30, 2 * 1.5 ** Math.max(0, attempt - 1))) * (1 + random() / 4);
 
 /**
- * The error for a refused send: nothing was accepted. If the refusal may pass, the step is repeated later; otherwise
- * the workflow ends without staff.
+ * The error for a refused send: nothing was accepted. If the refusal is transient, the step is repeated later;
+ * otherwise the workflow ends without staff.
  */
 export function refusedSend(error: ComputeError, kind: Change['kind'], step: Failing): Error {
   if (error.mayPass) return retryLater({ seconds: pauseSeconds(error, step.attempt) });

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const accepted: Accepted = { actionId: '1', machineId: 'm', snapshotId: null };
 
-/** A provider that knows nothing of the change, and what it was sent. */
+/** A provider that has never received the change, and a list of what it is sent. */
 function nobody(change: Partial<ComputeDriver> = {}) {
   const sent: Change[] = [];
   const send = async (one: Change) => {
@@ -33,9 +33,7 @@ function nobody(change: Partial<ComputeDriver> = {}) {
   return { driver, sent };
 }
 
-/**
- * A workflow that its second worker is at work on, the first having died once it had noted that it is about to send.
- */
+/** A workflow in the hands of its second worker. The first worker died after it noted that it was about to send. */
 async function givenNote(): Promise<{ workflowId: string; step: Step }> {
   const workflowId = uuidv7();
   const sql = database.sql();

@@ -16,7 +16,7 @@ import { hasQemu, needsQemu } from '../../test/qemu-host';
 import { qemuRig } from '../../test/qemu-rig';
 import type { Change } from './compute.types';
 
-/** Every driver is one more line here; the promises are the same. */
+/** A new driver needs only one more line here, because every driver makes the same promises. */
 const rigs: ReadonlyArray<Rig | HostRig> = [hetznerRig(100_000), proxmoxRig(), ...(hasQemu() ? [qemuRig()] : [])];
 
 const describeQemu = hasQemu() ? describe : describe.skip;

@@ -10,10 +10,10 @@ import type {
 
 const passing: readonly ComputeReason[] = ['locked', 'conflict', 'rate_limited', 'unavailable'];
 
-/** `message` is for the log only: it may contain the provider's words. */
+/** `message` is for the log only, because it may contain text of the provider. */
 export class ComputeError extends Error {
   readonly reason: ComputeReason;
-  /** For `rate_limited` and `unavailable`, if it is known; at least 1. */
+  /** Seconds to wait after `rate_limited` and `unavailable`, if they are known; at least 1. */
   readonly retryAfterSeconds: number | null;
 
   constructor(reason: ComputeReason, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {
@@ -31,10 +31,10 @@ export class ComputeError extends Error {
 
 /**
  * The part for requests: it only reads. One instance stands for one account (project, cluster) of one deploy target in
- * one mode; an id of another account is not found. Ids are the provider's, opaque to us.
- * Every rejection is a ComputeError. A failed read that may pass is `unavailable` or `rate_limited`, never `ambiguous`,
- * and has already been repeated as often as makes sense. No answer takes longer than the driver's deadline (10 s a call
- * unless configured).
+ * one mode; an id of another account is not found. Ids are the provider's, opaque to us. Every rejection is a
+ * ComputeError. A transient failure of a read is `unavailable` or `rate_limited`, never `ambiguous`, and has already
+ * been repeated as often as makes sense. No answer takes longer than the driver's deadline (10 s a call unless
+ * configured).
  */
 export interface ComputeReader {
   /** The service's name for it, such as `hetzner`. */

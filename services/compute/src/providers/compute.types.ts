@@ -1,16 +1,16 @@
 /**
- * Every reason for a provider's refusal, whatever its own words. After `locked`, `conflict`, `rate_limited` and
+ * Every reason for a provider's refusal, independent of the provider. After `locked`, `conflict`, `rate_limited` and
  * `unavailable` the same call may be tried later. The others are final, except for `ambiguous`, after which the
  * driver's `find` is called.
  */
 export type ComputeReason =
-  /** Another action holds the machine (423). Passes. */
+  /** Another action holds the machine (423). Transient. */
   | 'locked'
-  /** Somebody else changed it at the same time (409). Passes. */
+  /** Somebody else changed it at the same time (409). Transient. */
   | 'conflict'
-  /** Ours or the provider's budget is spent: `retryAfterSeconds` says until when. Passes. */
+  /** Our rate budget or the provider's is used up; `retryAfterSeconds` says for how long. Transient. */
   | 'rate_limited'
-  /** No answer, or none that can be read, and nothing was accepted. Passes. */
+  /** No answer, or none that can be read, and nothing was accepted. Transient. */
   | 'unavailable'
   /**
    * A change was sent and its answer lost or unreadable: it may have been accepted. Look for it, and never send it
@@ -44,7 +44,7 @@ export type ComputeReason =
 
 export type PowerState = 'unknown' | 'on' | 'off' | 'starting' | 'stopping' | 'rebooting';
 
-/** A machine in the words of its provider. Facts that the provider does not state are null or empty. */
+/** A machine as its provider describes it. Facts that the provider does not state are null or empty. */
 export interface Machine {
   id: string;
   /** As ordered: our id of the server. */
@@ -54,7 +54,10 @@ export interface Machine {
   powerState: PowerState;
   /** Public addresses; empty if not stated. An IPv6 network is in CIDR notation, as the provider gives it. */
   addresses: readonly string[];
-  /** Whether an action, perhaps a hidden one, locks it: no change is accepted now. */
+  /**
+   * Whether an action locks the machine, perhaps one that the provider does not show. No change is accepted while it
+   * does.
+   */
   isLocked: boolean;
   /** A rollback or rebuild would be refused until staff lift the protection. */
   isRebuildProtected: boolean;
@@ -97,11 +100,11 @@ export interface MachineSnapshot {
 export interface MachineOrder {
   /** Our id of the server, which is its name at the provider. */
   name: string;
-  /** Size by the provider's word: a Hetzner server type, a size of the Proxmox target's configuration. */
+  /** The size, as the provider names it: a Hetzner server type, or a size of the Proxmox target's configuration. */
   spec: string;
-  /** By the provider's word: a Hetzner image, a template of the Proxmox target's configuration. */
+  /** As the provider names it: a Hetzner image, or a template of the Proxmox target's configuration. */
   image: string;
-  /** By the provider's word: a Hetzner location, a Proxmox node. */
+  /** As the provider names it: a Hetzner location, or a Proxmox node. */
   zone: string;
   /** Stored with the machine if the provider can; keys and values of `[A-Za-z0-9._-]`, at most 63 characters. */
   labels: Readonly<Record<string, string>>;
@@ -160,10 +163,10 @@ export interface Accepted {
   snapshotId: string | null;
 }
 
-/** A piece of the provider's work. Once it has ended it stays ended. */
+/** A piece of the provider's work. Its state does not change after the end. */
 export interface ProviderAction {
   id: string;
-  /** The provider's word, for the log. */
+  /** The provider's name of the work, for the log. */
   command: string;
   state: 'running' | 'succeeded' | 'failed';
   /** 0 to 100; null if the provider does not report it. */

@@ -45,7 +45,7 @@ const rowOf = async (serverId: string) =>
 
 it('is the server that it was when the provider refuses in the last moment, and of two at once one is accepted', async () => {
   const { serverId, machineId } = await makeDisk(world);
-  // So that the worker meets a protection which the request did not.
+  // The workers are ended, so that a later worker meets a protection that the request did not see.
   await world.endWorkers();
   const answers = await Promise.all([remove(serverId), remove(serverId), remove(serverId)]);
   const accepted = answers.filter(({ status }) => status === 202);

@@ -1,5 +1,5 @@
 /**
- * The one world of this service in the gate, with the comparison’s.
+ * The gate runs this world of the service, and that of the reconciliation.
  *
  * @processes
  */
@@ -18,7 +18,7 @@ let worker: ChildProcess;
 const tokens = createFaultTokens();
 let isOver = false;
 
-/** A worker, and another one in its place when it dies. */
+/** Starts a worker, and another one whenever it dies. */
 function hire(): void {
   worker = world.spawnWorker({ DRYDOCK_FAULTS: tokens.folder }).once('exit', () => {
     if (!isOver) hire();
@@ -37,7 +37,7 @@ afterEach(() => world.project.admin('DELETE', '/faults'));
 
 const order = { name: 'Web', deploy_target: 'fsn', spec: 'cpx11', image: 'ubuntu-24.04', zone: 'fsn1' };
 const servers = '/v1/compute/servers';
-/** Orders, waits for the end, and gives the server as it is then. */
+/** Orders a server and waits for the end. Resolves with the server as it is then. */
 async function outcomeOf(change: object = {}, options: object = {}) {
   const answer = await world.api.call('POST', servers, { body: { ...order, ...change }, ...options });
   const workflow = await ended(world, answer.headers['location'], options);
@@ -111,12 +111,12 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
     return machines.length > 0 && machines;
   });
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: { 'emulator.fail': 'delete_server' } });
-  // Between the two the provider would tell how it really is.
+  // The worker is frozen, because between these two steps the provider would report the real state.
   worker.kill('SIGSTOP');
   await world.project.admin('DELETE', '/faults');
   await ofActions('error', 1);
   worker.kill('SIGCONT');
-  // Four times were enough of this for a test.
+  // Records four failures of the undo, so that the test need not wait for them.
   await until(
     async () =>
       (
@@ -131,7 +131,7 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
     status: 'needs_attention',
     error: { code: 'order_failed' },
   });
-  // Mended by staff at the provider, and gone on with.
+  // Staff repair the cause at the provider and retry the workflow.
   await world.project.admin('PATCH', `/servers/${machineId}`, { labels: {} });
   await world.api.rows("UPDATE workflow SET status = 'queued', due_at = now(), dispatch_after = now() WHERE id = $1", [
     id,
@@ -145,7 +145,7 @@ it('calls staff when the machine of a failed order cannot be deleted, instead of
 
 it('an order that is abandoned although its machine runs ends, and leaves the server that the customer has', async () => {
   const { server } = await outcomeOf();
-  // As when worker after worker dies before the end is noted.
+  // The record of a workflow whose workers died one after the other before its end was written.
   await world.api.rows(
     `UPDATE workflow SET status = 'needs_attention', finished_at = NULL, error = '{"code":"step_failed"}' WHERE id = $1`,
     [server.id],

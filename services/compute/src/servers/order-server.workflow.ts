@@ -50,7 +50,7 @@ async function startMachine(step: Step, driver: ComputeDriver, machineId: string
       ? retryLater({ seconds: pollSeconds(step.attempt) })
       : refusedSend(error, change.kind, step);
   });
-  // The machine itself shows whether it came up; a repeated send finds it started.
+  // The action is not followed, because the machine itself shows whether it came up. A repeated send finds it started.
   if (actionId !== null) step.log.debug({ action: actionId }, 'the machine is being started');
 }
 

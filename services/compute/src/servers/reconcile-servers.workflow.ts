@@ -67,7 +67,7 @@ async function confirmMissing(
       if ((await driver.readMachine(machineId, step.signal)) === null) gone.push(machineId);
     } catch (error) {
       if (!(error instanceof ComputeError)) throw error;
-      // It is not known whether this machine is gone; the facts about the others are recorded all the same.
+      // Nobody knows whether this machine is gone. The facts about the others are recorded nevertheless.
       step.log.warn({ machine_id: machineId, internal: error.message }, 'a machine cannot be asked about');
     }
   }

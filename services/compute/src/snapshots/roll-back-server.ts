@@ -82,7 +82,7 @@ function findingsOf(server: Server, { machine, snapshot, capabilities }: Rollbac
 
 const refusesNothing = ({ operable, status }: Server): boolean => operable && status === 'active';
 
-/** The preflight of endpoint 8: asks the same rules and changes nothing. */
+/** The preflight of a rollback: asks the same rules and changes nothing. */
 export const preflightRollback = (context: HandlerContext) =>
   ({
     read: async (request) => {

@@ -23,8 +23,8 @@ type Step = StepContext<unknown, unknown>;
 export const movingLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
 /**
- * Packs the serving instance, or the one that the restore `replacedBy` has replaced, into a folder of this attempt's
- * own; the archive counts only once it was verified.
+ * Packs an instance into a folder of this attempt: the one in use, or the one that the restore `replacedBy` has
+ * replaced. The archive counts only after it was verified.
  */
 export async function packBackup(
   { database, provider, backupStorage }: WorkContext,

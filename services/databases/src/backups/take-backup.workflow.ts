@@ -4,7 +4,7 @@ import { definitely } from '../databases/definite-failure';
 import { markFailed, markRunning } from './backup.store';
 import { completeBackup, discardPacked, movingLimits, packBackup, verifyPacked } from './pack-backup';
 
-/** Packs one moment of the database into one verified archive; reads and writes go on. */
+/** Packs the database as of one moment into one verified archive. Reads and writes continue. */
 export const takeBackupWorkflow = defineWorkflow({
   kind: 'take_database_backup',
   input: z.strictObject({ backupId: z.uuid() }),

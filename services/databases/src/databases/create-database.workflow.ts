@@ -57,8 +57,8 @@ export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unkno
 }
 
 /**
- * A database is available exactly when its creation has ended: earlier, the next call would be refused as in progress.
- * One that could not be made is failed, and can be deleted.
+ * A database becomes available when its creation has ended, and not earlier, because until then another call would be
+ * refused as in progress. A database that could not be made is failed, and can be deleted.
  */
 export const endCreation: EndHooks<WorkContext, Tx, unknown> = {
   succeeded: (tx, run) => changeStatus(tx, run.subject.id, 'available'),

@@ -18,8 +18,8 @@ const form = /^\d+(?:\.\d+)*$/;
 export const isVersion = (text: string): boolean => form.test(text) && text.length <= 32;
 
 /**
- * Below 0 when `a` is older, above when newer: part by part as integers of any size, missing parts are 0. Both must be
- * versions.
+ * Negative when `a` is older than `b`, positive when it is newer. Compares part by part as integers of any size; a
+ * missing part counts as 0. Both must be versions.
  */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(BigInt));

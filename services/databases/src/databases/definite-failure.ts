@@ -8,7 +8,7 @@ import {
 import { conclude, fail, type StepFailure } from '@drydock/workflow/definition/step-error';
 import { DatabaseProviderError, type DatabaseRefusal } from '../providers/database-provider';
 
-/** Refusals that do not depend on the archive. A refusal that is not listed may pass and is tried again. */
+/** Refusals that do not depend on the archive. A refusal that is not listed may be transient and is tried again. */
 const codeOf: Partial<Record<DatabaseRefusal, ProblemCode>> = {
   precheck_failed: 'upgrade_precheck_failed',
   major_not_installed: 'version_not_offered',
@@ -36,8 +36,8 @@ function failureOf(error: DatabaseProviderError, content: ContentReason): StepFa
 }
 
 /**
- * Turns permanent errors of the work into failures of the step; all others may pass and are tried again. `content`: the
- * direction in which the content moves.
+ * Turns permanent errors of the work into failures of the step; all others may be transient and are tried again.
+ * `content`: the direction in which the content moves.
  */
 export function definitely<T>(work: Promise<T>, content: ContentReason = 'content_not_packed'): Promise<T> {
   return work.catch((error: unknown) => {

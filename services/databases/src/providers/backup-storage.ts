@@ -13,11 +13,14 @@ export interface BackupStorage {
   /** Reads objects; one that is missing rejects with ArchiveError `missing`. */
   source(storageKey: string): ArchiveSource;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their
-   * end.
+   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
+   * attempts that were completed.
    */
   listFinished(prefix: string): Promise<string[]>;
-  /** Removes every archive whose key begins with the folder `prefix`, except `keep`. Not there is no error. */
+  /**
+   * Removes every archive whose key begins with the folder `prefix`, except `keep`. A folder that is not there is no
+   * error.
+   */
   removeAll(prefix: string, keep?: string): Promise<void>;
 }
 

@@ -23,7 +23,7 @@ import type {
 import { localDatabaseProvider } from './database-provider.local';
 
 const archiveKey = randomBytes(32);
-/** Every driver is one more line here; the promises are the same. */
+/** A new driver needs only one more line here, because every driver makes the same promises. */
 const drivers: Array<[name: string, open: (host: DatabaseHostProcess) => DatabaseProvider]> = [
   ['local', ({ client }) => localDatabaseProvider({ client, archiveKey })],
 ];
@@ -156,12 +156,12 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
       { sink: folderSink(place), archiveId, sequence: 1, createdAt: new Date() },
       call(2),
     );
-    // A proof is of the backup, not of what became of the database since.
+    // The proof is about the backup, so later changes of the database do not matter.
     await runSql(database, 'drop policy odd on shown', 'drop role "Odd ""name"');
     const archive = { source: folderSource(place), archiveId, manifestMac: packed.manifestMac };
     const verified = await provider.verifyRestore(ref, packed.major, archive, call(3));
-    // The owner sees no row of the largest table. What its policies give it, they give to whoever owns the restored
-    // tables.
+    // The owner sees no row of the largest table. The rows that policies show to the owner are shown to the owner of
+    // the restored tables.
     expect(verified).toEqual({ tables: 3, rows: 5_002, readFrom: '"public"."mine"', findings: [] });
     await provider.destroy(ref, call(4));
   });
@@ -193,7 +193,7 @@ describe.each(drivers)('the database provider %s', (_name, open) => {
     await provider.createTarget(ref, upgrade, call(2));
     let fence = 2;
     for (const stage of ['copySchema', 'copyData', 'catchUp'] as const) {
-      // A worker that is cut somewhere in the middle; its successor has a newer claim and goes on.
+      // A worker is interrupted in the middle. The next worker has a newer claim and continues.
       const cut = new AbortController();
       const cutting = provider[stage](ref, upgrade, call(fence, cut.signal)).catch(() => undefined);
       setTimeout(() => cut.abort(new Error('the lease was lost')), 300);

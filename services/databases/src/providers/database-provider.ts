@@ -212,8 +212,8 @@ export interface DatabaseProvider extends DatabaseReader {
   destroy(database: DatabaseRef, call: FencedCall): Promise<void>;
 
   /**
-   * Packs one moment of the database into an archive, read from the serving instance; reads and writes go on. With
-   * `replacedBy`: from the instance that this restore has replaced, between `cutover` and `finish`.
+   * Packs the database as of one moment into an archive. It reads the instance in use, where reads and writes continue.
+   * With `replacedBy` it reads the instance that this restore has replaced, between `cutover` and `finish`.
    */
   pack(
     database: DatabaseRef,
@@ -265,8 +265,8 @@ export interface DatabaseProvider extends DatabaseReader {
   copySchema(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
    * Copies every row, then indexes, foreign keys, triggers, contents of views and large objects, and runs ANALYZE.
-   * `logical`: the customer writes on and replication follows. `offline`: from here on sessions end, and new ones wait
-   * or are told that the database is being upgraded.
+   * `logical`: the customer continues to write, and replication follows. `offline`: from now on sessions end, and new
+   * ones wait or are told that the database is being upgraded.
    */
   copyData(database: DatabaseRef, upgrade: Upgrade, call: FencedCallWithProgress): Promise<void>;
   /**
@@ -276,10 +276,10 @@ export interface DatabaseProvider extends DatabaseReader {
   /**
    * **The point of no return** is inside: the pointer moves, on disk, to the new instance. Before it: sessions end and
    * new ones wait, writes to the old instance are blocked for good, a marker row arrives, and sequences, roles, large
-   * objects and unlogged tables are synchronised. After it: waiting sessions go on at the new instance.
-   * If the target does not catch up within seconds, the old instance goes on serving and this rejects (try `catchUp`
-   * and it again). DatabaseProviderError `moved` if there is no such upgrade. Resolves at once if the pointer has moved
-   * already.
+   * objects and unlogged tables are synchronised. After it: waiting sessions continue at the new instance. If the
+   * target does not catch up within seconds, the old instance stays in use and this rejects. Then call `catchUp` and
+   * `cutover` again. DatabaseProviderError `moved` if there is no such upgrade. Resolves at once if the pointer has
+   * moved already.
    */
   cutover(database: DatabaseRef, upgrade: UpgradeName, call: FencedCall): Promise<Cutover>;
   /**

@@ -28,7 +28,7 @@ const schemas = listRealSchemas().slice(0, isChaos ? undefined : 2);
 const isHere = schemas.length > 0;
 
 /**
- * Takes rows from some tables, others away with all that needs them, and changes the rest; and there is something new.
+ * Deletes rows from some tables, drops others with everything that needs them, changes the rest, and adds new objects.
  */
 const change = `
   DO $$ DECLARE name text; number bigint; BEGIN
@@ -48,7 +48,7 @@ const change = `
 const asOwner = <T>(url: string, work: Parameters<typeof withClient<T>>[1]): Promise<T> =>
   withClient({ connectionString: url, ssl: { rejectUnauthorized: false } }, work);
 const contentOf = async ({ url }: Made): Promise<string[]> => (await readContent(url)).map(asReadAgain);
-/** A row for each table that takes one, by its owner. */
+/** Writes a row into each table that accepts one, as its owner. */
 const write = ({ url }: Made): Promise<FilledTables> => asOwner(url, (client) => fillTables(client, 1));
 
 const keylessSql = `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relkind = 'r' AND c.oid >= 16384
@@ -66,7 +66,7 @@ const incomparable = ({ url }: Made): Promise<string[]> =>
     return names;
   });
 
-/** Columns that keep words as a program has stemmed them, and not as the server stems them anew. */
+/** Columns that store words as a program has stemmed them, which differs from the stemming of the server. */
 const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE a.atttypid = 'tsvector'::regtype AND a.attgenerated = '' AND c.relkind = 'r' AND c.oid >= 16384
   ORDER BY 1`;
@@ -119,8 +119,7 @@ const stemmedSql = `SELECT concat_ws('.', n.nspname, c.relname, a.attname) AS na
         };
         const warnings = Object.entries(concerned).filter(([, names]) => names.length > 0);
         expect(plan.refusal).toBeNull();
-        // Whether a newer text search answers otherwise depends on the rows, so that `computed_anew` is a warning in
-        // advance.
+        // `computed_anew` is only a warning, because the rows decide whether a newer text search gives other results.
         const told = plan.findings.filter(({ level, code }) => level !== 'INFO' && code !== 'computed_anew');
         expect(Object.fromEntries(told.map(({ code, detail }) => [code, detail]))).toEqual(
           Object.fromEntries(

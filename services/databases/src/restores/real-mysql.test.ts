@@ -41,7 +41,7 @@ function listMysqlSchemas(): Program[] {
 const otherEnginesSql = `SELECT TABLE_NAME AS name FROM information_schema.TABLES
   WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' ORDER BY 1`;
 
-/** A third of the objects goes, and the rows of another third. */
+/** Drops a third of the objects, and deletes the rows of another third. */
 function changesOf(content: readonly string[]): string[] {
   const objects = content.flatMap(
     (line) => /^(TABLE|VIEW|PROCEDURE|FUNCTION|TRIGGER) (\S+) /.exec(line)?.slice(1, 3).join(' ') ?? [],

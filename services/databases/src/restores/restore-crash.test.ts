@@ -23,7 +23,10 @@ interface Run {
   url: string;
 }
 
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
+ * processes build their own definitions.
+ */
 
 describe('a restore survives the crash of every step', () => {
   let world: DatabasesWorld;
@@ -44,7 +47,7 @@ describe('a restore survives the crash of every step', () => {
     lookAt(world.api, `/v1/databases/${databaseId}/workflows/${workflowId}`);
   const read = async (databaseId: string) =>
     (await world.api.call('GET', `/v1/databases/${databaseId}`)).json as ManagedDatabase;
-  /** CI takes the deaths, and the failure whose taking back is the longest. */
+  /** CI takes the deaths, and the failure that takes the longest to undo. */
   const crash = async (
     kind: string,
     onlyInCi: RegExp,

@@ -22,11 +22,11 @@ import { definitely } from '../databases/definite-failure';
 
 const trialSeconds = 60;
 /**
- * How long a preflight waits for a trial. A longer one goes on, and the next preflight waits for it again or shows its
- * result.
+ * How long a preflight waits for a trial. A longer trial continues, and the next preflight waits for it again or shows
+ * its result.
  */
 const waitMs = 12_000;
-/** How long a failure is shown without another trial: a missing role or extension may exist by then. */
+/** How long a failure is shown without another trial. After this time a missing role or extension may exist. */
 const failureKeptMs = 3_600_000;
 
 export const tryBackupWorkflow = defineWorkflow({
@@ -56,8 +56,8 @@ export const tryBackupWorkflow = defineWorkflow({
   .build();
 
 /**
- * Whether a proof tells enough about a restore into this major. A proof without a failure does so for ever, because the
- * archive does not change.
+ * Whether a proof is enough to judge a restore into this major. A proof without a failure stays valid for ever, because
+ * the archive does not change.
  */
 export function suffices(proof: BackupProof | null, major: Major, now: Date): boolean {
   if (proof === null || proof.major !== major) return false;

@@ -43,7 +43,7 @@ async function parkedUpgrade({ id }: Made, point: string): Promise<string> {
   return `/v1/databases/${id}/workflows/${workflowId}`;
 }
 
-/** Staff give it up; resolves with what they are answered, and once the database has been settled. */
+/** Staff abandon the workflow. Resolves with their answer once the database is settled. */
 async function abandon(id: string, location: string): Promise<WorkflowView> {
   const answer = await world.api.call('POST', `${location}/abandon`, { body: {} });
   expect(answer.status).toBe(202);
@@ -60,7 +60,7 @@ async function abandon(id: string, location: string): Promise<WorkflowView> {
 it('an offline upgrade that staff abandon in its copy gives the database its writes back as it was, and can be begun anew', async () => {
   world.spawnWorker();
   const made = await makeDatabase(world);
-  // Neither a key nor a value that can be compared: no replication carries it.
+  // The table has neither a key nor a value that can be compared, so replication cannot carry it.
   await query(made.url, "CREATE TABLE blind AS SELECT '{}'::json AS value");
   const location = await parkedUpgrade(made, 'upgrade_database.copy_data.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ path: 'offline', phase: 'prepared', are_writes_blocked: true });
@@ -79,7 +79,7 @@ it('an upgrade that waits for staff behind its switch shows a database that serv
   world.spawnWorker();
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.compare.after_effect');
-  // As a workflow over which worker after worker has died.
+  // The record of a workflow whose workers died one after the other.
   await world.api.rows(
     "UPDATE workflow SET status = 'queued', consecutive_crashes = 99 WHERE status = 'needs_attention'",
   );
@@ -104,7 +104,7 @@ it('an upgrade that staff abandon behind its switch is ended with the new versio
   const made = await makeDatabase(world);
   const location = await parkedUpgrade(made, 'upgrade_database.cutover.after_effect');
   expect(await hostedOf(made.id)).toMatchObject({ phase: 'switched' });
-  // The schedule that an upgrade of this very day has left.
+  // The schedule that an earlier upgrade of the same day has left.
   await world.api.rows(
     `INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, next_run_at)
      SELECT 'retire_old_instance:' || $1, 'retire_old_instance', resource_key, subject_type, subject_id, org_id, mode, '{"upgradeId":"earlier"}', 3600,

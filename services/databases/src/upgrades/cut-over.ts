@@ -43,9 +43,9 @@ export async function endForgotten({ provider }: WorkContext, step: Step): Promi
 }
 
 /**
- * Waits until the new server has every change, then switches. Until the pointer has moved the old instance goes on
- * serving and nothing is lost: after a few tries the upgrade or restore is undone, with the code `takenBack`. After it,
- * it can only go forward.
+ * Waits until the new server has every change, then switches. Until the pointer has moved, the old instance stays in
+ * use and nothing is lost. So after a few tries the upgrade or restore is undone, with the code `takenBack`. After the
+ * move it can only be completed.
  */
 export async function cutOver(
   context: WorkContext,

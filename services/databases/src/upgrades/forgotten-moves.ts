@@ -70,8 +70,8 @@ const availableSql = `
 /**
  * Ends the upgrades and restores that were accepted after the moment to which our own database was put back. The host
  * is in the middle of them or has finished them, a customer may be kept from writing, and no workflow is left to
- * continue. Each ends like one that staff have given up: undone before its switch, finished after it, and the record
- * says what is served. Resolves with their number.
+ * continue. Each ends like one that staff have abandoned: it is undone before its switch and completed after it, and
+ * the record gets the version in use. Resolves with their number.
  */
 async function endForgottenMoves({ database, provider }: Looked, signal: AbortSignal): Promise<number> {
   let ended = 0;
@@ -103,7 +103,7 @@ async function beginEnd(
     await sql.query('SELECT 1 FROM managed_databases WHERE id = $1::uuid FOR UPDATE', [id]);
     if ((await findUnfinished(sql, databaseResourceKey(id))) !== null) return 0;
     const run: WorkflowRun<unknown> = {
-      // Only the host knows the id of the move to end. If the move is over already, any id will do.
+      // The id of the move, which only the host knows. If the move is over already, any id will do.
       workflowId: upgrade?.upgradeId ?? uuidv7(),
       orgId,
       mode,

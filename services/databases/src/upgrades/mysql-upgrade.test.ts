@@ -1,5 +1,5 @@
 /**
- * A MariaDB that is moved twice, by the API, while a client writes.
+ * A MariaDB is upgraded twice through the API while a client writes.
  *
  * @tier long
  * @processes

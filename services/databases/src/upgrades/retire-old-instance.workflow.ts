@@ -15,7 +15,7 @@ export const retireScheduleOf = (databaseId: string): string => `retire_old_inst
 /** Removes the frozen old instance a day after an upgrade, and then the schedule that started this workflow. */
 export const retireOldInstanceWorkflow = defineWorkflow({
   kind: 'retire_old_instance',
-  // Not strict, because schedules of earlier versions have more fields.
+  // The schema accepts other fields, because schedules of earlier versions have more.
   input: z.object({ upgradeId: z.string() }),
 })
   .step('retire', {
@@ -47,7 +47,8 @@ export async function retireLater(
     orgId,
     mode,
     input: { upgradeId },
-    // It repeats hourly in case other work has locked the database at that moment; the retirement removes the schedule.
+    // The schedule repeats hourly, because other work may have locked the database at that moment. The retirement
+    // removes it.
     interval: { intervalSeconds: 3_600 },
     firstRunAt: new Date(context.now().getTime() + context.oldInstanceSeconds * 1_000),
   });

@@ -110,7 +110,7 @@ export const upgradeDatabaseWorkflow = defineWorkflow({
   .step('back_up', {
     ...movingLimits,
     weight: 4,
-    // After the switch, the old version's backup is the one that was taken before it.
+    // After the switch, the backup of the old version is the one that was taken before the switch.
     run: async (step, context): Promise<StoredArchive | null> =>
       (await hasSwitched(context, step))
         ? findWritten(context, step, step.input.backupId)

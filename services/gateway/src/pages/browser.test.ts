@@ -18,7 +18,8 @@ let browser: Browser;
 beforeAll(async () => {
   if (program === null) return;
   bench = await startBench();
-  // A container lets no process have a namespace of its own, which is what the sandbox is made of; the pages are ours.
+  // The browser runs without its sandbox, because a container allows no process a namespace of its own. The pages are
+  // ours.
   browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox', '--disable-gpu'] });
 });
 afterAll(async () => {
@@ -48,7 +49,7 @@ const isInView = (page: Page, box: { y: number } | null): boolean =>
 
 /** Serious barriers for people who cannot see the page or use a pointer. */
 async function barriers(page: Page): Promise<string[]> {
-  // Not by a script element: the policy of the page would refuse it.
+  // axe is not loaded with a script element, because the policy of the page would refuse it.
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
   return violations

@@ -26,7 +26,7 @@ describe('/problems', () => {
       problemCodes.length,
     );
     for (const code of ['nothing', 'toString', '__proto__', '%2e%2e', '%2e%2e%2f', '..', '<script>']) {
-      // As it stands: a client that knows URLs would make another path of it.
+      // The path is sent raw, because a client that parses URLs would change it.
       const { status, body } = await sendRaw(bench.port, rawRequest(`GET /problems/${code}`));
       expect([code, status]).toEqual([code, 404]);
       expect(problemSchema.parse(JSON.parse(body)).code).toBe('route_not_found');
@@ -44,7 +44,7 @@ describe('the pages of the API', () => {
     for (const path of ['/docs', '/docs/guides', '/docs/guides/events', '/problems', '/problems/rate_limited']) {
       const response = await get(path, 'text/html');
       const text = await response.text();
-      // Every script is a file of ours, no handler and no style stands in the page.
+      // Every script is a file of ours, and the page contains no handler and no style.
       expect(
         text.match(
           /<script(?! src="\/docs\/\w+\.js"(?: defer)?><\/script>)|\ssrc="(?!\/)|<link[^>]+href="(?!\/docs\/)|\son\w+=|\sstyle=|<style/g,

@@ -33,7 +33,7 @@ it(
     };
     const look = (run: Run) => lookAtRun(world, run);
     /**
-     * A restart that was recorded as failed may have happened all the same, which does no harm; one that succeeded has
+     * A restart that was recorded as failed may still have happened, which does no harm. One that succeeded has
      * happened.
      */
     const judge = async (run: Run): Promise<'old' | 'new'> => {

@@ -61,8 +61,8 @@ export const getApp = (context: HandlerContext) =>
   }) satisfies ReadHandlers<typeof getSiteApp>;
 
 /**
- * The preflight of endpoint 7: asks the same rule and changes nothing. A host that does not answer refuses here as it
- * does there.
+ * The preflight of the restart: it asks the same rule and changes nothing. When the host does not answer, the preflight
+ * reports the same refusal as the restart itself.
  */
 export const preflightRestart = (context: HandlerContext) =>
   ({

@@ -44,8 +44,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * Repeats a call whose answer tells the caller to try again, as happens when a busy machine keeps the API from its
- * database.
+ * Repeats a call whose answer asks for a retry, as it does when the API of a busy machine cannot reach its database.
  */
 const call = (method: string, target: string, body?: object): Promise<ServiceAnswer> =>
   until(

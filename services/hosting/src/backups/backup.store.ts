@@ -183,7 +183,7 @@ export async function findLastRawBytes(tx: Reader, siteId: string): Promise<numb
   return row?.rawBytes == null ? null : Number(row.rawBytes);
 }
 
-/** The on-demand backups made after `since`: what the allowance counts. */
+/** The on-demand backups made after `since`, which count towards the allowance. */
 export async function listOnDemand(tx: Reader, siteId: string, since: Date): Promise<Backup[]> {
   const rows = await tx.backup.findMany({ where: { siteId, kind: 'on_demand', createdAt: { gt: since } } });
   return rows.map((row) => toBackup(row));

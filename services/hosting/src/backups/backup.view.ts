@@ -18,7 +18,7 @@ interface SurfaceFacts {
   proofs: BackupProofs;
 }
 
-/** interface.md 2.2. It claims only what was proved recently. */
+/** The backup surface of interface.md 2.2. It claims only what was proved recently. */
 export function viewSurface(facts: SurfaceFacts, now: Date): SiteBackupSurface {
   const { site, backups, page, onDemand, unfinished, proofs } = facts;
   const unsupportedReason = unsupportedReasonOf(site.platform);

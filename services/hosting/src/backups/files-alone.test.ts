@@ -1,5 +1,5 @@
 /**
- * Sites whose database a backup cannot bring back, and whose files it does.
+ * Sites whose files a backup can bring back, and whose database it cannot.
  *
  * @tier long
  * @processes
@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Two rows that the function of their unique index has since made one: no load of them succeeds. */
+/**
+ * The function of the unique index has been changed since, and now gives the same value for both rows. So no load of
+ * them succeeds.
+ */
 const lostSql = `CREATE FUNCTION half(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
   CREATE TABLE codes (code int); CREATE UNIQUE INDEX by_half ON codes (half(code)); INSERT INTO codes VALUES (2), (3);
   CREATE OR REPLACE FUNCTION half(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 2; END'`;
@@ -87,7 +90,7 @@ it('a deleted site comes back with its files and an empty database', async () =>
     databaseUrl,
     "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace); END $$",
   );
-  // It is an ordinary site: its database takes tables, and its backup has them.
+  // The site is an ordinary one: its database takes tables, and its backup contains them.
   await runSql(databaseUrl, 'CREATE TABLE version AS SELECT 3 AS v');
   const made = await stateOf(world, siteId);
   const backupId = await makeBackup(world, siteId);

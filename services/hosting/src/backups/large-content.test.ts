@@ -33,9 +33,9 @@ interface LargeCase {
   what: string;
   paths?: () => PathToMake[];
   statements?: string[];
-  /** Beyond what each process takes for a site with next to nothing. */
+  /** The memory that each process may take in addition to that for a site with almost no content. */
   growthMaxMb: number;
-  /** A fingerprint needs each row as one text, which is too long of a value of 1 GB. */
+  /** A fingerprint reads each row as one text, and the text of a value of 1 GB is too long. */
   digestSql?: string;
 }
 
@@ -61,7 +61,7 @@ const sparseFile = (): PathToMake[] => [
   },
 ];
 const columns = Array.from({ length: 1_600 }, (_, number) => `c${number} smallint`);
-/** Commits on its way: a transaction holds a lock for each table that it makes. */
+/** Commits several times, because a transaction holds a lock for each table that it makes. */
 const makeTables = `do $$ begin for n in 1..${tables} loop
   execute format('create table t%s (id bigint primary key, name text not null, at timestamptz default now())', n);
   execute format('insert into t%s values (%s, %L)', n, n, n);
@@ -111,8 +111,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /**
- * The most memory that each program has had which this one has started, Postgres' own aside, in MB; and how much this
- * one has grown.
+ * The most memory that each program took which this process has started, except Postgres, in MB, and by how much this
+ * process has grown.
  */
 async function watchingMemory<T>(work: () => Promise<T>): Promise<{ result: T; mostMb: Record<string, number> }> {
   const before = process.memoryUsage.rss();

@@ -86,11 +86,12 @@ const relationsSql = `select oid::regclass::text as name, relkind as kind from p
   where relkind in ('r', 'S', 'm') and relpersistence <> 't'
   and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace) order by 1`;
 
-/** Asked by statements that no part of a backup has: a sum over the text of each row. */
+/** Reads the rows with statements that no part of a backup uses: a sum over the text of each row. */
 async function rowsOf(client: pg.Client): Promise<Map<string, string>> {
   const rows = new Map<string, string>();
   for (const { name, kind } of (await client.query<{ name: string; kind: string }>(relationsSql)).rows) {
-    // Only its position and whether it was used: how far ahead a sequence has logged is no part of it.
+    // Only the position of a sequence and whether it was used are compared. How far ahead it has logged is not part of
+    // its content.
     const line = kind === 'S' ? 'row(last_value, is_called)' : 'row(t.*)';
     const sum = "count(*) || ' ' || coalesce(md5(string_agg(md5(line), '' order by md5(line))), '')";
     const sql = `select ${sum} as sum from (select ${line}::text from only ${name} t) x (line)`;
@@ -103,7 +104,7 @@ async function contentOf(siteId: string): Promise<Content> {
   const { filesDir, databaseUrl: url, uid } = await world.placeOf(siteId);
   const directory = realpathSync(filesDir);
   const account = `${uid ?? process.getuid?.()}:${statSync(directory).gid}`;
-  // A site that was deleted comes back with an account of another number.
+  // A deleted site comes back with another account, so the owner is shown as the same word.
   const owner = (name: string): string => (name === account ? 'the site' : name);
   const tree = new Map(
     [...readTree(directory)].map(([name, facts]) => [name, { ...facts, owner: owner(facts.owner) }]),
@@ -157,7 +158,7 @@ async function change(siteId: string, version: number): Promise<void> {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   for (const [at, name] of files.entries()) {
     const file = path.join(directory, name);
-    // A link to a folder shows the same file twice: it may be gone by now.
+    // A link to a folder shows the same file twice, so the file may be gone already.
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     const turn = (at + version) % 40;
     if (isFile && turn === 0) rmSync(file);
@@ -172,7 +173,7 @@ async function change(siteId: string, version: number): Promise<void> {
   await showVersion(siteId, version);
 }
 
-/** Each way back says that it has done all of it. */
+/** Expects that the restore reports no loss. */
 async function finish(method: string, target: string, body: object = {}): Promise<void> {
   const accepted = await world.api.call(method, target, { body });
   expect(accepted).toMatchObject({ status: 202 });

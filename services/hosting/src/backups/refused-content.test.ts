@@ -47,7 +47,7 @@ async function fillWithColours(siteId: string, version: number): Promise<void> {
   );
 }
 
-/** Takes the word away that a row has: as with any damaged page, Postgres refuses the row each time. */
+/** Makes a row unreadable. As with any damaged page, Postgres refuses that row each time. */
 async function spoil(siteId: string, releaseId: string): Promise<void> {
   const file = path.join(world.sitesDir, 'live', siteId, 'releases', releaseId, 'release.json');
   const { database } = JSON.parse(readFileSync(file, 'utf8')) as { database: string };

@@ -18,7 +18,7 @@ import { viewPreflight } from './preflight-restore.view';
 import { restoreBackupWorkflow } from './restore-backup.workflow';
 
 /**
- * The preflight of endpoint 3: asks the same rule and changes nothing. A host that does not answer is a finding, not a
+ * The preflight of a restore: asks the same rule and changes nothing. A host that does not answer is a finding, not a
  * failure.
  */
 export const preflightRestore = (context: HandlerContext) =>

@@ -1,5 +1,5 @@
 /**
- * Each way in which a restore can fail; one that succeeds is in one-life.test.ts.
+ * Each way in which a restore can fail. A restore that succeeds is in one-life.test.ts.
  *
  * @tier long
  * @processes
@@ -48,7 +48,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
     ]);
     expect((await world.api.call('GET', `/v1/sites/${siteId}`)).json).toMatchObject({ status: 'active' });
     const [safetyCopy] = surface.backups;
-    // Its id holds the moment at which it began, in milliseconds since 1970.
+    // The id contains the time at which the backup began, in milliseconds since 1970.
     expect(Date.parse(safetyCopy?.created_at ?? '')).toBe(
       Number.parseInt((safetyCopy?.id ?? '').replaceAll('-', '').slice(0, 12), 16),
     );
@@ -218,7 +218,7 @@ describe.each(serviceBackends())('a restore, with the queue on %s', (backend) =>
   });
 });
 
-/** One bit of the middle of the first segment. */
+/** Flips one bit in the middle of the first segment. */
 function tamper(backupFolder: string): void {
   const [attempt = ''] = readdirSync(backupFolder);
   const file = path.join(backupFolder, attempt, 'segment-00000000');

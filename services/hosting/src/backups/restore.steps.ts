@@ -42,7 +42,7 @@ export type Standing =
   | { is: 'changed' }
   | { is: 'gone' };
 
-/** Whether this restore has made the release, in whichever attempt. */
+/** Whether any attempt of this restore has made the release. */
 export const isOwnRelease = ({ workflowId }: Pick<Step, 'workflowId'>, releaseId: string): boolean =>
   releaseId.startsWith(`${workflowId}-`);
 

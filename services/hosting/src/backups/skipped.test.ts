@@ -1,5 +1,5 @@
 /**
- * Whole backups and restores of what is not kept.
+ * Backups and restores of paths that a backup does not keep completely.
  *
  * @tier long
  * @processes
@@ -94,7 +94,7 @@ it('an absolute link into a release is in the backup, which says that a restore 
   expect(backup).toMatchObject({ restorable: true, includes: { files: true }, skipped: { count: 1, sample } });
 });
 
-/** More than ext4 keeps of one file, and less than what a file system in memory does. */
+/** Larger than ext4 stores for one file, and smaller than a file system in memory does. */
 const attribute = ['-n', 'user.large', '-v', 'x'.repeat(20_000)];
 const takesAttribute = (folder: string): boolean => {
   const file = path.join(folder, `drydock-attribute-${process.pid}`);

@@ -237,9 +237,9 @@ const contentCode = 'site_content_refused';
 const nowhere: ArchiveSink = { write: async () => undefined };
 
 /**
- * Packs the live release as its safety copy will be, and throws the result away. The site goes on serving; the cost is
- * one more reading of it. Taking the copy itself before the switch would need a freeze as long as the copy takes, or
- * would lose what visitors write meanwhile. Permanent failure `site_content_refused` if something in the site cannot be
+ * Packs the live release as for its safety copy, and throws the result away. The site keeps serving; the cost is one
+ * more read of it. Taking the copy itself before the switch would need a freeze as long as the copy takes, or would
+ * lose what visitors write meanwhile. Permanent failure `site_content_refused` if something in the site cannot be
  * packed: nothing has changed then.
  */
 async function provePackable(context: WorkContext, step: CopyStep, releaseId: string): Promise<void> {

@@ -7,10 +7,7 @@ import { restoreBackupWorkflow } from './restore-backup.workflow';
 const workflowId = uuidv7();
 const fence = '9';
 
-/**
- * Undoes the step on a host with these releases; resolves with those that it had retired, each with the fence that it
- * named.
- */
+/** Undoes the step on a host with these releases. Resolves with the releases that it retired, each with its fence. */
 async function undone(
   { steps }: typeof restoreBackupWorkflow | typeof restoreOffsiteWorkflow,
   hosted: { currentRelease: string; releases: string[] },

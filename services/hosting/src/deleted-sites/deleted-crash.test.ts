@@ -25,7 +25,10 @@ interface Run extends SiteRun {
 }
 
 const scope = crashScope({ delicate: ['switch', 'provision', 'remove'] });
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
+ * processes build their own definitions.
+ */
 
 describe('every step of bringing a site back, and of its purge, survives its crash', () => {
   let world: HostingWorld;

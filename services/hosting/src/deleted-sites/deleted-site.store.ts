@@ -20,7 +20,10 @@ export const listUnpurged = (tx: Reader, mode: Owner['mode'], after: string | nu
     take: purgePageSize,
   });
 
-/** From here on they cannot be restored. A record whose site was restored meanwhile is left alone. */
+/**
+ * Marks records as purged. From now on they cannot be restored. A record whose site was restored meanwhile is left
+ * alone.
+ */
 export async function markPurged(tx: Tx, ids: readonly string[], purgedAt: Date): Promise<void> {
   await tx.deletedSite.updateMany({
     where: { id: { in: [...ids] }, restoredAt: null, purgedAt: null },
@@ -112,8 +115,8 @@ export async function reviveSite(tx: Tx, record: DeletedSite): Promise<boolean> 
 const notLetGo = { status: 'suspended', serveCheckAt: null } as const;
 
 /**
- * Whether the site is released to its owner and its visitors, who write to it: it serves, or it is being checked until
- * it does.
+ * Whether the site is released to its owner and its visitors, who then write to it. It is when it serves, and when it
+ * waits for a check that it serves.
  */
 export const isLetGo = async (tx: Reader, siteId: string): Promise<boolean> =>
   (await tx.site.count({ where: { id: siteId, NOT: notLetGo } })) > 0;

@@ -21,7 +21,7 @@ export interface DeletedSite {
   /** The site's proof of its domain: a site that had only claimed the domain comes back with a claim. */
   domainProvenAt: Date | null;
   platform: SitePlatform;
-  /** The field of the site's row: null also if the site had the database that its platform gives. */
+  /** The database in the site's row. It is null, too, if the site had the default one of its platform. */
   database: SiteDatabase | null;
   /** As the site had it, unread. */
   metadata: unknown;

@@ -227,7 +227,7 @@ describe('POST /v1/sites/deleted/{deletedSiteId}/restore', () => {
 
   it('answers 503 when the storage cannot be asked', async () => {
     const { id, siteId } = await given();
-    // A key that the storage does not take: it says neither that the object is there nor that it is not.
+    // The storage refuses this key, so nobody can tell whether the object exists.
     await api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [siteId]);
     const answer = await restore(id);
     expect([answer.status, answer.json]).toMatchObject([

@@ -88,7 +88,7 @@ it('one record whose data cannot be removed does not keep the others', async () 
   await world.api.rows("UPDATE backups SET storage_key = 'live/x' WHERE site_id = $1", [bad.siteId]);
   await runSchedules();
   await until(() => isRemoved(good.id), { timeoutMs: 30_000 });
-  // It can never come back, and yet its data is not gone: nothing says that it were.
+  // The site can never be restored, but its data is still there, and no answer says otherwise.
   expect(await read(bad.id)).toMatchObject({ restorable: false, reason_code: 'purged', purged_at: null });
   expect(await isRemoved(bad.id)).toBe(false);
 });

@@ -31,11 +31,11 @@ import { holdDeletedSite, judgeDeletedSite, lookForObject, readDeletedSite } fro
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**
- * The refusal of endpoint 6 and of its preflight. In this order: the restore that is rebuilding the site, the record's
- * own reason, no host to restore to that has the programs of the site's database.
- * The row of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even
- * while its restore still cleans up.
- * Other work on the site does not refuse: the record's reason already says that the site was restored.
+ * The refusal of a restore of a deleted site, and of its preflight. The first reason counts, in this order: a restore
+ * that is rebuilding the site, the reason of the record, and no host with the programs of the site's database. The row
+ * of the site says whether it is still being rebuilt. A site that is shown as active counts as restored, even while its
+ * restore still cleans up. Other work on the site is no reason, because the record already says that the site was
+ * restored.
  */
 async function refuseRevival(
   context: HandlerContext,
@@ -54,7 +54,7 @@ async function refuseRevival(
 /** Closer than this to its purge, a deleted site gets a warning. */
 const soonMs = 3 * 86_400_000;
 
-/** The preflight of endpoint 6: asks the same rule and changes nothing. */
+/** The preflight of the restore of a deleted site: asks the same rule and changes nothing. */
 export const preflightDeletedSite = (context: HandlerContext) =>
   ({
     read: async (request) => {
@@ -79,7 +79,7 @@ export const preflightDeletedSite = (context: HandlerContext) =>
                 taken_at: backup.createdAt.toISOString(),
                 age_seconds: Math.max(0, Math.floor((now.getTime() - backup.createdAt.getTime()) / 1_000)),
               },
-        // A site that is not there has no host whose free space could be read.
+        // Free space is not shown, because a deleted site has no host yet.
         space: backup?.archive == null ? null : { needed_bytes: neededBytes(backup.archive), free_bytes: null },
         refusal: refusal === null ? null : problemOf(refusal).body(requestId),
         findings: [

@@ -1,5 +1,5 @@
 /**
- * Each way in which a deleted site’s return can fail; one that succeeds is in one-life.test.ts.
+ * Each way in which the restore of a deleted site can fail. A restore that succeeds is in one-life.test.ts.
  *
  * @tier long
  * @processes
@@ -75,7 +75,7 @@ it('a deleted site comes back exactly as it was, under its id and domain, and li
   await until(async () => (await world.host.readSite(siteId)).releases.length === 1, {
     what: `one release of ${releases.join()}`,
   });
-  // Its last backup is kept no longer than others now, and the next one has the next number.
+  // The last backup is kept no longer than others now, and the next backup has the next number.
   const next = await makeBackup(world, siteId);
   const { backups } = (await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json as SiteBackupSurface;
   expect(backups).toMatchObject([{ id: next }, { expires_at: expect.any(String), status: 'completed' }]);
@@ -234,7 +234,7 @@ it('a site whose deletion was given up half-way comes back out of the backup tha
     status: 202,
     json: { status: 'failed' },
   });
-  // Answered once it is true: the next look at the site sees it.
+  // The answer comes only when the next read of the site confirms it.
   expect(await siteOf(siteId)).toMatchObject({ status: 'failed' });
   const id = await deletedSite(siteId);
   expect(await read(id)).toMatchObject({ restorable: true, reason_code: '' });
@@ -250,7 +250,7 @@ it('a site that its host has lost comes back out of the newest backup there is',
   await world.host.destroySite(siteId, { fence: last?.fence ?? '' });
   const id = await deletedSite(siteId);
   const [row] = await world.api.rows('SELECT status, expires_at FROM backups WHERE site_id = $1', [siteId]);
-  // It is kept as long as the deleted site needs it, and no clock ends it before.
+  // The backup has no expiry, because the deleted site needs it.
   expect([await read(id), row]).toMatchObject([
     { restorable: true, reason_code: '' },
     { status: 'completed', expires_at: null },

@@ -15,7 +15,10 @@ import { dropPending, insertPending, removeActive } from './destination.store';
 import { copyList, readOffsiteState } from './offsite-state';
 import { probeSeconds, storageUnavailable } from './open-destination';
 
-/** Nothing is deleted in the customer's storage, which is theirs. A site without a destination is no error. */
+/**
+ * Removes the destination of a site's copies. The objects in the customer's storage stay, because they are the
+ * customer's. A site without a destination is no error.
+ */
 export const removeOffsite = (context: HandlerContext) =>
   ({
     execute: async (tx: Tx, request) => {

@@ -21,9 +21,12 @@ import { copyOffsiteWorkflow } from './copy-offsite.workflow';
 import { restoreOffsiteWorkflow } from './restore-offsite.workflow';
 
 const scope = crashScope({ delicate: ['fetch', 'pack'] });
-/** From the freeze on it is a restore like any other, which is crashed at every step itself. */
+/** From the freeze on this is a restore like any other, whose steps another suite crashes. */
 const restoreScope = crashScope({ onlyInCi: /^kill at |^stop at .*\.fetch\./ });
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
+ * processes build their own definitions.
+ */
 
 describe.each(crashBackends())(
   'every step of the work on a customer’s storage survives its crash, with the queue on %s',
@@ -41,8 +44,8 @@ describe.each(crashBackends())(
       rest: string,
       body: object,
     ): Promise<SiteRun> => {
-      // Some answers come with the end of the work, others not at all when their process dies. Only one that started
-      // nothing is of interest.
+      // An answer may come with the end of the work, or never if its process dies. The test only needs to know whether
+      // the request started nothing.
       let answer = 'nothing';
       const told = (text: string): void => {
         answer = text;

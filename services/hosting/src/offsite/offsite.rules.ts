@@ -88,6 +88,6 @@ function refuseByPlatform({ site }: OffsiteWorld): Refusal | null {
 export const rawBytesOf = (chain: readonly StoredCopy[]): number =>
   chain.reduce((sum, { archive }) => sum + archive.rawBytes, 0);
 
-/** Ids are ours and UUIDs; any other text names no copy. */
+/** The copy with this id. Ids are UUIDs, so any other text names no copy. */
 export const findNamed = (copies: OffsiteWorld['copies'], copyId: string) =>
   copies.find(({ id }) => id === copyId.toLowerCase()) ?? null;

@@ -6,7 +6,10 @@ import type { OffsiteDeadlines, OffsiteStorage, OpenOptions } from '../providers
 import { definiteFailure } from '../sites/definite-failure';
 import { findUsable } from './destination.store';
 
-/** A whole probe of a customer's bucket: what a customer waits for an answer, with room for a slow handshake. */
+/**
+ * The time for a whole probe of a customer's bucket, while the customer waits for an answer. It leaves room for a slow
+ * handshake.
+ */
 export const probeSeconds = 7;
 
 /** The deadlines of one call of a probe, in milliseconds. */
@@ -16,12 +19,12 @@ export const probeDeadlines: OffsiteDeadlines = { connectMs: 3_000, idleMs: 3_00
 export const lookMs = 8_000;
 
 /**
- * Steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s; failures that may pass are
- * tried more often.
+ * The limits of steps that move a site to or from a customer's storage: 200 GB over a line of 100 Mbit/s. Transient
+ * failures are tried more often than in other steps.
  */
 export const offsiteLimits = { timeoutSeconds: 6 * 3_600, attemptsMax: 8 };
 
-/** Objects read at once: each is in memory, of 8 MB in the main. */
+/** How many objects are read at once. Each is in memory, mostly with 8 MB. */
 export const readsAtOnce = 6;
 
 /** The problem for a storage that does not answer: 503, with the time to try again (decisions.md 1). */

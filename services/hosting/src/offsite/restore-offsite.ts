@@ -53,8 +53,8 @@ function refusalOf(error: unknown): Refusal {
 }
 
 /**
- * The preflight of endpoint 5: asks the same rule and checks the storage in the same way. A host that does not answer
- * is a finding, not a failure.
+ * The preflight of a restore from a copy: asks the same rule and checks the storage in the same way. A host that does
+ * not answer is a finding, not a failure.
  */
 export const preflightOffsite = (context: HandlerContext) =>
   ({

@@ -1,5 +1,5 @@
 /**
- * Chains of copies, each restored whole; a single copy’s restore is in one-life.test.ts.
+ * Chains of copies, each restored as a whole. The restore of a single copy is in one-life.test.ts.
  *
  * @tier long
  * @processes
@@ -133,7 +133,7 @@ describe.each(serviceBackends())('copies in the customer’s own storage, with t
       in_progress: true,
       restore: { workflow_id: workflowId, copy_id: copyId, phase: 'queued', progress: 0 },
     });
-    // A restore shows wherever it comes from: a client that polls the backups waits for it too.
+    // The list of backups shows a restore from a copy too, so that a client that polls the list waits for it.
     expect((await world.api.call('GET', `/v1/sites/${siteId}/backups`)).json).toMatchObject({
       in_progress: true,
       can_backup: false,

@@ -16,7 +16,7 @@ const pieceOf = (name: string): SealedPiece => ({
   },
 });
 
-/** A storage whose objects all hold the same, and which tells what it was asked for. */
+/** A storage whose objects all have the same content, and which records what was read. */
 class Remote {
   readonly asked: string[] = [];
   content = sealed;

@@ -15,7 +15,7 @@ import { fillSite, type SiteState, stateOf } from '../../test/site-state';
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-/** One bit of the byte at `fraction` of an object. */
+/** Flips one bit of the byte at `fraction` of an object. */
 const flipAt =
   (fraction: number) =>
   (bytes: Buffer): Buffer => {
@@ -67,7 +67,10 @@ describe('a chain that was altered at its destination', () => {
     return key;
   };
   const newest = (): string => copies.at(-1) ?? '';
-  /** The refusal, wherever it was given; the site is as it was, and its host was asked for nothing. */
+  /**
+   * The refusal, whether the request or the worker gave it. Expects that the site is unchanged and that its host was
+   * not called.
+   */
   const refusedAs = async (): Promise<unknown> => {
     const outcome = await restoreCopy(world, siteId, newest());
     if ('steps' in outcome) {
@@ -77,7 +80,7 @@ describe('a chain that was altered at its destination', () => {
     expect(await stateOf(world, siteId)).toEqual(before);
     return 'steps' in outcome ? outcome.error?.code : refusalOf(outcome);
   };
-  /** As `refusedAs` with the objects changed, which are put back afterwards. */
+  /** The result of `refusedAs` while the objects are changed. They are put back afterwards. */
   const refusalWith = async (
     altered: ReadonlyArray<[key: string, change: (bytes: Buffer) => Buffer]>,
   ): Promise<unknown> => {
@@ -125,7 +128,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(2, name), () => bytes];
     });
     expect(await refusalWith(older)).toBe('422 copy_tampered');
-    // The worker goes by the manifest in our own row, whatever a request has seen.
+    // The worker trusts only the manifest in our own row, whatever the request has seen.
     await world.api.rows(
       'UPDATE offsite_copies SET manifest_sha256 = (SELECT manifest_sha256 FROM offsite_copies WHERE id = $1) WHERE id = $2',
       [copies[0], copies[2]],
@@ -148,7 +151,7 @@ describe('a chain that was altered at its destination', () => {
       return [keyOf(0, name), () => bytes];
     });
     expect(await refusalWith(theirs)).toBe('422 copy_tampered');
-    // It is refused even if our own record was changed to match.
+    // The archive is refused even if our own record was changed to match it.
     const columns = ['manifest_sha256', 'manifest_mac'];
     const kept = await world.api.rows('SELECT manifest_sha256, manifest_mac FROM offsite_copies WHERE id = $1', [
       copies[0],

@@ -69,7 +69,7 @@ const isWanted = (now: Date) => Prisma.sql`s.platform::text = ANY(${[...drilledP
  * that moment.
  */
 async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefined> {
-  // An id tells when a backup was begun, which is some time before it is completed.
+  // An id contains the time at which the backup began, which is some time before it is completed.
   const beganMinMs = now.getTime() - ageMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
   const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed'

@@ -44,7 +44,7 @@ export interface ProofReader {
   read(mode: Mode): Promise<BackupProofs>;
 }
 
-/** Proofs change once a day and every surface shows them. */
+/** How long proofs are kept in memory. Proofs change once a day, and every surface reads them. */
 const ageMaxMs = 5_000;
 
 export function createProofReader(

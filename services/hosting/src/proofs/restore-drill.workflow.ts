@@ -90,7 +90,7 @@ async function restoreOnDrillSite(
     const to = `drill-${step.fence}`;
     if (from === to) return '';
     const needed = neededBytes(archive);
-    // The disk belongs to the customers: a drill never takes their last room.
+    // The disk belongs to the customers, so a drill must not use up the last of it.
     if (!hasSpace(needed, freeBytes)) return refused(step, backupId, `${needed} bytes needed, ${freeBytes} free`);
     await host.stage(site, to, toStage, { ...call, progress: step.progress });
     await host.switchRelease(site, { from, to }, call);
@@ -119,7 +119,7 @@ async function clearDrillSite(context: WorkContext, step: Step): Promise<void> {
   await context.siteHosts.local?.destroy(site, fencedCall(step));
 }
 
-/** Null if the archive cannot be read as it was written; throws any other error, which may pass. */
+/** Null if the archive cannot be read as it was written; throws any other error, which may be transient. */
 function asUnavailable(error: unknown): null {
   if (error instanceof ArchiveError && error.reason !== 'source_unreadable') return null;
   throw error;
@@ -152,7 +152,7 @@ function differs(step: StepContext<unknown, unknown>, what: object): 'content_mi
   return 'content_mismatch';
 }
 
-/** A dump of either kind has it under the same path. */
+/** The manifest of a dump of Postgres or MySQL, which both have under the same path. */
 const manifestSchema = z.union([postgresManifestSchema, mysqlManifestSchema]);
 
 /**

@@ -48,7 +48,7 @@ const openLocal = async (): Promise<Opened> => {
   return { storage: localBackupStorage(folder), close: async () => rmSync(folder, { recursive: true, force: true }) };
 };
 
-/** As it is composed where object storage was configured some day. */
+/** Opens the storage of an installation that has configured object storage after its first backups. */
 async function openMoved(): Promise<Opened & { former: BackupStorage }> {
   const [s3, local] = [await openS3(true, ''), await openLocal()];
   const storage = storageByMode({ live: movedStorage(s3.storage, local.storage), sandbox: local.storage });
@@ -59,7 +59,7 @@ async function openMoved(): Promise<Opened & { former: BackupStorage }> {
   return { storage, former: local.storage, close };
 }
 
-/** Every driver is one more line here; the promises are the same. */
+/** A new driver needs only one more line here, because every driver makes the same promises. */
 const drivers: Array<[name: string, open: () => Promise<Opened>]> = [
   ['local', openLocal],
   ['s3', () => openS3(false, '')],
@@ -184,7 +184,7 @@ describe('the backup storage in a bucket', () => {
     client.destroy();
     await opened.close();
   });
-  /** As a worker that was killed in the middle of a large object has left it. */
+  /** Begins an upload and leaves it unfinished, as a worker does that was killed during a large object. */
   const beginUpload = async (key: string): Promise<void> => {
     const object = { Bucket: 'backups', Key: `p/${key}/segment-00000000` };
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(object));

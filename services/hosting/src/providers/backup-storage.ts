@@ -23,7 +23,7 @@ export interface CanaryStorage {
   write(name: string, until: Date): Promise<Canary>;
   /** The lock as the storage reports it for this version; null: none. */
   readLock(canary: Canary): Promise<{ mode: string; until: Date } | null>;
-  /** Names the version: a delete without one hides an object and proves nothing. */
+  /** Deletes this version. A delete without a version would only hide the object and prove nothing. */
   delete(canary: Canary): Promise<DeleteAnswer>;
   exists(canary: Canary): Promise<boolean>;
   /** Removes the canaries of former days whose lock is over. */
@@ -65,8 +65,8 @@ interface Removal {
  */
 export interface BackupStorage extends BackupReader {
   /**
-   * Reads objects; one that is missing rejects with ArchiveError `missing`, a storage that cannot be asked with
-   * anything else.
+   * Reads objects. A missing object rejects with ArchiveError `missing`. A storage that cannot be asked rejects with
+   * another error.
    */
   source(storageKey: string): ArchiveSource;
   /**
@@ -74,13 +74,13 @@ export interface BackupStorage extends BackupReader {
    */
   sink(storageKey: string): ArchiveSink;
   /**
-   * Keys of the finished archives in the folder `prefix`, in no order: the attempts at one backup that came to their
-   * end.
+   * Keys of the finished archives in the folder `prefix`, in no order. For the folder of a backup these are its
+   * attempts that were completed.
    */
   listFinished(prefix: string): Promise<string[]>;
   /**
-   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. Not there is no
-   * error.
+   * Removes every archive whose key begins with the folder `prefix`, except `keep` and what is locked. A folder that is
+   * not there is no error.
    */
   removeAll(prefix: string, keep?: string): Promise<Removal>;
   /**

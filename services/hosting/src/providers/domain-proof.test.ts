@@ -26,7 +26,7 @@ afterAll(async () => {
   await names.close();
 });
 
-/** `example.test` is at the test's own web server; what the guard lets through is the test's to say. */
+/** `example.test` leads to the test's own web server, and the test decides what the guard allows. */
 const proofsOf = (change: Partial<DomainProofOptions> = {}) =>
   createDomainProofs({ keys: [Buffer.alloc(32, 1)], isRequired: true, nameServers: [names.address], ...change });
 const [orgId, domain] = [uuidv7(), 'shop.example.test'];

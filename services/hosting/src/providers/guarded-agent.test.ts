@@ -9,11 +9,11 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const credentials = { accessKeyId: 'KEY', secretAccessKey: 'secret' };
 const key = '01900000-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/1';
-/** Time-outs that no test reaches: a refusal comes before anything is waited for. */
+/** Time-outs that no test reaches, because a refusal comes before any wait. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
 const hasty = { connectMs: 1_000, idleMs: 1_000, objectMs: 4_000 };
 
-/** A DNS that answers what a test says; the n-th question gets the n-th answer, and the last one for ever after. */
+/** A DNS with the answers of a test: the n-th query gets the n-th answer, and later queries get the last one. */
 function fakeDns(...answers: readonly (readonly string[])[]): { resolve: ResolveAll; questions: string[] } {
   const questions: string[] = [];
   const resolve: ResolveAll = (hostname, answer) => {
@@ -28,7 +28,7 @@ function fakeDns(...answers: readonly (readonly string[])[]): { resolve: Resolve
 }
 
 describe('no address of our network is reached through a customer’s endpoint', () => {
-  /** Something inside our network. It counts connections, whatever is said over them. */
+  /** A server inside our network. It counts connections, whatever is sent over them. */
   let canary: Server;
   let port: number;
   let hits = 0;
@@ -95,7 +95,7 @@ describe('no address of our network is reached through a customer’s endpoint',
   });
 
   it('not by a name that leads to a public address first and to ours afterwards', async () => {
-    // A public address, where nobody answers within the second that is waited.
+    // A public address at which nobody answers within the second of the test's limit.
     const dns = fakeDns(['203.0.114.1'], ['127.0.0.1']);
     const open = s3OffsiteStorage({ allowed: new Set(), resolve: dns.resolve });
     const storage = open(placeAt(`http://rebinding.example.com:${port}`), credentials, { deadlines: hasty });

@@ -11,7 +11,7 @@ import { translateS3 } from './offsite-errors';
 import type { OffsiteStorage } from './offsite-storage';
 import { s3OffsiteStorage } from './offsite-storage.s3';
 
-/** None is to be met, however busy the machine is. */
+/** No test reaches these deadlines, however busy the machine is. */
 const deadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 120_000 };
 /** Far fewer than in production, and more than any listing here has. */
 const pagesMax = 50;
@@ -89,7 +89,8 @@ describe('an endpoint that answers without end', () => {
   });
 });
 
-// For each of them the client's parser copies the whole answer: 500 in one of 4 MB stopped the process for minutes.
+// The client's parser copies the whole answer for each of these. With 500 in an answer of 4 MB, the process stood still
+// for minutes.
 it.each([
   ['an error', 500, read],
   ['a refusal', 403, read],

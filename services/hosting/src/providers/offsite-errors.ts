@@ -27,7 +27,7 @@ const kindOfCode: ReadonlyMap<string, Kind> = new Map([
   ['XAmzContentSHA256Mismatch', 'may_pass'],
 ]);
 
-/** Statuses that name the client at fault but may pass: timeout, conflict, too early, too many. */
+/** Statuses that blame the client but are transient: timeout, conflict, too early, too many. */
 const passingStatuses: readonly number[] = [408, 409, 425, 429];
 
 function kindOf(error: S3ServiceException, isRead: boolean): Kind {
@@ -63,7 +63,7 @@ function translated(error: unknown, isRead: boolean, depth = 0): unknown {
       ? new Error(`the storage failed: ${what}`, { cause: error })
       : new OffsiteError(kind, what);
   }
-  // An untrusted certificate does not pass by itself; the customer has to repair it.
+  // An untrusted certificate is permanent, because the customer has to repair it.
   const code = systemErrorCode(error);
   if (tlsCodes.test(code)) return new OffsiteError('endpoint_refused', code, { cause: error });
   const cause = error instanceof Error && depth < 3 ? translated(error.cause, isRead, depth + 1) : undefined;

@@ -7,14 +7,14 @@ import { s3OffsiteStorage } from './offsite-storage.s3';
 
 const [accessKeyId, secretAccessKey] = ['CUSTOMER', 'secret'];
 const bucket = 'copies';
-/** No test but those of the deadlines themselves is to meet one, however busy the machine is. */
+/** Only the tests of the deadlines reach one, however busy the machine is. */
 const patient: OffsiteDeadlines = { connectMs: 60_000, idleMs: 60_000, objectMs: 60_000 };
-/** Far under what a storage may take in earnest, so that a test sees the end of it. */
+/** Far shorter than in production, so that a test sees the deadline pass. */
 const hasty: OffsiteDeadlines = { connectMs: 500, idleMs: 500, objectMs: 1_500 };
 
 interface Opened {
   storage: OffsiteStorage;
-  /** The same storage, on which little time is spent. */
+  /** The same storage with short deadlines. */
   hastyStorage: OffsiteStorage;
   /** Once more, with connections of its own. */
   reopen(): OffsiteStorage;
@@ -39,7 +39,7 @@ async function openS3(rights: { mayWrite?: boolean; mayDelete?: boolean } = {}):
   return { storage, hastyStorage, reopen, s3, close };
 }
 
-/** Every driver is one more line here; the promises are the same. */
+/** A new driver needs only one more line here, because every driver makes the same promises. */
 describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => {
   let opened: Opened;
   beforeAll(async () => {
@@ -169,7 +169,7 @@ describe.each([['s3', openS3]])('the customer’s storage %s', (_name, open) => 
       opened.s3.server.off('connection', count);
       const sent = await Promise.all(closed);
       expect(sent.length).toBeGreaterThan(0);
-      // Twice the largest object, and what was on its way.
+      // The limit is twice the largest object, and the margin covers the bytes that were on their way.
       for (const bytes of sent) expect(bytes).toBeLessThan(2 * formatBounds.blockIndexRawBytes + 20e6);
     });
   });

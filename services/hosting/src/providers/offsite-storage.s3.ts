@@ -24,7 +24,7 @@ const listingBytesMax = 4 * 1024 * 1024;
  */
 const answerBytesMax = 64 * 1024;
 
-/** A page of an error has one at most. */
+/** The most document types in an answer. An honest one has at most one, on an error page. */
 const documentTypesMax = 1;
 const documentType = '<!doctype';
 

@@ -21,8 +21,8 @@ export interface OffsiteDeadlines {
 export interface OffsiteReader {
   /**
    * Objects of the archive at `objectKey`, a folder below the prefix. One that is missing rejects with ArchiveError
-   * `missing`, a definite refusal with {@link OffsiteError}, anything else may pass. An object larger than any
-   * archive's is never read to its end.
+   * `missing`, a definite refusal with {@link OffsiteError}. Any other failure may be transient. An object larger than
+   * any archive's is never read to its end.
    */
   source(objectKey: string): ArchiveSource;
   close(): void;
@@ -34,7 +34,10 @@ export interface OffsiteReader {
 export interface OffsiteStorage extends OffsiteReader {
   /** Writes objects; each is stored once its write resolves. The manifest comes last. */
   sink(objectKey: string): ArchiveSink;
-  /** Removes every object below the folder `folderKey`, except those below `keep`. Not there is no error. */
+  /**
+   * Removes every object below the folder `folderKey`, except those below `keep`. A folder that is not there is no
+   * error.
+   */
   removeAll(folderKey: string, keep?: string): Promise<void>;
   /** Writes, reads, lists and deletes an object named after `id`. Rejects unless all four do what they say. */
   probe(id: string): Promise<void>;

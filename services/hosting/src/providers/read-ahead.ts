@@ -6,8 +6,8 @@ const readersMax = 2;
 const recentMax = 16;
 
 /**
- * The same source, which fetches the segments behind one that is read in order ahead of time, because a storage is
- * farther away than a disk. At most `ahead` of them for each reader wait in memory.
+ * A source that fetches segments ahead of a reader which reads them in order, because a storage is farther away than a
+ * disk. At most `ahead` segments for each reader wait in memory.
  */
 export function readAhead(source: ArchiveSource, ahead: number): ArchiveSource {
   const waiting = new Map<number, Promise<Buffer>>();

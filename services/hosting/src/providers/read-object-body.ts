@@ -2,7 +2,7 @@ import { addAbortSignal, Readable } from 'node:stream';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { formatBounds } from '@drydock/archive/format/archive-limits';
 
-/** Twice the largest object that an archive may have; what is larger is not ours and is not read to its end. */
+/** Twice the largest object that an archive may have. A larger object is not ours and is not read to its end. */
 const objectBytesMax = 2 * formatBounds.blockIndexRawBytes;
 
 const tooLarge = (): never => {
@@ -24,7 +24,7 @@ export async function readObjectBody(
   }
 }
 
-/** In one allocation, which can be moved to a thread. */
+/** Fills one allocation, because that can be moved to a thread. */
 async function fill(stream: AsyncIterable<Buffer>, declaredBytes: number): Promise<Buffer> {
   if (declaredBytes > objectBytesMax) tooLarge();
   const bytes = Buffer.allocUnsafeSlow(declaredBytes);

@@ -2,7 +2,7 @@
 import { siteHostContract } from '../../test/site-host-contract';
 import { openLocalRig } from '../../test/site-host-rig';
 
-/** The same of hosts over ssh is in ssh/ssh-contract.test.ts. */
+/** ssh/ssh-contract.test.ts has the same tests for hosts over ssh. */
 describe('the site host local', () => {
   siteHostContract((archiveKey) => openLocalRig(archiveKey));
 });

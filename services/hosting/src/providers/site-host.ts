@@ -85,7 +85,7 @@ export interface ArchiveToStage extends ArchiveAtHand {
    * served.
    */
   contents?: RestoreContents | undefined;
-  /** The site that the archives are of, when it is not the one that they are staged on: a drill's. */
+  /** The site of which the archives are, if it is not the one on which they are staged. A drill sets it. */
   origin?: Pick<SiteRef, 'siteId' | 'orgId'>;
 }
 
@@ -144,7 +144,7 @@ export interface SiteHostReader {
 
 /**
  * The part for workflow steps. Every method may be called again with the same arguments and has the same result. A
- * {@link SiteHostError} is permanent; every other rejection may pass.
+ * {@link SiteHostError} is permanent; every other rejection may be transient.
  */
 export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
   /** The id of the empty release that `create` makes. */
@@ -164,8 +164,8 @@ export interface SiteHost extends Omit<SiteHostReader, 'listDatabases'> {
    */
   pack(site: SiteRef, releaseId: string, archive: ArchiveToWrite, call: FencedCallWithProgress): Promise<PackedArchive>;
   /**
-   * Makes a whole new release beside the live one, verified while it is written and synced to disk before this
-   * resolves; what is served does not change. It always begins from empty. SiteHostError `archive_refused`,
+   * Makes a whole new release beside the live one. It is verified while it is written and synced to disk before this
+   * resolves. The live release stays in use. Each call begins from empty. SiteHostError `archive_refused`,
    * `content_not_loaded`, `no_space`.
    */
   stage(

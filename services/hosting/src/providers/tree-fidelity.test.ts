@@ -44,8 +44,8 @@ const perSite = 15;
 const { seed, count } = sampleOf('generated trees', { inCi: 30, inChaos: 1_000 });
 
 /**
- * A tree as a restore leaves it: nobody listens at a socket that comes back, devices are the machine's, and a site has
- * one account. GNU tar, which packs over ssh, makes several FIFOs of one with several names.
+ * The tree that is expected after a restore. A restored socket has no listener, devices belong to the machine, and a
+ * site has one account. GNU tar, which packs over ssh, turns a FIFO with several names into several FIFOs.
  */
 function kept(before: Tree, { uid, gid }: Account, host: string): Tree {
   const ofPaths = [...before].filter(([, { type }]) => !['s', 'b', 'c'].includes(type));
@@ -85,13 +85,13 @@ suite(`the site host %s${missing}`, (name, open) => {
     const fields = (tree: Tree): Set<string> =>
       new Set(differences(before, tree).map((line) => line.replace(/ (is|was) .*$/s, '')));
     const tar = fields(byTar);
-    // As root, tar gives devices and owners back: that is not the site's to have.
+    // As root, tar restores devices and owners, which a site may not have, so these lines are left out.
     const lost = [...fields(after)].filter((line) => !tar.has(line));
     expect(account.uid === 0 ? lost.filter((line) => !/: (owner|gone)/.test(line)) : lost).toEqual([]);
   });
 
-  // Over ssh the host takes all of it where it runs as root; otherwise GNU tar writes as the owner in a user namespace,
-  // which knows no other account.
+  // Over ssh a host that runs as root restores everything. Otherwise GNU tar writes as the owner in a user namespace,
+  // which has no other account.
   it('names each path that it does not restore whole', async () => {
     const row = 'u:12345:r';
     const paths: PathToMake[] = [
@@ -139,7 +139,7 @@ suite(`the site host %s${missing}`, (name, open) => {
   });
 });
 
-/** The same tree after GNU tar has packed and unpacked it with all that it can keep. */
+/** Packs and unpacks the tree with GNU tar and all of its options for metadata. Returns the result. */
 function throughTar(directory: string, { uid, gid }: Account): Tree {
   const target = mkdtempSync(path.join(tmpdir(), 'drydock-tar-'));
   if (isRoot) chownSync(target, uid, gid);

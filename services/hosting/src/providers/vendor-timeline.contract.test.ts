@@ -6,7 +6,7 @@ import type { VendorTimeline } from './vendor-timeline';
 import { twentyiTimeline } from './vendor-timeline.twentyi';
 import type { VendorItem, VendorItemRef, VendorListing } from './vendor-timeline.types';
 
-/** Every driver is one more line here; the promises are the same. */
+/** A new driver needs only one more line here, because every driver makes the same promises. */
 const drivers: Array<[name: string, open: (http: VendorHttp) => VendorTimeline]> = [['twentyi', twentyiTimeline]];
 const web: VendorItemRef = { scope: 'web', id: '' };
 

@@ -43,14 +43,14 @@ export interface VendorTimeline extends VendorTimelineReader {
    */
   ensurePackage(owner: string, domain: string, signal?: AbortSignal): Promise<VendorPackage>;
   findPackage(owner: string, signal?: AbortSignal): Promise<VendorPackage | null>;
-  /** Not there is no error. `busy` while a job of it runs. */
+  /** Removes a package. A package that is not there is no error. `busy` while a job of it runs. */
   removePackage(packageId: string, signal?: AbortSignal): Promise<void>;
   /** The HTTP status of the page at `url`, 0 without an answer. No redirect is followed. */
   probe(url: string, signal?: AbortSignal): Promise<number>;
 }
 
 export type VendorFault =
-  /** Nothing was begun; it may pass. */
+  /** Nothing was begun, and the failure is transient. */
   | 'unavailable'
   /** The answer to a change was lost or makes no sense: it may have been made. */
   | 'unknown'
@@ -65,7 +65,7 @@ export type VendorFault =
 /** `message` is for the log: nothing that the vendor says reaches a customer. */
 export class VendorError extends Error {
   readonly fault: VendorFault;
-  /** Seconds; what the vendor asked for, within reason. */
+  /** The seconds that the vendor asked for, within reason. */
   readonly retryAfterSeconds: number;
 
   constructor(fault: VendorFault, message: string, options: ErrorOptions & { retryAfterSeconds?: number } = {}) {

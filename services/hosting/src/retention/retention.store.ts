@@ -65,7 +65,7 @@ export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<voi
     AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
 }
 
-/** Handled at once; a sweep goes from page to page. */
+/** How many backups are handled at once. A sweep goes from page to page. */
 const pageBackups = 100;
 /** Data of a failed attempt may be locked for as long as a backup is kept. */
 const failedAgeMs = 31 * 24 * 3_600_000;

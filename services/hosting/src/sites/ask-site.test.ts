@@ -20,8 +20,8 @@ const [brokenPage, refusedSql] = [
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
- * Runs the step `probe` of a workflow at a site host that answers so. Resolves with what it was asked and what the step
- * threw.
+ * Runs the step `probe` of a workflow with a site host that gives these answers. Resolves with the calls that it got
+ * and the error of the step.
  */
 async function askedBy(
   workflow: { steps: readonly { name: string; run: unknown }[] },

@@ -48,7 +48,7 @@ function failureOfHost(error: unknown): StepFailure | undefined {
   return error.refusal === 'moved' || error.refusal === 'current' ? fail('step_failed', told) : undefined;
 }
 
-/** The step's failure for a permanent error; undefined for an error that may pass. */
+/** The step's failure for a permanent error; undefined for a transient error. */
 export function definiteFailure(error: unknown, kind: ArchiveKind): StepFailure | undefined {
   const reason = reasonOf(error);
   return reason === undefined ? failureOfHost(error) : archiveFailure(reason, kind, error, contentDetail(error));

@@ -43,8 +43,8 @@ afterAll(async () => {
 });
 
 /**
- * The control address of a site host whose machine has the programs of these; null: of an agent that is older than the
- * question.
+ * Starts a site host with the programs of these databases and returns its control address. Null: an agent that is too
+ * old for the question.
  */
 async function startHost(databases: SiteDatabase[] | null): Promise<Record<string, string>> {
   const offers: ControlRoute = {

@@ -67,7 +67,7 @@ it('streams what is new to the watcher and ends with the workflow', async () => 
   const stream = await api.call('GET', `${location}/events`);
   expect(stream.headers['content-type']).toBe('text/event-stream');
   expect(stream.text).toMatch(/^id: 2\nevent: workflow\ndata: \{.*"status":"succeeded".*\}\n\n$/);
-  // An EventSource comes back after every end but this one.
+  // An EventSource reconnects after every end but this one.
   const resumed = await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '2' } });
   expect([resumed.status, resumed.text]).toEqual([204, '']);
   expect((await api.call('GET', `${location}/events`, { headers: { 'last-event-id': '1' } })).status).toBe(200);

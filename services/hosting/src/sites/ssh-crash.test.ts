@@ -17,10 +17,16 @@ import { workflows } from '../workflows';
 
 const onHost = describeOnHost();
 
-/** Only what differs from the local host: a worker that dies while its script runs. The rest is in `npm run chaos`. */
+/**
+ * CI takes only the cases that differ from the local host: a worker that dies while its script runs. `npm run chaos`
+ * takes the rest.
+ */
 const onlyInCi = /^kill at |^stop at restore_backup\.switch\.after_effect/;
 
-/** Only names, undos and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps, which of them can be undone, and the point of no return. The worker
+ * processes build their own definitions.
+ */
 
 onHost('a site over ssh survives the crash of its worker', () => {
   let rig: SshRig;

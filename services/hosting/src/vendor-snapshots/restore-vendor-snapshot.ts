@@ -19,8 +19,8 @@ import { vendorRestoreWorkflow } from './vendor-restore.workflow';
 import { findItem, nameBeside, refuseVendorRestore, type VendorWish } from './vendor-snapshot.rules';
 
 /**
- * The preflight of endpoint 4: asks the same rule about the vendor's live listing and changes nothing. A vendor that
- * does not answer refuses here as it does there.
+ * The preflight of a vendor's restore: asks the same rule about the vendor's live listing and changes nothing. When the
+ * vendor does not answer, it reports the same refusal as the restore itself.
  */
 export const preflightVendorRestore = (context: HandlerContext) =>
   ({

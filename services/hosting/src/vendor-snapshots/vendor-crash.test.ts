@@ -27,9 +27,12 @@ interface Run extends SiteRun {
   packageId: string;
 }
 
-// Three workers in a row take longer to replace than the request waits: the order is then rightly never sent.
+// Replacing three workers in a row takes longer than the request waits, so the order is not sent, as it should be.
 const scope = crashScope({ delicate: ['send'], never: / 3 times /, isHasty: true });
-/** Only names and the point of no return are asked of these; the worker processes build their own. */
+/**
+ * The cases need only the names of these steps and the point of no return. The worker processes build their own
+ * definitions.
+ */
 
 describe('every step of an order to the vendor survives its crash', () => {
   let world: VendorWorld;

@@ -5,7 +5,7 @@ export type OrderNote = 'fresh' | 'sent' | 'late';
 
 /**
  * Notes that the workflow's one order is about to be sent, unless Postgres' clock is past `sendBy` or the request has
- * given up: one row for each workflow decides between the two.
+ * stopped waiting. Both use the same row, which decides between them.
  */
 export async function noteSending(tx: Tx, workflowId: string, sendBy: Date): Promise<OrderNote> {
   const noted = await tx.$executeRaw`

@@ -2,7 +2,7 @@ import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.ru
 import type { VendorListing } from '../providers/vendor-timeline.types';
 import { viewVendorSurface } from './vendor-snapshot.view';
 
-/** At rest, as the vendor sees it: its job is over, or has not reached it yet. */
+/** A timeline without a running job: the job is over, or has not reached the vendor yet. */
 const idle: VendorListing = {
   isAvailable: true,
   isPermitted: true,

@@ -19,9 +19,10 @@ import type { ApiKeyRecord, KeyLimits } from './api-key.types';
 import { viewMinted } from './api-key.view';
 
 /**
- * The rights and limits of the calling key, read and locked in the transaction that mints with it. The gateway's answer
- * may be a second old, but a minted key lives on: a key that was just revoked could get around its revocation. Throws
- * 401 if the key is gone, 403 if it may not mint any more.
+ * Reads and locks the rights and limits of the calling key, in the transaction that mints the new key. The gateway may
+ * have verified the calling key up to a second ago. Without this second check, a key that was revoked in that second
+ * could mint a new one, which would outlive the revocation. Throws 401 if the key is gone, and 403 if it may not mint
+ * any more.
  */
 export async function holdCreator(tx: Tx, caller: Caller): Promise<KeyLimits & { held: Permission[] }> {
   const rights = await holdRights(tx, caller.keyId);

@@ -106,7 +106,7 @@ test('a key may bound itself, and lifts no limit of its own, neither on itself n
   const later = new Date(Date.parse(expires_at) + 1).toISOString();
   for (const body of [{ expires_at: null }, { expires_at: later }, { allowed_ips: [] }, { allowed_ips: ['0.0.0.0/0'] }])
     expect(refusalOf(await change(key, body, key))).toBe('403 own_limits');
-  // Earlier, and from fewer places, is no lift.
+  // An earlier end and fewer addresses do not count as more rights.
   await changed(key, { expires_at: new Date(Date.parse(expires_at) - 1).toISOString() }, key);
   const other = await api.mint(root.caller, { scopes: rights });
   await changed(other, { expires_at });

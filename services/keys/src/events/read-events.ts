@@ -81,7 +81,8 @@ export const watchEvents = (context: HandlerContext) =>
   }) satisfies StreamHandlers<typeof watchEndpoint>;
 
 /**
- * The first message tells where the stream begins: a client that gets nothing else continues there, and misses nothing.
+ * The first message contains the place where the stream begins. A client that gets nothing else continues there, and
+ * misses nothing.
  */
 async function* eventsAfter(
   { database, sequencer }: HandlerContext,

@@ -14,7 +14,8 @@ export interface WebhookSecrets {
   madeWith: string;
   /**
    * The headers of a message, signed with the generation, and with the one before while that is still valid. While our
-   * own secret is rotated each is signed with all of them, because a receiver has the one that it was shown.
+   * own secret is rotated, each message is signed with all secrets, because a receiver has the one that was shown to
+   * its owner.
    */
   sign(
     message: { id: string; at: Date; body: string },

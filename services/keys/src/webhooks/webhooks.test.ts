@@ -30,7 +30,7 @@ interface Received {
   event: Event;
 }
 
-/** A receiver of the customer's: `answer` says with which status, or takes the response itself. */
+/** A customer's receiver. `answer` returns the status, or takes over the response. */
 async function startReceiver() {
   const received: Received[] = [];
   const receiver = {
@@ -38,10 +38,10 @@ async function startReceiver() {
     port: 0,
     answer: (_message: Received): number | 'hang' | 'drip' | Promise<number> => 204,
     url: (path: string) => `http://127.0.0.1:${receiver.port}${path}`,
-    /** The events that came to a path, in their order. */
+    /** The events that a path has received, in order. */
     at: (path: string) => received.filter((message) => message.path === path),
     hangUp: () => server.closeAllConnections(),
-    /** Nobody listens on the port any more, until `comeBack`. */
+    /** Closes the port until `comeBack`. */
     goAway: () => {
       server.closeAllConnections();
       return new Promise((resolve) => server.close(resolve));
@@ -63,7 +63,7 @@ async function startReceiver() {
     };
     received.push(message);
     const status = await receiver.answer(message);
-    // A header now and then, and never the last one.
+    // Sends a header now and then, and never the last one.
     if (status === 'drip') return dripInto(response);
     if (status !== 'hang') response.writeHead(status, { location: receiver.url('/elsewhere') }).end('thanks');
   };
@@ -260,7 +260,7 @@ test('a receiver that has gone is asked for three days after growing pauses, and
     const { id, next_attempt_at, last_attempt_at } = (await first()) ?? {};
     seconds.push((Date.parse(next_attempt_at ?? '') - Date.parse(last_attempt_at ?? '')) / 1_000);
     if (attempts === 10) await receiver.comeBack();
-    // Stands for the pause. What was tried last is forgotten, so that the next attempt is told from it.
+    // Ends the pause. The last error is cleared, so that the next attempt can be recognised.
     await api.rows('UPDATE webhook_deliveries SET due_at = now(), last_error = NULL WHERE id = $1', [id]);
   }
   const days = seconds.reduce((sum, each) => sum + each) / 86_400;
@@ -447,7 +447,7 @@ test('a test reaches its webhook alone, whatever the types are', async () => {
 });
 
 test('an organisation whose receivers hang takes a share of the places, and another one’s events arrive', async () => {
-  // No receiver that hangs is given up while the test runs.
+  // The limit is so long that no hanging receiver is given up during the test.
   startSender({ most: 6, mostOfOrg: 4, answerMs: 600_000, leaseSeconds: 900 });
   const [slow, stranger] = [await create(), await api.bootstrap()];
   const quick = await create({}, stranger);

@@ -180,7 +180,7 @@ test('a cluster that nobody has used for a while is stopped, unless somebody has
   await until(() => own.cluster.isUnused());
   await own.stopIfUnused(performance.now() + 2 * idleMs);
   expect(findPostmaster(dataDir)).toBeNull();
-  // What watches the disk looks every five seconds, and would keep it awake.
+  // The watch over the disk looks every five seconds, and would keep it awake.
   expect(await own.cluster.look(role, 'shop')).toBeNull();
   expect(findPostmaster(dataDir)).toBeNull();
   expect(await own.cluster.listDatabases(role)).toEqual(['shop']);

@@ -26,10 +26,11 @@ const temporaryFiles = '1GB';
 /** A setting that only marks a role as read-only by us. */
 const readOnlyMark = 'drydock.is_disk_full';
 /**
- * What sites write into the tables that all databases of a server share, such as comments on databases and settings of
- * roles, counts for each site of that server.
+ * All databases of a server share some tables, such as those of comments on databases and of settings of roles. Their
+ * size counts for each site of that server.
  */
-const lookSql = `select pg_database_size(d.oid)::float8 + case when $4 then pg_tablespace_size('pg_global') else 0 end as bytes,
+const lookSql = `
+  select pg_database_size(d.oid)::float8 + case when $4 then pg_tablespace_size('pg_global') else 0 end as bytes,
   coalesce(s.setconfig @> $3::text[], false) as "isReadOnly" from pg_database d
   left join pg_db_role_setting s on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = $1) where d.datname = $2`;
 /** Duplicate object: an earlier, interrupted attempt has made the role. */
@@ -41,7 +42,9 @@ const recoveryMs = 60_000;
 const lookMs = 2_000;
 
 /** Finds every database that is not the server's own, and every login of a site. */
-const contentSql = `select from pg_database where not datistemplate and datname <> 'postgres' union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
+const contentSql = `
+  select from pg_database where not datistemplate and datname <> 'postgres'
+  union all select from pg_roles where rolname ~ '^site_' and rolcanlogin limit 1`;
 const leftRolesSql = `select rolname as name from pg_roles where rolname ~ '^site_' and not rolcanlogin`;
 const othersSql = `select from pg_stat_activity where backend_type = 'client backend' and application_name <> $1 limit 1`;
 
@@ -237,8 +240,8 @@ export class SitesCluster {
   }
 
   /**
-   * Ends all sessions in it and drops it. No error if it is gone already. Its owner can make it a template, which cannot
-   * be dropped, so it is taken from its owner first.
+   * Ends all sessions in it and drops it. No error if it is gone already. Its owner can make it a template, which
+   * cannot be dropped, so it is taken from its owner first.
    */
   async dropDatabase(name: string): Promise<void> {
     const { rowCount } = await this.query('select from pg_database where datname = $1', [name]);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.stop());
 
-/** Nothing here is told apart by its time. */
+/** The limits are never reached, because no result here depends on time. */
 const unhurried: RowLimits = { statementMs: 600_000, totalMs: 3_600_000, tempFileKb: 1_048_576 };
 const ask = ({ oldUrl: url, databaseName }: Customer, limits: Partial<RowLimits> = {}): Promise<Finding[]> =>
   askRows({ url, databaseName, toMajor: 18, limits: { ...unhurried, ...limits } });
@@ -55,7 +55,7 @@ test('the statement of a finding tells when it is mended, and that of a partitio
   expect(await ask(move)).toEqual([]);
 });
 
-/** A table with a row, and an index by a function of its own, whose body later is this. */
+/** A table with a row and an index that uses a function of its own. The function later gets this body. */
 const byCode = (name: string, body: string, declared = ''): string[] => {
   const code = (text: string): string =>
     `create or replace function public.${name}(int) returns int language plpgsql immutable as $code$ ${text} $code$`;

@@ -110,8 +110,9 @@ interface Answer {
 const unknown = ({ object }: RowQuestion, why: string): Answer => ({ object, unknown: why });
 
 /**
- * Whether the upgrade fails with the same error. It may not when a right is missing or when the code writes. A domain's
- * CHECK does not stop it. And the things that the question itself names may have been dropped since they were listed.
+ * Whether the upgrade would certainly fail with the same error. It may succeed if a right is missing here, or if the
+ * code wanted to write. A domain's CHECK does not stop it. The objects that the question names may have been dropped
+ * since they were listed.
  */
 function isSure(error: unknown): error is pg.DatabaseError {
   const state = String(sqlStateOf(error));

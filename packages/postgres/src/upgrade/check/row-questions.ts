@@ -71,8 +71,8 @@ const collate = (oid: string): string =>
   `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
 
 /**
- * A table as the upgrade fills it: generated columns are computed anew. Its alias is the table's name, which an
- * expression may use to name its row.
+ * SQL for a table as the upgrade fills it, with generated columns computed anew. Its alias is the table's name, because
+ * an expression may name the row by it.
  */
 const computedSourceSql = `(select pg_catalog.format('(select %s from only %s) as %I', pg_catalog.string_agg(
       coalesce(g.expression || ' as ', '') || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum),

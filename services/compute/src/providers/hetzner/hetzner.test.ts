@@ -24,7 +24,7 @@ it('a change that is called off while it waits out a conflict was not accepted, 
   await world.admin.orderFault({ ...rig.rollbackCall, times: 50, answer: { kind: 'fixed', status: 409, body } });
   const caller = new AbortController();
   const sending = refusalOf(world.driver.send(change, checkpoint, caller.signal));
-  // It waits for seconds then, time enough to have read that answer. Should this test come late, the next call meets a
+  // The driver then waits for seconds, which is enough to read that answer. If this test is late, the next call meets a
   // conflict too.
   await until(async () => (await world.admin.readCalls()).filter(({ status }) => status === 409).length >= 2);
   await wait(500);

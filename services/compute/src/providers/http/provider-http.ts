@@ -5,7 +5,7 @@ export interface HttpOptions {
   baseUrl: string;
   /** Sent with every request; carries the credential. */
   headers: Readonly<Record<string, string>>;
-  /** From the first byte sent to the last one read. */
+  /** The time limit of a call, from the first byte sent to the last one read. */
   deadlineMs: number;
   /** Longer answers are cut off. */
   bodyBytesMax: number;
@@ -50,7 +50,10 @@ export interface ProviderHttp {
 
 /** A provider that does not accept a connection within this time is away. */
 const connectMs = 3_000;
-/** As many as the workflows and requests of one process need at once; more would only wait at the provider. */
+/**
+ * The most connections: as many as the workflows and requests of one process need at once. More would only wait at the
+ * provider.
+ */
 const connectionsMax = 16;
 
 export function openProviderHttp(options: HttpOptions): ProviderHttp {

@@ -49,7 +49,7 @@ const unknownMachine = (resource: Resource): Machine =>
   machineOf({ resource, status: { vmid: resource.vmid, status: 'unknown' }, config: null, addresses: [] });
 
 async function look(api: ProviderApi, vm: Resource, isWhole: boolean, signal?: AbortSignal): Promise<Machine | null> {
-  // Its node does not answer the cluster, so nothing more is known.
+  // The node of the VM does not answer the cluster, so nothing more is known.
   if (vm.status === 'unknown') return unknownMachine(vm);
   const [status, config, addresses] = await Promise.all([
     api.read(pathOf(vm, 'status', 'current'), [], dataOf(statusSchema), signal),

@@ -9,8 +9,8 @@ const run = promisify(execFile);
 const program = path.resolve(__dirname, '../../../dist/providers/qemu/run-job.js');
 
 /**
- * Starts a process that carries out the machine's job and goes on when this one ends. `flock` holds the machine's lock
- * while that process lives, even if it is frozen: a second one ends at once, so this may be called at any time.
+ * Starts a process that carries out the machine's job and outlives this one. It may be called at any time: `flock`
+ * holds the machine's lock while that process lives, even if it is frozen, and a second process ends at once.
  * `environment`: ours unless given.
  */
 export function beginWork(machineFolder: string, environment?: Record<string, string>): void {

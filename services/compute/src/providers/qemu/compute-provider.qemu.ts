@@ -18,7 +18,7 @@ export function qemuComputeReader({ folder }: Pick<QemuOptions, 'folder'>): Comp
   return { ...qemuReader(openMachineFolders(folder)), close };
 }
 
-/** Machines of this host, for workers. They go on running without this process. */
+/** Machines of this host, for workers. They keep running without this process. */
 export function qemuCompute(options: QemuOptions): ComputeDriver & Closing {
   const begin = options.beginWork ?? ((machineFolder: string) => beginWork(machineFolder));
   const folders = openMachineFolders(options.folder);

@@ -29,7 +29,7 @@ afterAll(async () => {
   await clearHost(folder);
 });
 
-/** By a driver of its own each time: nothing is known but what is in the folder. */
+/** Carries out a change with a new driver, which knows only what is in the folder. */
 async function carryOut(change: Change): Promise<string | null> {
   const { actionId, machineId, snapshotId } = await open().send(change, await open().prepare(change));
   const look = async () => {
@@ -70,13 +70,14 @@ describeGuest(needsGuest('a real machine'), () => {
     const again = await guestOf(machineId);
     expect(await again.run('cat /srv/state; ls /srv')).toMatch(/^before\s+lost\+found\s+state$/);
 
-    // Its owner powers it off from inside: that is told from a crash, and it stays off.
+    // The owner powers the machine off from inside. That is distinguished from a crash, so the machine stays off.
     again.say('poweroff -f');
     await until(async () => (await open().readMachine(machineId))?.vendorStatus === 'shutdown', { timeoutMs: 60_000 });
     expect(await open().listMachines()).toMatchObject([{ id: machineId, powerState: 'off', isLocked: false }]);
     expect(await open().readRunningAction(machineId)).toBeNull();
 
-    // Powered on it boots from its disk. Asked to shut down it gets the time that it takes, and is not revived.
+    // A machine that is powered on boots from its disk. One that is asked to shut down gets the time that it needs, and
+    // is not revived.
     await carryOut({ kind: 'power_on', reference: uuidv7(), machineId });
     const booted = await guestOf(machineId);
     expect(await booted.run('cat /srv/state')).toBe('before');

@@ -48,7 +48,7 @@ async function carryOut(change: Change): Promise<Accepted> {
   return accepted;
 }
 
-/** A machine that runs, with a snapshot of when its disk said `before`; now it says `after`. */
+/** A running machine with a snapshot. Its disk said `before` at the snapshot, and says `after` now. */
 async function changedMachine(): Promise<Extract<Change, { kind: 'rollback' }>> {
   const { machineId } = await carryOut({ kind: 'create', reference: reference(), order: order() });
   await carryOut({ kind: 'start', reference: reference(), machineId, order: order() });
@@ -237,7 +237,7 @@ describeQemu(needsQemu('a machine of this host'), () => {
     const deletion: Change = { kind: 'delete', reference: reference(), machineId, name: machineId };
     await world.driver.send(deletion, await world.driver.prepare(deletion));
     await until(() => readdirSync(faults).length === 0, { timeoutMs: 60_000 });
-    // Nobody follows it any more but the comparison of every minute.
+    // No workflow follows the job any more, only the reconciliation of every minute.
     await until(
       async () =>
         !(await world.driver.listMachines()).some(({ id }) => id === machineId) &&

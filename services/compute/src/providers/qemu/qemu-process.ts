@@ -13,7 +13,7 @@ export const driveName = 'disk';
 
 /**
  * QEMU's arguments for a machine, to be run in the machine's folder: no devices but those listed, no network, no new
- * processes and no privileges. A guest that powers off leaves QEMU paused, which tells it from a crash.
+ * processes and no privileges. A guest that powers off leaves QEMU paused. So it can be distinguished from a crash.
  */
 function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Accelerator): string[] {
   return [
@@ -38,7 +38,7 @@ function commandLine({ cpus, memoryMb, system }: MachineRecord, accelerator: Acc
 const option = (name: string, value: string | undefined): string[] => (value === undefined ? [] : [name, value]);
 
 const lookEveryMs = 25;
-/** The time for a process to answer: hundreds of times what it needs. */
+/** The time that a process has to answer. It is hundreds of times longer than needed. */
 const startMs = 30_000;
 /** A process that was asked to end has this long to write its data. */
 const quitMs = 20_000;

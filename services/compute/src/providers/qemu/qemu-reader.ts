@@ -71,7 +71,7 @@ function snapshotsOf(jobs: readonly JobRecord[], inside: ReadonlySet<string>): M
             ? ('available' as const)
             : ('unavailable' as const),
       createdAt: new Date(job.begunAt),
-      // Its clusters are shared with the disk, so its size is unknown.
+      // The size of a snapshot is unknown, because it shares its clusters with the disk.
       sizeGb: null,
       architecture: null,
       diskGb: null,

@@ -75,9 +75,9 @@ refuse_dump() {
 `;
 
 /**
- * The same for MariaDB and MySQL. A site's databases are those whose name begins as its role's does; grants take a name
- * as a pattern, hence the backslashes. In binary mode the client obeys no command of its own in what it is fed: a dump
- * can run nothing on the host.
+ * The scripts' functions for a host's MariaDB or MySQL. A site's databases are those whose name begins with the name of
+ * its role. Grants read a name as a pattern, hence the backslashes. In binary mode the client executes no commands of
+ * its own from its input, so a dump can run nothing on the host.
  */
 const remoteMysql = String.raw`
 client=$(command -v mariadb || command -v mysql)
@@ -202,9 +202,9 @@ discard "$site"
 drop_role
 `,
   /**
-   * A file that changes or goes while it is read, or that another account has closed, is no failure: the site goes on
-   * serving. tar would put devices in, which an ordinary account cannot make again: each is told as tar tells a socket,
-   * and left out by its name as a pattern.
+   * A file is no failure if it changes or disappears while it is read, or if another account has closed it, because the
+   * site keeps serving. Devices are left out by their names as patterns and reported as tar reports a socket. tar would
+   * pack them, but an ordinary account cannot make them again.
    */
   readFiles: String.raw`
 cd "$site/releases/$release/files"
@@ -232,8 +232,8 @@ discard "$site/releases/$release"
 mkdir "$site/releases/$release" "$site/releases/$release/files"
 `,
   /**
-   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock: whoever begins again
-   * moves it away from under an older writer. As `owner` tar may write what its account has closed, and cannot set
+   * $1 `account` or `owner`; the rest of stdin is the tar. The folder is entered under the lock, because a new attempt
+   * moves it away from an older writer. As `owner` tar may write files that its account has closed, but it cannot set
    * access lists that name other accounts.
    */
   writeFiles: String.raw`
@@ -295,8 +295,8 @@ end_sessions
 ask_database "$(database_of "$release" "$1")"
 `,
   /**
-   * By Passenger's contract: a later mtime of tmp/restart.txt, read back. A new file takes the old one's place, so that
-   * no link is followed.
+   * By Passenger's contract: sets a later mtime of tmp/restart.txt and reads it back. A new file replaces the old one,
+   * so that no link is followed.
    */
   restartApp: `
 claim

@@ -31,13 +31,13 @@ const refusalOfExit: Readonly<Record<number, SiteHostRefusal>> = {
 };
 
 const fullDisk = /No space left on device|Disk quota exceeded|Disk full|ERROR 1114 /;
-/** The database server went away during the load; the dump may be good. */
+/** Matches errors of a database server that went away during the load. The dump may be good. */
 const lostServer =
   /connection to server|server closed the connection|terminating connection|could not connect|database system is|ERROR (?:1040|1053|1152|1205|1213|1927|2002|2003|2006|2013) /;
 
 /**
- * Errors of a dump that will be the same next time. Its other errors may come from a lock, a limit or a table that was
- * just dropped.
+ * Matches errors of a dump that are the same at every attempt. Other errors may come from a lock, a limit or a table
+ * that was just dropped.
  */
 const unreadable =
   /query would be affected by row-level security|permission denied|must be owner of|invalid byte sequence|invalid internal value for enum|invalid memory alloc request|\((?:1142|1143|1227|1356|1449)\)|error: (?:1142|1143|1227|1356|1449):/;
@@ -55,7 +55,7 @@ function contentIn(errors: string): RefusedContent {
   return { object, reason: reason ?? 'the database server refuses it' };
 }
 
-/** A remote command failed for a reason that may pass. */
+/** Thrown when a remote command failed for a transient reason. */
 export class RemoteError extends Error {
   constructor(detail: string) {
     super(detail);
@@ -84,7 +84,7 @@ export interface RemoteCall {
   /** Quoted already. */
   command: string;
   input: AsyncIterable<Buffer>;
-  /** A host that neither sends nor takes a byte for so long hangs. */
+  /** The time without a byte in either direction after which the host counts as hanging. */
   silenceMs: number;
   signal?: AbortSignal | undefined;
   /** Told of each line on stderr. */
@@ -182,7 +182,7 @@ async function* outputOf(
       yield Buffer.from(piece);
     }
     const { exitCode, errors } = await ending;
-    // If a command ended before it had read everything, its exit code tells the real reason.
+    // If a command ended before it had read everything, its exit code has the real reason.
     if (exitCode !== 0) throw remoteFailure(exitCode, errors);
     const failed = await feeding.done;
     if (failed !== null) throw failed;

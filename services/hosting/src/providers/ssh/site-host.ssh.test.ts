@@ -176,7 +176,7 @@ onHost('a host over ssh', () => {
   });
 });
 
-/** Everything that stood in the list of processes meanwhile. */
+/** Collects every command line that the list of processes shows in the meantime. */
 function watchCommandLines(): { end(): Promise<string> } {
   const seen = new Set<string>();
   let isOver = false;

@@ -23,7 +23,10 @@ export class HostKeyError extends Error {
 
 const answerMsMax = 10_000;
 const keepaliveMs = 10_000;
-/** After so many unanswered keepalives the host counts as gone: its calls end, and the next one connects again. */
+/**
+ * The number of unanswered keepalives after which the host counts as gone. Its calls end then, and the next call
+ * connects again.
+ */
 const keepaliveMissesMax = 3;
 
 /**

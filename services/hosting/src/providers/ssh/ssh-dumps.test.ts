@@ -71,7 +71,7 @@ describe.each(sshRigs)('the site host $name', (host) => {
       await rig.driver.stage(site, 'next', archive, nextOrder());
     });
 
-    // Postgres' custom format is no text: nobody reads commands out of it.
+    // Postgres' custom format is not text, so no client reads commands from it.
     if (isText)
       it('that is text runs nothing on the host and reaches nothing but its own database', async () => {
         const [site, other, mark] = [await givenSite(), await givenSite(), path.join(folder, 'mark')];

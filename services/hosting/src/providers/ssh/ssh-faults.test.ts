@@ -48,7 +48,7 @@ onHost('a host over ssh behind a bad network', () => {
     await rig.close();
   });
 
-  /** Lost before the command is whole, in what is sent, in what is answered, and with the answer. */
+  /** Where the connection breaks: before the command is whole, in the input, in the output, and with the answer. */
   const cuts = [
     ['client', 1_000],
     ['client', 300_000],
@@ -56,13 +56,13 @@ onHost('a host over ssh behind a bad network', () => {
     ['upstream', 250],
   ] as const;
 
-  /** The same call after it was lost at each place. */
+  /** Repeats the same call after the connection broke at each place. */
   async function afterLosses<T>(call: () => Promise<T>): Promise<T> {
     for (const [side, bytes] of cuts) {
       await driver.describe(newSiteRef());
       proxy.cutAfter(side, bytes);
       await call().catch((error: unknown) => {
-        // It may pass: nothing definite may be said of an answer that was lost.
+        // The error is transient, because a lost answer allows no definite statement.
         expect(error).not.toBeInstanceOf(SiteHostError);
       });
       proxy.cutAfter(side, Number.MAX_SAFE_INTEGER);
@@ -102,7 +102,7 @@ onHost('a host over ssh behind a bad network', () => {
     await expect(stopped).rejects.toMatchObject({ name: 'TimeoutError' });
     proxy.reset();
     proxy.faults.isBlackhole = false;
-    // The end of the old connection may be heard of only now.
+    // The end of the old connection may be reported only now.
     await until(async () => (await driver.probe(site, nextOrder())).isSqlOk, { what: 'a new connection' });
   });
 
@@ -150,7 +150,8 @@ onSmallDisk('a host over ssh whose disk is full', () => {
   it('refuses a restore for good when it runs full in its middle, serves on, and restores once there is room', async () => {
     const [site, other] = [newSiteRef(), newSiteRef()];
     for (const one of [site, other]) await rig.driver.create(one, { domain: 'shop.example.com' }, nextOrder());
-    // A page of memory each, where the archive needs a quarter of it: there seems to be room at first.
+    // Files that take a page of memory each, while the archive needs a quarter of that. So there seems to be enough
+    // space at first.
     await fillUp(site, 2_200);
     const archive = await packCurrent(rig.driver, site, storage);
     const wanted = await rig.stateOf(site);

@@ -34,7 +34,10 @@ async function askPage({ connection, config }: SshTools, site: SiteRef, stop: Ab
   }
 }
 
-/** A channel with what Node's HTTP client asks of a socket beyond being a stream; ssh has nothing to tune there. */
+/**
+ * A channel with the methods of a socket that Node's HTTP client calls. They do nothing, because ssh has nothing to
+ * tune there.
+ */
 function asSocket(channel: Duplex): Duplex {
   const tune = (): Duplex => channel;
   return Object.assign(channel, {
