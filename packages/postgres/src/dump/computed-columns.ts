@@ -5,8 +5,10 @@ import { qualify, quoteName } from './list-tables';
 import { type ComputedColumns, computedSchema, type TableEntry } from './manifest';
 
 const columnsSql = `select n.nspname as schema, c.relname as name, a.attname as column
-  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.attgenerated = 's' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.attgenerated = 's' and n.nspname !~ '^pg_'
+  and n.nspname <> 'information_schema'
   order by a.attrelid, a.attnum`;
 const columnSchema = z.array(z.object({ schema: z.string(), name: z.string(), column: z.string() }));
 
@@ -48,12 +50,15 @@ export async function hashComputed(
   });
 }
 
-const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d join pg_catalog.pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+const baseSql = `select b.attname as name from pg_catalog.pg_attrdef d
+  join pg_catalog.pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
   join pg_catalog.pg_depend k on k.classid = 'pg_catalog.pg_attrdef'::regclass and k.objid = d.oid
     and k.refclassid = 'pg_catalog.pg_class'::regclass and k.refobjid = d.adrelid
   join pg_catalog.pg_attribute b on b.attrelid = d.adrelid and b.attnum = k.refobjsubid and b.attnum <> a.attnum
-  where d.adrelid = (select c.oid from pg_catalog.parse_ident($1) i (parts) join pg_catalog.pg_namespace n on n.nspname = i.parts[1]
-    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]) and a.attname = $2 order by b.attnum limit 1`;
+  where d.adrelid = (select c.oid from pg_catalog.parse_ident($1) i (parts)
+    join pg_catalog.pg_namespace n on n.nspname = i.parts[1]
+    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]) and a.attname = $2
+    order by b.attnum limit 1`;
 const baseSchema = z.array(z.object({ name: z.string() }));
 
 /**

@@ -7,12 +7,17 @@ const name = pg.escapeIdentifier;
 /** The codes for names that cannot be resolved: an undefined function, table, type, schema or column. */
 const undefinedCodes = new Set(['42883', '42P01', '42704', '3F000', '42703']);
 
-const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as name,
+const functionsSql = `select pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
+    pg_catalog.pg_get_function_identity_arguments(p.oid)) as name,
     case p.prokind when 'p' then 'procedure' else 'function' end as kind
-  from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace join pg_catalog.pg_language l on l.oid = p.prolang
-  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and p.prokind in ('f', 'p') and l.lanname in ('sql', 'plpgsql') and p.prosqlbody is null
-    and pg_catalog.pg_get_userbyid(p.proowner) = current_user and not coalesce(p.proconfig::pg_catalog.text ~ 'search_path=', false)
-    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`;
+  from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+  join pg_catalog.pg_language l on l.oid = p.prolang
+  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and p.prokind in ('f', 'p')
+  and l.lanname in ('sql', 'plpgsql') and p.prosqlbody is null
+    and pg_catalog.pg_get_userbyid(p.proowner) = current_user
+    and not coalesce(p.proconfig::pg_catalog.text ~ 'search_path=', false)
+    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_proc'::regclass
+      and d.objid = p.oid and d.deptype = 'e')`;
 const functionSchema = z.array(z.object({ name: z.string(), kind: z.string() }));
 
 /**

@@ -38,19 +38,28 @@ export const propertiesSchema = z.strictObject({
 export type DatabaseProperties = z.infer<typeof propertiesSchema>;
 
 const grantsOf = (acl: string): string => `(select pg_catalog.json_agg(pg_catalog.json_build_object(
-  'grantee', case when a.grantee = 0 then null else pg_catalog.pg_get_userbyid(a.grantee) end, 'privilege', a.privilege_type, 'grantable', a.is_grantable))
+  'grantee', case when a.grantee = 0 then null else pg_catalog.pg_get_userbyid(a.grantee) end, 'privilege',
+    a.privilege_type, 'grantable', a.is_grantable))
   from pg_catalog.aclexplode(${acl}) a)`;
 
-const propertiesSql = `select pg_catalog.pg_get_userbyid(d.datdba) as owner, pg_catalog.shobj_description(d.oid, 'pg_database') as comment,
-    exists (select from pg_catalog.pg_namespace where nspname = 'public') as has_public, coalesce(${grantsOf('d.datacl')}, '[]') as grants,
-    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('is_owners', s.setrole <> 0, 'key', pg_catalog.split_part(kv, '=', 1),
+const propertiesSql = `select pg_catalog.pg_get_userbyid(d.datdba) as owner,
+    pg_catalog.shobj_description(d.oid, 'pg_database') as comment,
+    exists (select from pg_catalog.pg_namespace where nspname = 'public') as has_public,
+      coalesce(${grantsOf('d.datacl')}, '[]') as grants,
+    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('is_owners', s.setrole <> 0, 'key',
+      pg_catalog.split_part(kv, '=', 1),
         'value', pg_catalog.substr(kv, pg_catalog.strpos(kv, '=') + 1)) order by s.setrole, u.place), '[]')
-      from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) with ordinality u (kv, place) where s.setdatabase = d.oid and s.setrole in (0, d.datdba)) as settings,
-    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('oid', m.oid::bigint, 'owner', pg_catalog.pg_get_userbyid(m.lomowner), 'comment', pg_catalog.obj_description(m.oid, 'pg_largeobject'),
+      from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) with ordinality u (kv,
+        place) where s.setdatabase = d.oid and s.setrole in (0, d.datdba)) as settings,
+    (select coalesce(pg_catalog.json_agg(pg_catalog.json_build_object('oid', m.oid::bigint, 'owner',
+      pg_catalog.pg_get_userbyid(m.lomowner), 'comment', pg_catalog.obj_description(m.oid, 'pg_largeobject'),
         'grants', ${grantsOf('m.lomacl')}) order by m.oid), '[]')
-      from pg_catalog.pg_largeobject_metadata m where m.lomacl is not null or m.lomowner <> d.datdba or pg_catalog.obj_description(m.oid, 'pg_largeobject') is not null) as large_objects,
-    coalesce((select pg_catalog.substr(kv, 13) from pg_catalog.pg_db_role_setting s cross join lateral pg_catalog.unnest(s.setconfig) kv
-      where kv ~ '^search_path=' and s.setdatabase in (0, d.oid) and s.setrole in (0, d.datdba) order by s.setdatabase <> 0 and s.setrole <> 0 desc, s.setrole <> 0 desc limit 1),
+      from pg_catalog.pg_largeobject_metadata m where m.lomacl is not null or m.lomowner <> d.datdba
+        or pg_catalog.obj_description(m.oid, 'pg_largeobject') is not null) as large_objects,
+    coalesce((select pg_catalog.substr(kv, 13) from pg_catalog.pg_db_role_setting s
+      cross join lateral pg_catalog.unnest(s.setconfig) kv
+      where kv ~ '^search_path=' and s.setdatabase in (0, d.oid) and s.setrole in (0, d.datdba)
+        order by s.setdatabase <> 0 and s.setrole <> 0 desc, s.setrole <> 0 desc limit 1),
       '"$user", public') as search_path
   from pg_catalog.pg_database d where d.datname = pg_catalog.current_database()`;
 

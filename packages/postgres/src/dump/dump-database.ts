@@ -31,7 +31,8 @@ const snapshotSchema = z.object({ id: z.string(), version: z.coerce.number(), en
 const snapshotSql = `select pg_catalog.pg_export_snapshot() as id, current_setting('server_version_num') as version,
   current_setting('server_encoding') as encoding`;
 
-const policyRolesSql = `select distinct r.rolname as name from pg_catalog.pg_policy p cross join unnest(p.polroles) as named(role)
+const policyRolesSql = `select distinct r.rolname as name from pg_catalog.pg_policy p
+  cross join unnest(p.polroles) as named(role)
   join pg_catalog.pg_roles r on r.oid = named.role order by 1`;
 
 async function listPolicyRoles(client: pg.Client): Promise<string[]> {

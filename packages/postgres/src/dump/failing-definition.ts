@@ -31,7 +31,8 @@ const definitions: readonly (readonly [catalogue: string, oids: string, definiti
   [
     'pg_policy',
     'select oid from pg_catalog.pg_policy',
-    '(select pg_catalog.concat(pg_catalog.pg_get_expr(polqual, polrelid), pg_catalog.pg_get_expr(polwithcheck, polrelid)) from pg_catalog.pg_policy where oid = $1::oid)',
+    `(select pg_catalog.concat(pg_catalog.pg_get_expr(polqual, polrelid),
+        pg_catalog.pg_get_expr(polwithcheck, polrelid)) from pg_catalog.pg_policy where oid = $1::oid)`,
   ],
 ];
 /** The first oid of user objects. Definitions of the system have smaller ones, and none of them fails. */
@@ -55,7 +56,8 @@ export async function findFailingDefinition(
   try {
     for (const [catalogue, oids, definition] of definitions) {
       const listed = await client.query(
-        `select oid::text, pg_catalog.pg_describe_object('pg_catalog.${catalogue}'::regclass, oid, 0) as object from (${oids}) o where oid >= ${firstOid}`,
+        `select oid::text, pg_catalog.pg_describe_object('pg_catalog.${catalogue}'::regclass, oid, 0) as object
+          from (${oids}) o where oid >= ${firstOid}`,
       );
       for (const { oid, object } of listedSchema.parse(listed.rows)) {
         try {

@@ -48,7 +48,8 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
  * column has the name t.
  */
 const contentsSql = (table: string, row: string): string => `select count(*) as rows,
-  coalesce(sum(pg_catalog.hashtextextended(r.line, 0)), 0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
+  coalesce(sum(pg_catalog.hashtextextended(r.line, 0)),
+    0)::text || ':' || coalesce(sum(pg_catalog.hashtextextended(r.line, 7)), 0)::text as hash
   from (select pg_catalog.textin(pg_catalog.record_out(${row})) as line from ${table} as t) as r`;
 
 async function hashTables(client: pg.Client, names: string[]): Promise<DatabaseFingerprint['tables']> {

@@ -12,9 +12,12 @@ const partSchema = z.object({ part: z.instanceof(Buffer) });
 const readableSql = `select pg_catalog.has_table_privilege('pg_catalog.pg_largeobject', 'select') as readable,
   pg_catalog.current_setting('block_size')::int / 4 as page_bytes`;
 /** The last page shows where an object ends. Pages that were never written do not exist, and read as zeros. */
-const pagesSql = `select pageno as page, data from pg_catalog.pg_largeobject where loid = $1 and pageno >= $2 and pageno < $3 order by pageno`;
-const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catalog.length(l.data) from pg_catalog.pg_largeobject l
-  where l.loid = m.oid order by l.pageno desc limit 1), 0)::bigint as bytes from pg_catalog.pg_largeobject_metadata m order by m.oid`;
+const pagesSql = `select pageno as page, data from pg_catalog.pg_largeobject where loid = $1 and pageno >= $2
+  and pageno < $3 order by pageno`;
+const sizeSql = `select m.oid, coalesce((select l.pageno::bigint * $1 + pg_catalog.length(l.data)
+    from pg_catalog.pg_largeobject l
+  where l.loid = m.oid order by l.pageno desc limit 1), 0)::bigint as bytes from pg_catalog.pg_largeobject_metadata m
+  order by m.oid`;
 const ownSql = 'select m.oid, 0::bigint as bytes from pg_catalog.pg_largeobject_metadata m order by m.oid';
 
 /**

@@ -7,7 +7,8 @@ import type { SequenceEntry, TableEntry } from './manifest';
 const ownRelations = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relpersistence <> 't'
-    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass
+      and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
  * Each part is read once and joined, because with 50,000 tables a subquery for each takes hours. Binary COPY writes the
@@ -15,7 +16,8 @@ const ownRelations = `
  * customer's own types differ in every database. So a table that has one anywhere below its columns is copied as text.
  */
 const tablesSql = `
-with recursive tables as (select c.oid, n.nspname as schema, c.relname as name, pg_catalog.pg_relation_size(c.oid) as bytes ${ownRelations} and c.relkind = 'r'),
+with recursive tables as (select c.oid, n.nspname as schema, c.relname as name,
+  pg_catalog.pg_relation_size(c.oid) as bytes ${ownRelations} and c.relkind = 'r'),
 columns as (
   select a.attrelid, a.attnum, a.attname, a.atttypid from pg_catalog.pg_attribute a join tables t on t.oid = a.attrelid
   where a.attnum > 0 and not a.attisdropped and a.attgenerated = ''),
@@ -25,18 +27,22 @@ parts as (
   select p.attrelid, x.typid from parts p join pg_catalog.pg_type t on t.oid = p.typid
   cross join lateral (values (t.typbasetype), (case when t.typlen = -1 then t.typelem end),
     ((select r.rngsubtype from pg_catalog.pg_range r where r.rngtypid = t.oid)),
-    ((select r.rngsubtype from pg_catalog.pg_range r where pg_catalog.to_jsonb(r) ->> 'rngmultitypid' = t.oid::text))) x (typid)
+    ((select r.rngsubtype from pg_catalog.pg_range r where pg_catalog.to_jsonb(r) ->> 'rngmultitypid' = t.oid::text)))
+      x (typid)
   where x.typid <> 0),
 textual as (
   select distinct p.attrelid from parts p join pg_catalog.pg_type t on t.oid = p.typid
   where t.typtype = 'c' or (t.typlen = -1 and t.typelem >= 16384) or t.typsend = 0 or t.typreceive = 0
     or (t.oid < 16384 and t.typname ~ '^_?reg'))
-select t.schema, t.name, coalesce(k.names, '[]') as columns, case when x.attrelid is null then 'binary' else 'text' end as format
+select t.schema, t.name, coalesce(k.names, '[]') as columns,
+  case when x.attrelid is null then 'binary' else 'text' end as format
 from tables t left join textual x on x.attrelid = t.oid
-  left join (select attrelid, pg_catalog.json_agg(attname order by attnum) as names from columns group by attrelid) k on k.attrelid = t.oid
+  left join (select attrelid, pg_catalog.json_agg(attname order by attnum) as names from columns
+    group by attrelid) k on k.attrelid = t.oid
 order by t.bytes desc, t.schema, t.name`;
 
-const sequencesSql = `select c.oid::bigint as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind = 'S' order by 2, 3`;
+const sequencesSql = `select c.oid::bigint as oid, n.nspname as schema, c.relname as name ${ownRelations}
+  and c.relkind = 'S' order by 2, 3`;
 
 const tableRowSchema = z.object({
   schema: z.string(),
@@ -60,8 +66,10 @@ export async function listTables(client: pg.ClientBase): Promise<TableEntry[]> {
 }
 
 const hashRootsSql = `with recursive up (leaf, oid, height) as (
-    select c.oid, i.inhparent, 1 from pg_catalog.pg_class c join pg_catalog.pg_inherits i on i.inhrelid = c.oid where c.relispartition and c.relkind = 'r'
-    union all select u.leaf, i.inhparent, u.height + 1 from up u join pg_catalog.pg_class c on c.oid = u.oid and c.relispartition
+    select c.oid, i.inhparent, 1 from pg_catalog.pg_class c join pg_catalog.pg_inherits i on i.inhrelid = c.oid
+    where c.relispartition and c.relkind = 'r'
+    union all select u.leaf, i.inhparent, u.height + 1 from up u join pg_catalog.pg_class c on c.oid = u.oid
+    and c.relispartition
       join pg_catalog.pg_inherits i on i.inhrelid = u.oid)
   select distinct on (u.leaf) ln.nspname as schema, l.relname as name, rn.nspname as root_schema, r.relname as root_name
   from up u join pg_catalog.pg_partitioned_table p on p.partrelid = u.oid and p.partstrat = 'h'
@@ -85,17 +93,20 @@ export async function hashRoots(client: pg.ClientBase): Promise<ReadonlyMap<stri
   return new Map(rows.map((row) => [qualify(row), qualify({ schema: row.root_schema, name: row.root_name })]));
 }
 
-const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations} and c.relkind in ('r', 'p') order by c.oid`;
+const lockableSql = `select c.oid::text as oid, n.nspname as schema, c.relname as name ${ownRelations}
+  and c.relkind in ('r', 'p') order by c.oid`;
 /**
  * Finds a name that no longer belongs to the listed table. A lock is taken by name, and the name may have passed to
  * another table between the listing and the lock. to_regclass reads the present state, not the snapshot.
  */
-const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::oid[])) u (name, oid)
+const replacedSql = `select u.name from rows from (pg_catalog.unnest($1::text[]),
+    pg_catalog.unnest($2::oid[])) u (name, oid)
   where pg_catalog.to_regclass(u.name)::oid is distinct from u.oid limit 1`;
 const tablesAtOnce = 500;
 const outOfMemory = '53200';
 const lockRoomSql = `select pg_catalog.current_setting('max_locks_per_transaction')::int
-  * (pg_catalog.current_setting('max_connections')::int + pg_catalog.current_setting('max_prepared_transactions')::int) as room`;
+  * (pg_catalog.current_setting('max_connections')::int + pg_catalog.current_setting('max_prepared_transactions')::int)
+    as room`;
 const roomSchema = z.tuple([z.object({ room: z.int() })]);
 
 /**

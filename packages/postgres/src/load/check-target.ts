@@ -3,10 +3,12 @@ import { z } from 'zod';
 import { TransferError } from '../session/transfer-error';
 
 const powersSql = `select r.rolsuper or r.rolcreaterole or r.rolreplication or r.rolbypassrls
-  or exists (select from pg_catalog.pg_roles p where p.rolname in ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files')
+  or exists (select from pg_catalog.pg_roles p
+    where p.rolname in ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files')
     and pg_catalog.pg_has_role(r.oid, p.oid, 'member')) as powerful
   from pg_catalog.pg_roles r where r.rolname in (current_user, session_user) order by 1 desc limit 1`;
-const contentsSql = `select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+const contentsSql = `select exists (select from pg_catalog.pg_class c
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')
   or exists (select from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
     where n.nspname !~ '^pg_' and n.nspname <> 'information_schema')

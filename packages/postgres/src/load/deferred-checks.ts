@@ -11,8 +11,10 @@ const name = pg.escapeIdentifier;
  */
 export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
   `exists (select from pg_catalog.pg_depend used
-      left join pg_catalog.pg_operator sign on used.refclassid = 'pg_catalog.pg_operator'::regclass and sign.oid = used.refobjid
-      join pg_catalog.pg_proc code on code.oid = case used.refclassid when 'pg_catalog.pg_proc'::regclass then used.refobjid else sign.oprcode end
+      left join pg_catalog.pg_operator sign on used.refclassid = 'pg_catalog.pg_operator'::regclass
+      and sign.oid = used.refobjid
+      join pg_catalog.pg_proc code on code.oid = case used.refclassid when 'pg_catalog.pg_proc'::regclass then
+        used.refobjid else sign.oprcode end
       where used.classid = 'pg_catalog.${catalogue}'::regclass and used.objid = ${oid} and code.oid >= 16384
         and used.refclassid in ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
         and not exists (select from pg_catalog.pg_depend part
@@ -25,8 +27,10 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
  * putting it back does so in all of them, except where a table has created the same constraint itself. A partition
  * never has, but it has a copy of its own until it is attached.
  */
-const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition, k.convalidated as validated,
-    pg_catalog.obj_description(k.oid, 'pg_constraint') as comment, k.contypid <> 0 as is_domain, k.conislocal as is_local,
+const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition,
+    k.convalidated as validated,
+    pg_catalog.obj_description(k.oid, 'pg_constraint') as comment, k.contypid <> 0 as is_domain,
+      k.conislocal as is_local,
     coalesce(cn.nspname, tn.nspname) as schema, coalesce(c.relname, t.typname) as owner,
     pg_catalog.pg_get_userbyid(coalesce(c.relowner, t.typowner)) as role
   from pg_catalog.pg_constraint k
@@ -35,7 +39,8 @@ const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.o
   where k.contype = 'c' and (k.conislocal or c.relispartition)
     and ${callsOwnCodeSql('pg_constraint', 'k.oid')}
   order by (with recursive above (oid) as (select inhparent from pg_catalog.pg_inherits where inhrelid = k.conrelid
-      union select i.inhparent from pg_catalog.pg_inherits i join above on i.inhrelid = above.oid) select count(*) from above), k.oid`;
+      union select i.inhparent from pg_catalog.pg_inherits i join above on i.inhrelid = above.oid) select count(*)
+        from above), k.oid`;
 const checkSchema = z.object({
   name: z.string(),
   definition: z.string(),

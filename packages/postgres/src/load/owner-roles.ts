@@ -20,7 +20,8 @@ export const isOwnRight = ({ outline, text, owner }: OwnedStatement): boolean =>
   /^(?:GRANT|REVOKE) /i.test(outline) && rolesOf(text)[0] === owner;
 
 const relationsSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_get_userbyid(c.relowner) as owner
-  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p', 'S') and n.nspname !~ '^pg_'`;
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind in ('r', 'p', 'S') and n.nspname !~ '^pg_'`;
 const relationSchema = z.array(z.object({ schema: z.string(), name: z.string(), owner: z.string() }));
 
 /** The owners of tables and sequences, by their quoted names. */
@@ -29,10 +30,12 @@ export async function relationOwners(client: pg.ClientBase): Promise<ReadonlyMap
   return new Map(rows.map((row) => [qualify(row), row.owner]));
 }
 
-const lackingSql = `select n.nspname as schema, pg_catalog.pg_get_userbyid(n.nspowner) as schema_owner, r.rolname as owner, w.wanted as right
+const lackingSql = `select n.nspname as schema, pg_catalog.pg_get_userbyid(n.nspowner) as schema_owner,
+    r.rolname as owner, w.wanted as right
   from (select distinct relnamespace as schema, relowner as owner from pg_catalog.pg_class where $1::name is null
     union select typnamespace, typowner from pg_catalog.pg_type where $1::name is null
-    union select s.oid, o.oid from pg_catalog.pg_namespace s, pg_catalog.pg_roles o where o.rolname = $1 and s.nspname = $2) o
+    union select s.oid, o.oid from pg_catalog.pg_namespace s, pg_catalog.pg_roles o where o.rolname = $1
+      and s.nspname = $2) o
   join pg_catalog.pg_namespace n on n.oid = o.schema join pg_catalog.pg_roles r on r.oid = o.owner
   cross join (values ('usage'), ('create')) w (wanted)
   where n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not r.rolsuper
@@ -56,8 +59,10 @@ export const deniedSchema = ({ message }: Error): string | null =>
   /^permission denied for schema (.*)$/s.exec(message)?.[1] ?? null;
 
 const definersSql = `select p.oid::text as oid, case p.prokind when 'p' then 'procedure' else 'function' end || ' '
-    || pg_catalog.format('%I.%I(%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)) as object
-  from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace where p.prosecdef and p.oid >= 16384`;
+    || pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
+      pg_catalog.pg_get_function_identity_arguments(p.oid)) as object
+  from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace where p.prosecdef
+  and p.oid >= 16384`;
 const definerSchema = z.array(z.object({ oid: z.string(), object: z.string() }));
 
 async function definersOf(client: pg.ClientBase): Promise<Map<string, string>> {

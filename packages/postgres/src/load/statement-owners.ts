@@ -83,17 +83,22 @@ const attachForm = new RegExp(
  * CHECKs. `$1` and `$2` are the table and its partition, both empty.
  */
 const attachSql = `with recursive named as (
-    select c.oid, w.place from (values ($1::text, 'table'), ($2::text, 'partition')) w (name, place) cross join lateral pg_catalog.parse_ident(w.name) i (parts)
-    join pg_catalog.pg_namespace n on n.nspname = i.parts[1] join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]),
+    select c.oid, w.place from (values ($1::text, 'table'), ($2::text, 'partition')) w (name, place)
+    cross join lateral pg_catalog.parse_ident(w.name) i (parts)
+    join pg_catalog.pg_namespace n on n.nspname = i.parts[1] join pg_catalog.pg_class c on c.relnamespace = n.oid
+      and c.relname = i.parts[2]),
   key as (select p.* from pg_catalog.pg_partitioned_table p join named on named.oid = p.partrelid and place = 'table'),
-  type (oid) as (select a.atttypid from key join pg_catalog.pg_attribute a on a.attrelid = key.partrelid and a.attnum = any (key.partattrs)
+  type (oid) as (select a.atttypid from key join pg_catalog.pg_attribute a on a.attrelid = key.partrelid
+    and a.attnum = any (key.partattrs)
     union select w.oid from type join pg_catalog.pg_type t on t.oid = type.oid
-      left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0 and a.attnum > 0 and not a.attisdropped
+      left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0 and a.attnum > 0
+      and not a.attisdropped
       left join pg_catalog.pg_range r on r.rngtypid = t.oid or r.rngmultitypid = t.oid
       cross join lateral (values (t.typelem), (a.atttypid), (r.rngsubtype)) w (oid) where w.oid <> 0)
   select (select count(*) = 2 from named) and exists (select from key where partexprs is null)
     and not exists (select from type join pg_catalog.pg_type t on t.oid = type.oid where t.typtype = 'd')
-    and not exists (select from named cross join lateral (select named.oid union select relid from pg_catalog.pg_partition_tree(named.oid)) r (oid)
+    and not exists (select from named cross join lateral (select named.oid union select relid
+      from pg_catalog.pg_partition_tree(named.oid)) r (oid)
       join pg_catalog.pg_constraint k on k.conrelid = r.oid and k.contype = 'c' where place = 'partition') as is_safe`;
 const attachSchema = z.tuple([z.object({ is_safe: z.boolean() })]);
 
@@ -108,7 +113,8 @@ export async function attachRunsNoCode(client: pg.ClientBase, outline: string): 
   return isSafe;
 }
 
-const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member') as is_member, pg_catalog.pg_has_role($2::name, $1::name, 'member') as is_circle`;
+const isMemberSql = `select pg_catalog.pg_has_role($1::name, $2::name, 'member') as is_member,
+    pg_catalog.pg_has_role($2::name, $1::name, 'member') as is_circle`;
 const memberSchema = z.tuple([z.object({ is_member: z.boolean(), is_circle: z.boolean() })]);
 
 /**

@@ -126,7 +126,8 @@ async function settleInterrupted(client: pg.Client): Promise<void> {
   // One simple query is one transaction.
   await client.query(`
     SELECT pg_advisory_xact_lock(${scriptLock});
-    UPDATE "_prisma_migrations" SET "finished_at" = now(), "applied_steps_count" = 1 WHERE ${unfinished} AND "logs" = '${appliedWhole}';
+    UPDATE "_prisma_migrations" SET "finished_at" = now(), "applied_steps_count" = 1 WHERE ${unfinished}
+    AND "logs" = '${appliedWhole}';
     UPDATE "_prisma_migrations" SET "rolled_back_at" = now() WHERE ${unfinished};`);
 }
 

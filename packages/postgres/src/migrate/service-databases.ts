@@ -75,7 +75,8 @@ async function removeOtherLogins(
   adminUrl: string,
   { name, passwords }: ServiceDatabase,
 ): Promise<void> {
-  const members = `SELECT m.rolname AS login FROM pg_auth_members JOIN pg_roles m ON m.oid = member JOIN pg_roles o ON o.oid = roleid WHERE o.rolname = $1`;
+  const members = `SELECT m.rolname AS login FROM pg_auth_members JOIN pg_roles m ON m.oid = member
+    JOIN pg_roles o ON o.oid = roleid WHERE o.rolname = $1`;
   const { rows } = await admin.query<{ login: string }>(members, [name]);
   const wanted = new Set(passwords.map((password) => loginOf(name, password)));
   const isLogin = (login: string): boolean =>

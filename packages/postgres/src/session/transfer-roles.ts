@@ -36,9 +36,11 @@ end $body$`;
  * A superuser's session keeps the parameter also out of the server's log, however much that is configured to contain.
  */
 const quietSql = `select pg_catalog.set_config(setting, value, true)
-  from (values ('log_statement', 'none'), ('log_min_duration_statement', '-1'), ('log_parameter_max_length', '0')) as quiet (setting, value)
+  from (values ('log_statement', 'none'), ('log_min_duration_statement', '-1'),
+    ('log_parameter_max_length', '0')) as quiet (setting, value)
   where (select r.rolsuper from pg_catalog.pg_roles r where r.rolname = current_user)`;
-const setSecretSql = `select pg_catalog.set_config('drydock.role_name', $1, true), pg_catalog.set_config('drydock.role_secret', $2, true)`;
+const setSecretSql = `select pg_catalog.set_config('drydock.role_name', $1, true),
+    pg_catalog.set_config('drydock.role_secret', $2, true)`;
 
 async function inTransaction(client: pg.ClientBase, work: () => Promise<void>): Promise<void> {
   await client.query('begin');
@@ -148,9 +150,10 @@ export function grantConnect(admin: pg.ClientBase, role: string, database: strin
   return changeRights(admin, database, `grant connect on database ${name(database)} to ${name(role)}`);
 }
 
-const endSessionsSql =
-  'select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity where usename = $1 and pid <> pg_catalog.pg_backend_pid()';
-const grantedSql = `select datname as name from pg_catalog.pg_database d where exists (select from pg_catalog.aclexplode(d.datacl) a
+const endSessionsSql = `select pg_catalog.pg_terminate_backend(pid, 5000) from pg_catalog.pg_stat_activity where usename = $1
+    and pid <> pg_catalog.pg_backend_pid()`;
+const grantedSql = `select datname as name from pg_catalog.pg_database d
+  where exists (select from pg_catalog.aclexplode(d.datacl) a
   join pg_catalog.pg_roles r on r.oid = a.grantee where r.rolname = $1)`;
 const existsSql = 'select rolname as name from pg_catalog.pg_roles where rolname = $1';
 const namesSchema = z.array(z.object({ name: z.string() }));
@@ -184,7 +187,8 @@ export async function dropTransferRole(admin: pg.ClientBase, role: string): Prom
  * as administrator.
  */
 const taggedSql = `select r.rolname as name from pg_catalog.pg_roles r where r.rolname ~ $1
-  and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2 and not exists (select from pg_catalog.pg_auth_members m where m.roleid = r.oid)`;
+  and pg_catalog.shobj_description(r.oid, 'pg_authid') = $2
+  and not exists (select from pg_catalog.pg_auth_members m where m.roleid = r.oid)`;
 
 /** Drops the roles of `tag` that were left, except those in `kept`. */
 export async function sweepTransferRoles(

@@ -23,11 +23,13 @@ function guardStatements({ guardSchema: schema, publisher }: OwnObjects): string
   ];
   return [
     `create schema ${schema}`,
-    `create function ${schema}.refuse_ddl() returns pg_catalog.event_trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+    `create function ${schema}.refuse_ddl() returns pg_catalog.event_trigger language plpgsql
+      set search_path = pg_catalog, pg_temp as $$
 begin
   if session_user in (${[platformRole, publisher.role].map(pg.escapeLiteral).join(', ')}) then return; end if;
   if tg_event = 'sql_drop' then
-    if not exists (select from pg_catalog.pg_event_trigger_dropped_objects() d where not d.is_temporary) then return; end if;
+    if not exists (select from pg_catalog.pg_event_trigger_dropped_objects() d
+      where not d.is_temporary) then return; end if;
   -- temporary objects end with their session, and the contents of materialised views are made anew
   elsif not exists (select from pg_catalog.pg_event_trigger_ddl_commands() c
       where c.schema_name is distinct from 'pg_temp' and c.command_tag <> 'REFRESH MATERIALIZED VIEW') then return;

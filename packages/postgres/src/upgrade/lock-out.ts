@@ -12,10 +12,13 @@ const limitMs = 10_000;
 const lockMs = 200;
 
 /** The roles that may connect to the database, without the platform's own; null is PUBLIC. */
-const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_build_object('grantee', g.rolname)) as grantees
-  from pg_catalog.pg_database d cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
+const mayConnectSql = `select pg_catalog.jsonb_agg(distinct pg_catalog.jsonb_build_object('grantee', g.rolname)) as
+    grantees
+  from pg_catalog.pg_database d
+  cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
   left join pg_catalog.pg_roles g on g.oid = a.grantee
-  where d.datname = $1 and a.privilege_type = 'CONNECT' and not (g.rolname = any ($2::text[]) and g.rolname is not null)`;
+  where d.datname = $1 and a.privilege_type = 'CONNECT'
+  and not (g.rolname = any ($2::text[]) and g.rolname is not null)`;
 const mayConnectSchema = z.object({ grantees: z.array(z.object({ grantee: z.string().nullable() })).nullable() });
 
 /** Ends sessions in every database of the server: from another one a customer could grant itself access again. */

@@ -33,7 +33,8 @@ type StoredStatement = z.infer<typeof statementSchema>;
 const planStatements = (schema: string): string[] => [
   `create schema ${schema}`,
   `create table ${schema}.marker (id text primary key)`,
-  `create table ${schema}.statement (part text, number int, sql text not null, owner text, token uuid not null, primary key (part, number))`,
+  `create table ${schema}.statement (part text, number int, sql text not null, owner text, token uuid not null,
+      primary key (part, number))`,
   `create table ${schema}.done (token uuid primary key)`,
   `create table ${schema}.horizon (horizon text not null)`,
   `grant usage on schema ${schema} to public`,
@@ -57,7 +58,8 @@ async function insertPart(
   statements: readonly PlannedStatement[],
 ): Promise<void> {
   await keeper.query(
-    `insert into ${stage.own.schema}.statement (part, number, sql, owner, token) select $1, s.number, s.sql, s.owner, s.token
+    `insert into ${stage.own.schema}.statement (part, number, sql, owner, token)
+      select $1, s.number, s.sql, s.owner, s.token
       from unnest($2::text[], $3::text[], $4::uuid[]) with ordinality s (sql, owner, token, number)`,
     [part, statements.map(({ sql }) => sql), statements.map(({ owner }) => owner), statements.map(() => randomUUID())],
   );
@@ -196,8 +198,8 @@ async function makeAsOwner(stage: Stage, maker: Maker, statement: StoredStatemen
 }
 
 const namedSchema = z.object({ name: z.string() });
-const databaseOwnerSql =
-  'select pg_catalog.pg_get_userbyid(datdba) as name from pg_catalog.pg_database where datname = pg_catalog.current_database()';
+const databaseOwnerSql = `select pg_catalog.pg_get_userbyid(datdba) as name from pg_catalog.pg_database
+    where datname = pg_catalog.current_database()`;
 
 /** A right on an object, as GRANT and REVOKE name it, and who owns that object. */
 const lentSchema = z.object({ right: z.string(), giver: z.string() });
@@ -207,10 +209,13 @@ const referencesForm = new RegExp(
   `^ALTER TABLE .* FOREIGN KEY \\(.*\\) REFERENCES (${identifier}\\.${identifier})\\((${identifier}(?:, ${identifier})*)\\)`,
   'is',
 );
-const referencesSql = `select pg_catalog.format('REFERENCES (%I) ON TABLE %I.%I', a.attname, n.nspname, c.relname) as right, pg_catalog.pg_get_userbyid(c.relowner) as giver
+const referencesSql = `select pg_catalog.format('REFERENCES (%I) ON TABLE %I.%I', a.attname, n.nspname,
+    c.relname) as right, pg_catalog.pg_get_userbyid(c.relowner) as giver
   from pg_catalog.parse_ident($2) i (parts) join pg_catalog.pg_namespace n on n.nspname = i.parts[1]
-  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2] join pg_catalog.pg_attribute a on a.attrelid = c.oid
-  where pg_catalog.quote_ident(a.attname) = any ($3) and not pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'references')`;
+  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.parts[2]
+  join pg_catalog.pg_attribute a on a.attrelid = c.oid
+  where pg_catalog.quote_ident(a.attname) = any ($3)
+  and not pg_catalog.has_column_privilege($1, c.oid, a.attnum, 'references')`;
 
 async function readLacking(keeper: pg.Client, owner: string, { schema, outline }: Refused): Promise<Lent[]> {
   if (schema !== null)
@@ -281,7 +286,8 @@ async function runAs(stage: Stage, loader: pg.Client, { sql, token }: Run): Prom
   }
 }
 
-const ownersSql = `select distinct owner as name from %s.statement where owner is not null and owner <> $1 and owner <> '${platformRole}'`;
+const ownersSql = `select distinct owner as name from %s.statement where owner is not null and owner <> $1
+  and owner <> '${platformRole}'`;
 
 /** Gives an owner the rights of all other owners while `work` runs. */
 async function withAllRights(stage: Stage, owner: string, work: () => Promise<void>): Promise<void> {

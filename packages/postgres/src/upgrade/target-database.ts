@@ -10,12 +10,15 @@ const name = pg.escapeIdentifier;
 const databaseSchema = z.object({ owner: z.string(), comment: z.string().nullable(), limit: z.number() });
 const grantSchema = z.object({ grantee: z.string().nullable(), privilege: z.string(), is_grantable: z.boolean() });
 
-const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner, pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
+const databaseSql = `select pg_catalog.pg_get_userbyid(datdba) as owner,
+    pg_catalog.shobj_description(oid, 'pg_database') as comment, datconnlimit as limit
   from pg_catalog.pg_database where datname = $1`;
 /** Reads the customer's grants. Our own are made and taken back elsewhere. */
 const grantsSql = `select r.rolname as grantee, a.privilege_type as privilege, a.is_grantable
-  from pg_catalog.pg_database d cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
-  left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql}) order by 1, 2`;
+  from pg_catalog.pg_database d
+  cross join lateral pg_catalog.aclexplode(coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))) a
+  left join pg_catalog.pg_roles r on r.oid = a.grantee where d.datname = $1 and (a.grantee = 0 or not ${isOwnRoleSql})
+  order by 1, 2`;
 
 /** A role's name in a statement; null is PUBLIC. */
 const who = (grantee: string | null): string => (grantee === null ? 'public' : name(grantee));

@@ -64,7 +64,8 @@ export async function lockRow<Row extends object>(
   id: string,
 ): Promise<Row | null> {
   const columns = Object.keys(fields).map((field) => `${columnOf(field)} AS "${field}"`);
-  const text = `SELECT ${columns.join(', ')} FROM ${name} WHERE id = $1::uuid AND org_id = $2::uuid AND mode = $3::mode FOR UPDATE`;
+  const text = `SELECT ${columns.join(', ')} FROM ${name} WHERE id = $1::uuid AND org_id = $2::uuid AND mode = $3::mode
+    FOR UPDATE`;
   const [row] = await sqlOf(tx).query<Row>(text, [id, orgId, mode]);
   return row ?? null;
 }

@@ -75,7 +75,8 @@ export const auditOutbox: Outbox<AuditRow> = {
   name: 'audit entries',
   path: '/internal/audit',
   selectSql: `
-    SELECT seq::text, id::text, org_id::text, mode, actor_key_id::text, action, target, workflow_id::text, ${timestampSql('at')} AS at
+    SELECT seq::text, id::text, org_id::text, mode, actor_key_id::text, action, target, workflow_id::text,
+      ${timestampSql('at')} AS at
     FROM audit_outbox ORDER BY audit_outbox.seq LIMIT $1::int`,
   entryOf: ({ seq: _seq, ...entry }) => entry,
   deleteSql: 'DELETE FROM audit_outbox WHERE seq = ANY($1::bigint[])',

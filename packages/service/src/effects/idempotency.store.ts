@@ -50,15 +50,19 @@ WITH claimed AS (
   INSERT INTO idempotency_records AS r (id, fingerprint, claim, lease_expires_at, caller_key_id, target)
   VALUES ($1, $2, $3::uuid, now() + make_interval(secs => $4::float8), $5, $6)
   ON CONFLICT (id) DO UPDATE SET
-    fingerprint = excluded.fingerprint, claim = excluded.claim, lease_expires_at = excluded.lease_expires_at, created_at = now(),
-    accepted = CASE WHEN r.created_at > now() - interval '${keptHours} hours' THEN r.accepted END, status = NULL, headers = NULL, body = NULL
+    fingerprint = excluded.fingerprint, claim = excluded.claim, lease_expires_at = excluded.lease_expires_at,
+      created_at = now(),
+    accepted = CASE WHEN r.created_at > now() - interval '${keptHours} hours' THEN r.accepted END, status = NULL,
+      headers = NULL, body = NULL
   WHERE r.created_at <= now() - interval '${keptHours} hours'
      OR (r.status IS NULL AND r.lease_expires_at <= now() AND r.fingerprint = excluded.fingerprint)
-  RETURNING true AS claimed, true AS same_body, accepted, NULL::int AS status, NULL::jsonb AS headers, NULL::text AS body
+  RETURNING true AS claimed, true AS same_body, accepted, NULL::int AS status, NULL::jsonb AS headers,
+    NULL::text AS body
 )
 SELECT * FROM claimed
 UNION ALL
-SELECT false, fingerprint = $2, NULL, status, headers, body FROM idempotency_records WHERE id = $1 AND NOT EXISTS (SELECT FROM claimed)`;
+SELECT false, fingerprint = $2, NULL, status, headers, body FROM idempotency_records WHERE id = $1
+AND NOT EXISTS (SELECT FROM claimed)`;
 
 export async function claimKey(sql: Sql, request: ClaimRequest): Promise<ClaimOutcome> {
   const { id, fingerprint, token, leaseSeconds, callerKeyId, target } = request;
@@ -117,8 +121,10 @@ export async function releaseClaim(sql: Sql, claim: Claim): Promise<void> {
  */
 export async function releaseUnaccepted(sql: Sql, claim: Claim): Promise<void> {
   await sql.query(
-    `WITH released AS (DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL AND accepted IS NULL)
-     UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL AND accepted IS NOT NULL`,
+    `WITH released AS (DELETE FROM idempotency_records WHERE id = $1 AND claim = $2::uuid AND status IS NULL
+        AND accepted IS NULL)
+     UPDATE idempotency_records SET lease_expires_at = now() WHERE id = $1 AND claim = $2::uuid AND status IS NULL
+     AND accepted IS NOT NULL`,
     [claim.id, claim.token],
   );
 }
@@ -138,7 +144,8 @@ export async function yieldClaim(sql: Sql, claim: Claim): Promise<void> {
 export async function purgeIdempotency(sql: Sql, rowsMax = 1_000): Promise<number> {
   const rows = await sql.query(
     `DELETE FROM idempotency_records WHERE id IN (
-       SELECT id FROM idempotency_records WHERE created_at <= now() - interval '${keptHours} hours' ORDER BY created_at LIMIT $1::int FOR UPDATE SKIP LOCKED
+       SELECT id FROM idempotency_records WHERE created_at <= now() - interval '${keptHours} hours' ORDER BY created_at
+       LIMIT $1::int FOR UPDATE SKIP LOCKED
      ) RETURNING true AS purged`,
     [rowsMax],
   );

@@ -120,7 +120,8 @@ export async function lookForWork(sql: Sql): Promise<{ schedules: boolean; workf
 
 const lookSql = `
   SELECT EXISTS (SELECT FROM workflow WHERE status IN ('queued', 'running')) AS workflows,
-    EXISTS (SELECT FROM workflow_schedule WHERE next_run_at <= statement_timestamp()) OR EXISTS (SELECT FROM workflow_schedule WHERE ${ranInFuture}) AS schedules`;
+    EXISTS (SELECT FROM workflow_schedule WHERE next_run_at <= statement_timestamp())
+    OR EXISTS (SELECT FROM workflow_schedule WHERE ${ranInFuture}) AS schedules`;
 
 /**
  * Records that the job could not be added. The workflow is due again after a pause, so that an unreachable queue is not
@@ -137,14 +138,16 @@ export const enqueueFailed = (sql: Sql, workflowId: string): Promise<unknown> =>
  */
 export const jobDeclined = (sql: Sql, workflowId: string): Promise<unknown> =>
   sql.query(
-    `UPDATE workflow SET dispatch_after = clock_timestamp() WHERE id = $1::uuid AND status IN ('queued', 'running') AND dispatch_after > clock_timestamp()`,
+    `UPDATE workflow SET dispatch_after = clock_timestamp() WHERE id = $1::uuid AND status IN ('queued', 'running')
+      AND dispatch_after > clock_timestamp()`,
     [workflowId],
   );
 
 /** Workflows that no worker has started in time, oldest first. */
 export const overdueStarts = async (sql: Sql): Promise<string[]> => {
   const rows = await sql.query<{ id: string }>(
-    `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp() ORDER BY start_by LIMIT 100`,
+    `SELECT id FROM workflow WHERE status = 'queued' AND fence = 0 AND start_by <= statement_timestamp()
+      ORDER BY start_by LIMIT 100`,
   );
   return rows.map((row) => row.id);
 };
@@ -152,10 +155,12 @@ export const overdueStarts = async (sql: Sql): Promise<string[]> => {
 /** The unfinished workflows by kind; zeros for `kinds` of which there is none. */
 export const countUnfinished = async (sql: Sql, kinds: readonly string[]): Promise<UnfinishedCount[]> => {
   const rows = await sql.query<UnfinishedCount>(
-    `SELECT kind, count(*) FILTER (WHERE status = 'queued')::int AS queued, count(*) FILTER (WHERE status = 'running')::int AS running,
+    `SELECT kind, count(*) FILTER (WHERE status = 'queued')::int AS queued,
+        count(*) FILTER (WHERE status = 'running')::int AS running,
        count(*) FILTER (WHERE status = 'needs_attention')::int AS "needsAttention",
        greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(due_at) FILTER
-         (WHERE status <> 'needs_attention' AND (lease_until IS NULL OR lease_until < clock_timestamp()))), 0))::float8 AS "dueSeconds"
+         (WHERE status <> 'needs_attention' AND (lease_until IS NULL OR lease_until < clock_timestamp()))), 0))::float8
+           AS "dueSeconds"
      FROM workflow WHERE status IN ('queued', 'running', 'needs_attention') GROUP BY kind`,
   );
   const missing = kinds.filter((kind) => !rows.some((row) => row.kind === kind));

@@ -70,7 +70,8 @@ const parkedColumns = `${viewColumns}, org_id, mode, error_internal`;
 
 const listParked = (sql: Sql): Promise<Parked[]> =>
   sql.query(
-    `SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id LIMIT ${listedMax}`,
+    `SELECT ${parkedColumns} FROM workflow WHERE ${isUnfinished} AND status = 'needs_attention' ORDER BY id
+      LIMIT ${listedMax}`,
   );
 
 /** Records the decision. A worker carries it out and finds it in its next sweep, so the command needs no queue. */

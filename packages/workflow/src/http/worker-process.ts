@@ -44,7 +44,8 @@ const eventOutbox: Outbox<EventRow> = {
   name: 'events',
   path: '/internal/events',
   selectSql: `
-    SELECT seq::text, id::text, type, org_id::text, mode, resource, actor_key_id::text, workflow_id::text, kind, request_id, error,
+    SELECT seq::text, id::text, type, org_id::text, mode, resource, actor_key_id::text, workflow_id::text, kind,
+      request_id, error,
       ${timestampSql('at')} AS at
     FROM workflow_event ORDER BY workflow_event.seq LIMIT $1::int`,
   entryOf: ({ seq: _seq, workflow_id: id, kind, request_id, error, ...event }) => ({

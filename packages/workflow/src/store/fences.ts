@@ -18,5 +18,6 @@ export const raiseFences = <Tx>(database: Database<Tx>): Promise<unknown> =>
 // The sequence is raised only when it is at least a second behind. Otherwise a claim that raises it in the same moment
 // could be undone.
 const raiseFencesSql = `
-  SELECT setval('workflow_fence', now.ms) FROM workflow_fence, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now
+  SELECT setval('workflow_fence', now.ms) FROM workflow_fence,
+    (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) now
   WHERE workflow_fence.last_value < now.ms - 1000`;

@@ -10,7 +10,8 @@ const batchMax = 100;
 
 const purgeSql = `
   DELETE FROM workflow WHERE id IN (
-    SELECT id FROM workflow WHERE finished_at < statement_timestamp() - interval '${keptDays} days' AND status IN ('succeeded', 'failed')
+    SELECT id FROM workflow WHERE finished_at < statement_timestamp() - interval '${keptDays} days'
+    AND status IN ('succeeded', 'failed')
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED
   ) RETURNING id`;
 
@@ -66,7 +67,8 @@ export async function forgetRuns(sql: Sql, kind: string): Promise<void> {
 }
 
 const oldRuns = (status: string, kept: string): string =>
-  `(SELECT id FROM workflow WHERE subject_type IN ('platform', 'deploy_target') AND kind = $1 AND status = '${status}' AND finished_at < statement_timestamp() - interval '${kept}'
+  `(SELECT id FROM workflow WHERE subject_type IN ('platform', 'deploy_target') AND kind = $1 AND status = '${status}'
+      AND finished_at < statement_timestamp() - interval '${kept}'
     ORDER BY finished_at LIMIT ${batchMax} FOR UPDATE SKIP LOCKED)`;
 // Each its own range of the index.
 const forgetSql = `

@@ -150,5 +150,6 @@ export async function listWorkflows(
 
 const listSql = `SELECT ${viewColumns} FROM workflow WHERE ($1::uuid IS NULL OR id < $1::uuid) AND ${inScope}
   AND ($7::text[] IS NULL OR status = ANY ($7::text[])) AND ($8::text IS NULL OR kind = $8)
-  AND ($9::timestamptz IS NULL OR created_at >= $9::timestamptz) AND ($10::timestamptz IS NULL OR created_at < $10::timestamptz)
+  AND ($9::timestamptz IS NULL OR created_at >= $9::timestamptz)
+  AND ($10::timestamptz IS NULL OR created_at < $10::timestamptz)
   ORDER BY id DESC LIMIT $6::int`;

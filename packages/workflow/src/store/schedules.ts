@@ -43,12 +43,16 @@ export async function saveSchedule(sql: Sql, schedule: Schedule): Promise<void> 
 }
 
 const saveSql = `
-  INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input, interval_seconds, daily_at, next_run_at)
-  VALUES ($1, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::int, $10::text, coalesce($11::timestamptz, clock_timestamp()))
-  ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, resource_key = excluded.resource_key, subject_type = excluded.subject_type,
+  INSERT INTO workflow_schedule (name, kind, resource_key, subject_type, subject_id, org_id, mode, input,
+    interval_seconds, daily_at, next_run_at)
+  VALUES ($1, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::int, $10::text,
+    coalesce($11::timestamptz, clock_timestamp()))
+  ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, resource_key = excluded.resource_key,
+    subject_type = excluded.subject_type,
     subject_id = excluded.subject_id, org_id = excluded.org_id, mode = excluded.mode, input = excluded.input,
     interval_seconds = excluded.interval_seconds, daily_at = excluded.daily_at,
-    next_run_at = CASE WHEN (workflow_schedule.interval_seconds, workflow_schedule.daily_at) IS NOT DISTINCT FROM (excluded.interval_seconds, excluded.daily_at)
+    next_run_at = CASE WHEN (workflow_schedule.interval_seconds,
+      workflow_schedule.daily_at) IS NOT DISTINCT FROM (excluded.interval_seconds, excluded.daily_at)
       THEN workflow_schedule.next_run_at ELSE excluded.next_run_at END`;
 
 /** Work that it has started goes on. */
@@ -132,7 +136,8 @@ async function runSchedule(sql: Sql, name: string): Promise<string | undefined> 
     row.now,
   );
   await sql.query(
-    `UPDATE workflow_schedule SET next_run_at = $2::timestamptz, last_run_at = clock_timestamp(), last_workflow_id = $3::uuid WHERE name = $1`,
+    `UPDATE workflow_schedule SET next_run_at = $2::timestamptz, last_run_at = clock_timestamp(),
+        last_workflow_id = $3::uuid WHERE name = $1`,
     [name, next.toISOString(), result.workflowId],
   );
   return result.workflowId;
@@ -140,7 +145,8 @@ async function runSchedule(sql: Sql, name: string): Promise<string | undefined> 
 
 const postpone = (sql: Sql, name: string): Promise<unknown> =>
   sql.query(
-    `UPDATE workflow_schedule SET next_run_at = clock_timestamp() + make_interval(secs => $2::float8), last_run_at = least(last_run_at, clock_timestamp()) WHERE name = $1`,
+    `UPDATE workflow_schedule SET next_run_at = clock_timestamp() + make_interval(secs => $2::float8),
+        last_run_at = least(last_run_at, clock_timestamp()) WHERE name = $1`,
     [name, busyPauseSeconds],
   );
 
@@ -150,11 +156,13 @@ const pageSize = 100;
 export const ranInFuture = `last_run_at > statement_timestamp() + interval '1 minute'`;
 // Each part of the condition has its own index, so that only due schedules are read.
 const dueSql = `
-  (SELECT name, next_run_at, true AS by_clock FROM workflow_schedule WHERE next_run_at <= statement_timestamp() AND (next_run_at, name) > ($1::timestamptz, $2)
+  (SELECT name, next_run_at, true AS by_clock FROM workflow_schedule WHERE next_run_at <= statement_timestamp()
+    AND (next_run_at, name) > ($1::timestamptz, $2)
    ORDER BY next_run_at, name LIMIT ${pageSize})
   UNION ALL (SELECT name, next_run_at, false FROM workflow_schedule WHERE ${ranInFuture} LIMIT ${pageSize})`;
 const takeSql = `
-  SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1 AND (next_run_at <= statement_timestamp() OR ${ranInFuture})
+  SELECT *, clock_timestamp() AS now FROM workflow_schedule WHERE name = $1
+  AND (next_run_at <= statement_timestamp() OR ${ranInFuture})
   FOR UPDATE SKIP LOCKED`;
 
 /** A fixed number of seconds, counted from `anchorAt`, or daily at `HH:MM` UTC. */

@@ -118,7 +118,8 @@ function outcomeOf(row: WaitedRow): StepWaited | undefined {
 }
 
 const waitSql = `
-  SELECT workflow.status, direction, fence > 0 AS claimed, (extract(epoch FROM start_by - clock_timestamp()) * 1000)::float8 AS start_by_ms, error,
+  SELECT workflow.status, direction, fence > 0 AS claimed,
+    (extract(epoch FROM start_by - clock_timestamp()) * 1000)::float8 AS start_by_ms, error,
     step.status AS step_status, step.output
   FROM workflow LEFT JOIN workflow_step step ON step.workflow_id = workflow.id AND step.name = $2
   WHERE workflow.id = $1::uuid`;

@@ -1,33 +1,11 @@
-import type { EventType } from '@drydock/contracts/keys/events';
 import { problem } from '@drydock/contracts/platform/problem';
-import { subjectPaths } from '@drydock/contracts/platform/workflows';
-import { type Sql, uuidv7Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database/sql';
 import { auditing } from '@drydock/service/effects/audit';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';
+import { telling, toldColumns } from './workflow-events';
 import { type Statement, stepIsIn, workflowIsIn } from './workflow-transitions';
-
-const subjectPathSql = Object.entries(subjectPaths)
-  .map(([type, path]) => `WHEN '${type}' THEN '${path}'`)
-  .join(' ');
-
-/** The columns of a workflow that {@link telling} needs. */
-export const toldColumns =
-  'workflow.id, kind, workflow.org_id, workflow.mode, subject_type, subject_id, actor_key_id, request_id, error';
-
-/**
- * Writes the event of a state in the statement that reaches it, so that neither exists without the other. `reached`:
- * rows of the {@link toldColumns}. The platform's own work has no events.
- */
-export const telling = (type: EventType, reached: string): string => `told AS (
-    INSERT INTO workflow_event (id, type, org_id, mode, resource, actor_key_id, workflow_id, kind, request_id, error, at)
-    SELECT ${uuidv7Sql}, '${type}', org_id, mode, CASE subject_type ${subjectPathSql} END || subject_id, actor_key_id, id, kind, request_id, error,
-      clock_timestamp()
-    FROM ${reached} WHERE subject_type IN (${Object.keys(subjectPaths)
-      .map((type) => `'${type}'`)
-      .join(', ')})
-  )`;
 
 // Every statement that writes a state of a workflow. workflow-transitions.ts has the table of the allowed changes.
 //
@@ -82,13 +60,16 @@ export async function insertWorkflow(sql: Sql, row: NewWorkflow, stepNames: read
 
 const insertSql = (audited: string): string => `
   WITH accepted AS (
-    INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, actor_key_id, request_id, traceparent, start_by, dispatch_after)
-    VALUES ($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::uuid, $10, $11, $12::timestamptz, clock_timestamp() + make_interval(secs => $14::float8))
+    INSERT INTO workflow (id, kind, resource_key, subject_type, subject_id, org_id, mode, input, actor_key_id,
+      request_id, traceparent, start_by, dispatch_after)
+    VALUES ($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8::jsonb, $9::uuid, $10, $11, $12::timestamptz,
+      clock_timestamp() + make_interval(secs => $14::float8))
     ON CONFLICT (resource_key) WHERE ${isUnfinished} DO NOTHING
     RETURNING ${toldColumns}
   ), ${telling('workflow.accepted', 'accepted')}, listed AS (
     INSERT INTO workflow_step (workflow_id, name, position)
-    SELECT accepted.id, step.name, step.ordinality - 1 FROM accepted, jsonb_array_elements_text($13::jsonb) WITH ORDINALITY AS step(name, ordinality)
+    SELECT accepted.id, step.name, step.ordinality - 1
+    FROM accepted, jsonb_array_elements_text($13::jsonb) WITH ORDINALITY AS step(name, ordinality)
   )${audited}
   SELECT id FROM accepted`;
 
@@ -119,10 +100,12 @@ export async function claimWorkflow(
 // as running. A lease that was not given back belonged to a worker that died.
 const claimSql = `
   WITH claimed AS (
-    UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'), lease_until = clock_timestamp() + make_interval(secs => $2::float8),
+    UPDATE workflow SET status = 'running', fence = nextval('workflow_fence'),
+      lease_until = clock_timestamp() + make_interval(secs => $2::float8),
       consecutive_crashes = consecutive_crashes + CASE WHEN lease_until IS NULL THEN 0 ELSE 1 END,
       started_at = coalesce(started_at, clock_timestamp()), version = version + 1
-    WHERE id = $1::uuid AND org_id = $5::uuid AND ${workflowIsIn('claimWorkflow')} AND due_at <= clock_timestamp() + interval '1 ms'
+    WHERE id = $1::uuid AND org_id = $5::uuid AND ${workflowIsIn('claimWorkflow')}
+    AND due_at <= clock_timestamp() + interval '1 ms'
       AND (lease_until IS NULL OR lease_until < clock_timestamp())
       AND NOT (status = 'queued' AND fence = 0 AND start_by IS NOT NULL AND start_by <= clock_timestamp())
     RETURNING *
@@ -133,18 +116,24 @@ const claimSql = `
     FROM claimed, jsonb_array_elements_text($3::jsonb -> claimed.kind) WITH ORDINALITY AS step(name, ordinality)
     WHERE claimed.direction = 'forward' AND NOT EXISTS (SELECT FROM workflow_step WHERE workflow_id = claimed.id)
   ), begun AS (
-    UPDATE workflow_step SET status = 'running', attempts = attempts + 1, started_at = coalesce(workflow_step.started_at, clock_timestamp())
+    UPDATE workflow_step SET status = 'running', attempts = attempts + 1,
+      started_at = coalesce(workflow_step.started_at, clock_timestamp())
     FROM claimed
     WHERE workflow_step.workflow_id = claimed.id AND ${stepIsIn('claimWorkflow', 'running')}
       AND claimed.direction = 'forward' AND claimed.consecutive_crashes < $4::int
       AND position = (SELECT min(position) FROM workflow_step WHERE workflow_id = claimed.id AND status <> 'succeeded')
   )
-  SELECT id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id, traceparent, direction, fence::text AS fence,
-    consecutive_crashes, end_failures, progress, error, error_internal, extract(epoch FROM clock_timestamp() - due_at)::float8 AS delay_seconds,
+  SELECT id, kind, org_id, mode, subject_type, subject_id, input, actor_key_id, request_id, traceparent, direction,
+    fence::text AS fence,
+    consecutive_crashes, end_failures, progress, error, error_internal, extract(epoch
+      FROM clock_timestamp() - due_at)::float8 AS delay_seconds,
     extract(epoch FROM clock_timestamp() - created_at)::float8 AS age_seconds,
-    coalesce((SELECT extract(epoch FROM clock_timestamp() - max(finished_at)) FROM workflow_step WHERE workflow_id = claimed.id AND status = 'failed'), 0)::float8 AS undoing_seconds,
-    coalesce((SELECT json_agg(json_build_object('name', name, 'status', status, 'attempts', attempts, 'failures', failures, 'undo_failures', undo_failures,
-        'output', output, 'undone', undone_at IS NOT NULL, 'age_seconds', coalesce(extract(epoch FROM clock_timestamp() - started_at), 0)) ORDER BY position)
+    coalesce((SELECT extract(epoch FROM clock_timestamp() - max(finished_at)) FROM workflow_step
+      WHERE workflow_id = claimed.id AND status = 'failed'), 0)::float8 AS undoing_seconds,
+    coalesce((SELECT json_agg(json_build_object('name', name, 'status', status, 'attempts', attempts, 'failures',
+      failures, 'undo_failures', undo_failures,
+        'output', output, 'undone', undone_at IS NOT NULL, 'age_seconds',
+          coalesce(extract(epoch FROM clock_timestamp() - started_at), 0)) ORDER BY position)
       FROM workflow_step WHERE workflow_id = claimed.id), '[]'::json) AS steps
   FROM claimed`;
 
@@ -153,7 +142,8 @@ export const renewLease = (sql: Sql, claim: ClaimKey, leaseSeconds: number): Pro
   writeFenced(sql, claim, renewSql, [leaseSeconds]);
 
 const renewSql = `
-  UPDATE workflow SET lease_until = clock_timestamp() + make_interval(secs => $3::float8) WHERE ${claimedFor('renewLease')} RETURNING id`;
+  UPDATE workflow SET lease_until = clock_timestamp() + make_interval(secs => $3::float8)
+  WHERE ${claimedFor('renewLease')} RETURNING id`;
 
 /**
  * Asynchronous commit: a crash of Postgres may set the progress back by a moment, which does no harm. If no row
@@ -164,7 +154,8 @@ export const reportProgress = (sql: Sql, claim: ClaimKey, percent: number): Prom
 
 const progressSql = `
   WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-  UPDATE workflow SET progress = greatest(progress, $3::int), version = version + 1 FROM quick WHERE ${claimedFor('reportProgress')}`;
+  UPDATE workflow SET progress = greatest(progress, $3::int), version = version + 1 FROM quick
+  WHERE ${claimedFor('reportProgress')}`;
 
 /**
  * Replaces the list with that of today's code. `recorded`: the attempts on record before this claim (which may have
@@ -179,12 +170,14 @@ export const relistSteps = (
 
 const relistSql = `
   WITH ours AS (UPDATE workflow SET version = version + 1 WHERE ${claimedFor('relistSteps')} RETURNING id),
-  wanted AS (SELECT name, ordinality - 1 AS position FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS step(name, ordinality)),
+  wanted AS (SELECT name, ordinality - 1 AS position
+    FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS step(name, ordinality)),
   gone AS (
     DELETE FROM workflow_step USING ours
     WHERE workflow_id = ours.id AND ${stepIsIn('relistSteps', 'gone')} AND name NOT IN (SELECT name FROM wanted)
   ), listed AS (
-    INSERT INTO workflow_step (workflow_id, name, position) SELECT ours.id, wanted.name, wanted.position FROM ours, wanted
+    INSERT INTO workflow_step (workflow_id, name, position) SELECT ours.id, wanted.name, wanted.position
+    FROM ours, wanted
     ON CONFLICT (workflow_id, name) DO UPDATE SET position = excluded.position,
       attempts = coalesce(($4::jsonb ->> excluded.name)::int, 0),
       status = CASE WHEN ${stepIsIn('relistSteps', 'pending')} THEN 'pending' ELSE workflow_step.status END
@@ -197,7 +190,8 @@ export const beginStep = (sql: Sql, claim: ClaimKey, step: string): Promise<void
 
 const beginStepSql = `
   WITH ours AS (UPDATE workflow SET version = version + 1 WHERE ${claimedFor('beginStep')} RETURNING id)
-  UPDATE workflow_step SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, clock_timestamp())
+  UPDATE workflow_step SET status = 'running', attempts = attempts + 1,
+    started_at = coalesce(started_at, clock_timestamp())
   FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('beginStep', 'running')} RETURNING name`;
 
 /**
@@ -219,7 +213,8 @@ const completeSql = `
     UPDATE workflow_step SET status = 'succeeded', output = $4::jsonb, finished_at = clock_timestamp()
     FROM ours WHERE workflow_id = ours.id AND name = $3 AND ${stepIsIn('completeStep', 'succeeded')}
   ), begun AS (
-    UPDATE workflow_step SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, clock_timestamp())
+    UPDATE workflow_step SET status = 'running', attempts = attempts + 1,
+      started_at = coalesce(started_at, clock_timestamp())
     FROM ours WHERE workflow_id = ours.id AND name = $5::text AND ${stepIsIn('completeStep', 'running')}
   )
   SELECT id FROM ours`;
@@ -230,7 +225,8 @@ export const beginUndo = (sql: Sql, claim: ClaimKey, step: string, failure: Work
 
 const beginUndoSql = `
   WITH ours AS (
-    UPDATE workflow SET direction = 'undo', error = $4::jsonb, error_internal = $5::text, version = version + 1, consecutive_crashes = 0
+    UPDATE workflow SET direction = 'undo', error = $4::jsonb, error_internal = $5::text, version = version + 1,
+      consecutive_crashes = 0
     WHERE ${claimedFor('beginUndo')} RETURNING id
   ), failed AS (
     UPDATE workflow_step SET status = 'failed', finished_at = clock_timestamp()
@@ -243,9 +239,11 @@ export const completeUndo = (sql: Sql, claim: ClaimKey, step: string): Promise<v
   writeFenced(sql, claim, completeUndoSql, [step]);
 
 const completeUndoSql = `
-  WITH ours AS (UPDATE workflow SET version = version + 1, consecutive_crashes = 0 WHERE ${claimedFor('completeUndo')} RETURNING id),
+  WITH ours AS (UPDATE workflow SET version = version + 1, consecutive_crashes = 0 WHERE ${claimedFor('completeUndo')}
+    RETURNING id),
   undone AS (
-    UPDATE workflow_step SET undone_at = clock_timestamp(), status = CASE WHEN ${stepIsIn('completeUndo', 'undone')} THEN 'undone' ELSE status END
+    UPDATE workflow_step SET undone_at = clock_timestamp(),
+      status = CASE WHEN ${stepIsIn('completeUndo', 'undone')} THEN 'undone' ELSE status END
     FROM ours WHERE workflow_id = ours.id AND name = $3
   )
   SELECT id FROM ours`;
@@ -259,7 +257,8 @@ export const releaseClaim = (sql: Sql, claim: ClaimKey, { afterSeconds, failed }
 const releaseSql = `
   WITH ours AS (
     UPDATE workflow SET lease_until = NULL, consecutive_crashes = 0, version = version + 1,
-      due_at = clock_timestamp() + make_interval(secs => $3::float8), dispatch_after = clock_timestamp() + make_interval(secs => $3::float8),
+      due_at = clock_timestamp() + make_interval(secs => $3::float8),
+        dispatch_after = clock_timestamp() + make_interval(secs => $3::float8),
       end_failures = end_failures + CASE WHEN $4::text = 'end' THEN 1 ELSE 0 END
     WHERE ${claimedFor('releaseClaim')} RETURNING id
   ), counted AS (
@@ -303,12 +302,14 @@ export const parkWorkflow = (
 // abandoned stays abandoned.
 const parkSql = `
   WITH ours AS (
-    UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1, error_internal = $5::text,
+    UPDATE workflow SET status = 'needs_attention', lease_until = NULL, version = version + 1,
+      error_internal = $5::text,
       error = CASE WHEN direction = 'forward' THEN $4::jsonb ELSE coalesce(error, $4::jsonb) END
     WHERE ${claimedFor('parkWorkflow')} RETURNING ${toldColumns}, direction
   ), ${telling('workflow.needs_attention', 'ours')}, failed AS (
     UPDATE workflow_step SET status = 'failed', finished_at = clock_timestamp()
-    FROM ours WHERE workflow_id = ours.id AND name = $3::text AND ours.direction = 'forward' AND ${stepIsIn('parkWorkflow', 'failed')}
+    FROM ours WHERE workflow_id = ours.id AND name = $3::text AND ours.direction = 'forward'
+    AND ${stepIsIn('parkWorkflow', 'failed')}
   )
   SELECT id FROM ours`;
 
@@ -353,15 +354,18 @@ const retrySql = `
     WHERE id = $1::uuid AND ${workflowIsIn('retryWorkflow')} RETURNING ${toldColumns}, direction
   ), ${telling('workflow.retried', 'retried')}, fresh AS (
     UPDATE workflow_step SET failures = 0, undo_failures = 0,
-      status = CASE WHEN ${stepIsIn('retryWorkflow', 'pending')} AND retried.direction = 'forward' THEN 'pending' ELSE status END,
+      status = CASE WHEN ${stepIsIn('retryWorkflow', 'pending')}
+      AND retried.direction = 'forward' THEN 'pending' ELSE status END,
       started_at = CASE WHEN status = 'succeeded' OR retried.direction <> 'forward' THEN started_at END,
-      finished_at = CASE WHEN status = 'succeeded' THEN finished_at WHEN status = 'failed' AND retried.direction = 'undo' THEN clock_timestamp() END
+      finished_at = CASE WHEN status = 'succeeded' THEN finished_at WHEN status = 'failed'
+      AND retried.direction = 'undo' THEN clock_timestamp() END
     FROM retried WHERE workflow_id = retried.id
   )
   SELECT id FROM retried`;
 
 const abandonSql = `
-  UPDATE workflow SET ${dueNow}, direction = 'abandon', error = $2::jsonb || jsonb_build_object('extra', jsonb_build_object('after', error ->> 'code'))
+  UPDATE workflow SET ${dueNow}, direction = 'abandon',
+    error = $2::jsonb || jsonb_build_object('extra', jsonb_build_object('after', error ->> 'code'))
   WHERE id = $1::uuid AND ${workflowIsIn('abandonWorkflow')} RETURNING id`;
 
 /**

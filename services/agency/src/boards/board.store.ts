@@ -56,7 +56,8 @@ const lockOf: Record<BoardHold, Prisma.Sql> = {
 /** Locks the owner's board until the transaction ends; false if there is none. */
 export async function lockBoard(tx: Tx, { orgId, mode }: Owner, boardId: string, hold: BoardHold): Promise<boolean> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT id FROM boards WHERE id = ${boardId}::uuid AND org_id = ${orgId}::uuid AND mode = ${mode}::mode ${lockOf[hold]}`;
+    SELECT id FROM boards WHERE id = ${boardId}::uuid AND org_id = ${orgId}::uuid
+    AND mode = ${mode}::mode ${lockOf[hold]}`;
   return rows.length > 0;
 }
 
@@ -101,7 +102,8 @@ export async function holdColumn(
   columnId: string,
 ): Promise<{ id: string; cardCount: number; isLast: boolean } | null> {
   const [column] = await tx.$queryRaw<Array<{ id: string; cardCount: number }>>`
-    SELECT id, card_count AS "cardCount" FROM board_columns WHERE board_id = ${boardId}::uuid AND id = ${columnId}::uuid FOR UPDATE`;
+    SELECT id, card_count AS "cardCount" FROM board_columns WHERE board_id = ${boardId}::uuid
+    AND id = ${columnId}::uuid FOR UPDATE`;
   return column === undefined
     ? null
     : { ...column, isLast: (await tx.boardColumn.count({ where: { boardId } })) === 1 };

@@ -13,7 +13,8 @@ interface Sender {
 export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
     `INSERT INTO provider_sends (workflow_id, fence, sent_at)
-     SELECT id, fence, clock_timestamp() FROM workflow WHERE id = $1::uuid AND fence = $2::bigint AND lease_until > clock_timestamp() FOR UPDATE
+     SELECT id, fence, clock_timestamp() FROM workflow WHERE id = $1::uuid AND fence = $2::bigint
+     AND lease_until > clock_timestamp() FOR UPDATE
      ON CONFLICT (workflow_id) DO NOTHING RETURNING workflow_id`,
     [workflowId, fence],
   );
@@ -24,7 +25,8 @@ export async function noteSend(sql: Sql, { workflowId, fence }: Sender): Promise
 export async function takeOverSend(sql: Sql, { workflowId, fence }: Sender): Promise<boolean> {
   const rows = await sql.query(
     `UPDATE provider_sends SET fence = workflow.fence FROM workflow
-     WHERE workflow_id = workflow.id AND workflow.id = $1::uuid AND workflow.fence = $2::bigint AND lease_until > clock_timestamp() RETURNING workflow_id`,
+     WHERE workflow_id = workflow.id AND workflow.id = $1::uuid AND workflow.fence = $2::bigint
+     AND lease_until > clock_timestamp() RETURNING workflow_id`,
     [workflowId, fence],
   );
   return rows.length === 1;
@@ -38,7 +40,8 @@ export const withdrawSend = (sql: Sql, { workflowId, fence }: Sender): Promise<u
 export const forgetSends = (sql: Sql): Promise<unknown> =>
   sql.query(
     `DELETE FROM provider_sends WHERE sent_at < clock_timestamp() - interval '2 days' AND NOT EXISTS (
-       SELECT FROM workflow WHERE id = workflow_id AND (status NOT IN ('succeeded', 'failed') OR finished_at > clock_timestamp() - interval '2 days'))`,
+       SELECT FROM workflow WHERE id = workflow_id
+         AND (status NOT IN ('succeeded', 'failed') OR finished_at > clock_timestamp() - interval '2 days'))`,
   );
 
 /**

@@ -6,7 +6,8 @@ import type { Reader, Tx } from '../context/database.store';
 /** Removes the reconciliations of ranges that are not configured any more: they would fail for ever. */
 export const removeOtherSchedules = (sql: Sql, names: readonly string[]): Promise<unknown> =>
   sql.query(
-    `DELETE FROM workflow_schedule WHERE kind = 'reconcile_servers' AND NOT (name = ANY(ARRAY(SELECT jsonb_array_elements_text($1::jsonb))))`,
+    `DELETE FROM workflow_schedule WHERE kind = 'reconcile_servers'
+      AND NOT (name = ANY(ARRAY(SELECT jsonb_array_elements_text($1::jsonb))))`,
     [JSON.stringify(names)],
   );
 
@@ -46,14 +47,20 @@ export const applySeen = (
   listedAt: string,
 ): Promise<number> =>
   tx.$executeRaw`
-    UPDATE servers SET vendor_status = seen."vendorStatus", power_state = seen."powerState"::power_state, spec = coalesce(seen.spec, servers.spec),
-      addresses = ARRAY(SELECT jsonb_array_elements_text(seen.addresses)), vanished_at = NULL, observed_at = clock_timestamp(),
-      operable = CASE WHEN EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status = 'needs_attention') THEN servers.operable ELSE true END
+    UPDATE servers SET vendor_status = seen."vendorStatus", power_state = seen."powerState"::power_state,
+      spec = coalesce(seen.spec, servers.spec),
+      addresses = ARRAY(SELECT jsonb_array_elements_text(seen.addresses)), vanished_at = NULL,
+        observed_at = clock_timestamp(),
+      operable = CASE WHEN EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
+        AND status = 'needs_attention') THEN servers.operable ELSE true END
     FROM jsonb_to_recordset(${JSON.stringify(seen)}::jsonb)
       AS seen("machineId" text, name text, "vendorStatus" text, "powerState" text, addresses jsonb, spec text)
-    WHERE servers.mode = ${mode}::mode AND servers.deploy_target = ${deployTarget} AND servers.machine_id = seen."machineId"
-      AND servers.status = 'active' AND servers.observed_at < ${listedAt}::timestamptz AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
-      AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))`;
+    WHERE servers.mode = ${mode}::mode AND servers.deploy_target = ${deployTarget}
+    AND servers.machine_id = seen."machineId"
+      AND servers.status = 'active' AND servers.observed_at < ${listedAt}::timestamptz
+      AND (servers.vanished_at IS NULL OR seen.name = servers.id::text)
+      AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
+        AND status IN ('queued', 'running'))`;
 
 /** The message of a server whose machine its provider does not know any more, as providers word it. */
 const vanishedWord = 'not_found';
@@ -66,11 +73,13 @@ export async function applyVanished(
   listedAt: string,
 ): Promise<string[]> {
   const rows = await tx.$queryRaw<{ id: string }[]>`
-    UPDATE servers SET vendor_status = ${vanishedWord}, power_state = 'unknown', addresses = '{}', operable = false, vanished_at = clock_timestamp(),
+    UPDATE servers SET vendor_status = ${vanishedWord}, power_state = 'unknown', addresses = '{}', operable = false,
+      vanished_at = clock_timestamp(),
       observed_at = clock_timestamp()
     WHERE mode = ${mode}::mode AND deploy_target = ${deployTarget} AND machine_id = ANY(${[...machineIds]}::text[])
       AND status = 'active' AND vanished_at IS NULL AND observed_at < ${listedAt}::timestamptz
-      AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id AND status IN ('queued', 'running'))
+      AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = 'server:' || servers.id
+        AND status IN ('queued', 'running'))
     RETURNING id`;
   return rows.map(({ id }) => id);
 }

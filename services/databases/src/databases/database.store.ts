@@ -86,7 +86,8 @@ export async function changeStatus(
 export async function showServing(sql: Sql, databaseId: string, workflowId: string): Promise<void> {
   const detail = 'It serves. Our staff bring its last change to an end, and nothing else can be done to it until then.';
   await sql.query(
-    `UPDATE managed_databases SET status = 'available', status_detail = $3 WHERE id = $1::uuid AND status = 'provisioning'
+    `UPDATE managed_databases SET status = 'available', status_detail = $3 WHERE id = $1::uuid
+      AND status = 'provisioning'
       AND EXISTS (SELECT FROM workflow_step WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
     [databaseId, workflowId, detail],
   );

@@ -63,7 +63,8 @@ const availableSql = `
   SELECT id, org_id, mode::text AS mode, engine_version,
     EXISTS (SELECT FROM workflow_schedule WHERE name = $1 || managed_databases.id) AS is_retired_later
   FROM managed_databases WHERE status = 'available' AND id > $2::uuid
-    AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = $3 || managed_databases.id AND status IN ('queued', 'running', 'needs_attention'))
+    AND NOT EXISTS (SELECT FROM workflow WHERE resource_key = $3 || managed_databases.id
+      AND status IN ('queued', 'running', 'needs_attention'))
   ORDER BY id LIMIT 500`;
 
 /**

@@ -2,11 +2,12 @@ import type {
   preflightDatabaseUpgrade,
   upgradeDatabase as upgradeDatabaseEndpoint,
 } from '@drydock/contracts/databases/database-upgrades';
+import type { DatabaseCatalogue } from '@drydock/contracts/databases/databases';
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { problem } from '@drydock/contracts/platform/problem';
 import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { uuidv7 } from 'uuidv7';
@@ -16,13 +17,37 @@ import { versionsOf } from '../catalogue/catalogue';
 import { majorsFor } from '../catalogue/get-catalogue';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
+import { compareVersions, isVersion, refuseUnavailable } from '../databases/database.rules';
 import { changeStatus } from '../databases/database.store';
 import { databasePath, databaseResourceKey, type ManagedDatabase, onDatabase } from '../databases/database.types';
 import { viewDatabase } from '../databases/database.view';
 import { holdDatabase, readDatabase } from '../databases/find-database';
 import { DatabaseProviderError, type UpgradePlan } from '../providers/database-provider';
-import { refuseUpgrade } from './upgrade.rules';
 import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
+
+export interface UpgradeWorld {
+  managed: Pick<ManagedDatabase, 'engineVersion' | 'status' | 'lastBackupAt'>;
+  unfinished: UnfinishedWorkflow | null;
+  /** The catalogue's versions of the database's engine. */
+  versions: readonly DatabaseCatalogue['engines'][number]['versions'][number][];
+}
+
+/**
+ * The reasons against an upgrade, in the order of decisions.md. The target must be a string of the catalogue: "16.0" is
+ * not "16".
+ */
+export function refuseUpgrade({ managed, unfinished, versions }: UpgradeWorld, target: string): Refusal | null {
+  const held = refusalByWorkflow(unfinished);
+  if (held !== null) return held;
+  const wanted = isVersion(target) ? versions.find(({ version }) => version === target) : undefined;
+  if (wanted === undefined) return { code: 'version_not_offered' };
+  const current = versions.find(({ version }) => version === managed.engineVersion);
+  if (current !== undefined && current.flavour !== wanted.flavour) return { code: 'engine_differs' };
+  if (compareVersions(target, managed.engineVersion) <= 0) return { code: 'version_not_newer' };
+  if (current !== undefined && !current.upgradable_to.includes(target)) return { code: 'version_not_offered' };
+  if (managed.lastBackupAt === null) return { code: 'never_backed_up' };
+  return refuseUnavailable(managed);
+}
 
 interface UpgradeFacts {
   managed: ManagedDatabase;

@@ -1,6 +1,6 @@
 import type { Major } from '@drydock/contracts/databases/major';
 import { versionsOf } from '../catalogue/catalogue';
-import { refuseUpgrade, type UpgradeWorld } from './upgrade.rules';
+import { refuseUpgrade, type UpgradeWorld } from './upgrade-database';
 
 const world = (
   change: Partial<UpgradeWorld['managed']> = {},

@@ -19,7 +19,8 @@ export async function replaceSkipped(tx: Tx, backupId: string, { count, paths }:
     SELECT ${backupId}::uuid, number - 1, skipped->>'path', skipped->>'reason'
     FROM jsonb_array_elements(${list}::jsonb) WITH ORDINALITY AS listed (skipped, number)`;
   await tx.$executeRaw`
-    UPDATE backups SET skipped_count = ${count}, includes_files = ${!paths.some(isFrontPageLost)} WHERE id = ${backupId}::uuid`;
+    UPDATE backups SET skipped_count = ${count}, includes_files = ${!paths.some(isFrontPageLost)}
+    WHERE id = ${backupId}::uuid`;
 }
 
 /** Postgres text holds neither NUL nor half a surrogate pair. */

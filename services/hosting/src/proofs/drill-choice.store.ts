@@ -39,13 +39,16 @@ export async function chooseBackup(tx: Reader, mode: Mode, now: Date): Promise<D
   const place = randomBytes(8).readBigInt64BE();
   const rows = await tx.$queryRaw<Row[]>`
     WITH behind AS (
-      SELECT id FROM backups WHERE mode = ${mode}::mode AND status = 'completed' AND uuid_hash_extended(id, 0) >= ${place}
+      SELECT id FROM backups WHERE mode = ${mode}::mode AND status = 'completed'
+      AND uuid_hash_extended(id, 0) >= ${place}
       ORDER BY uuid_hash_extended(id, 0) LIMIT ${candidatesMax}
     ), before AS (
-      SELECT id FROM backups WHERE mode = ${mode}::mode AND status = 'completed' AND uuid_hash_extended(id, 0) < ${place}
+      SELECT id FROM backups WHERE mode = ${mode}::mode AND status = 'completed'
+      AND uuid_hash_extended(id, 0) < ${place}
         AND (SELECT count(*) FROM behind) < ${candidatesMax} ORDER BY uuid_hash_extended(id, 0) LIMIT ${candidatesMax}
     )
-    SELECT ${columns} FROM (SELECT id FROM behind UNION ALL SELECT id FROM before) candidate JOIN backups b USING (id) JOIN sites s ON s.id = b.site_id
+    SELECT ${columns} FROM (SELECT id FROM behind UNION ALL SELECT id FROM before) candidate JOIN backups b USING (id)
+    JOIN sites s ON s.id = b.site_id
     WHERE ${isWanted(now)} ORDER BY random() LIMIT 1`;
   const row = rows[0] ?? (await findFrom(tx, mode, now));
   if (row === undefined) return null;
@@ -69,11 +72,14 @@ async function findFrom(tx: Reader, mode: Mode, now: Date): Promise<Row | undefi
   // An id contains the time at which the backup began, which is some time before it is completed.
   const beganMinMs = now.getTime() - ageMaxMs - dayMs;
   const from = firstIdOf(new Date(beganMinMs + Math.random() * (now.getTime() - beganMinMs)));
-  const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed' AND b.id >= ${firstIdOf(new Date(beganMinMs))}::uuid`;
+  const isRecent = Prisma.sql`b.mode = ${mode}::mode AND b.status = 'completed'
+    AND b.id >= ${firstIdOf(new Date(beganMinMs))}::uuid`;
   const [behind] = await tx.$queryRaw<Row[]>`
-    SELECT ${columns} FROM backups b JOIN sites s ON s.id = b.site_id WHERE ${isRecent} AND b.id >= ${from}::uuid AND ${isWanted(now)} ORDER BY b.id LIMIT 1`;
+    SELECT ${columns} FROM backups b JOIN sites s ON s.id = b.site_id WHERE ${isRecent} AND b.id >= ${from}::uuid
+    AND ${isWanted(now)} ORDER BY b.id LIMIT 1`;
   if (behind !== undefined) return behind;
   const [before] = await tx.$queryRaw<Row[]>`
-    SELECT ${columns} FROM backups b JOIN sites s ON s.id = b.site_id WHERE ${isRecent} AND b.id < ${from}::uuid AND ${isWanted(now)} ORDER BY b.id DESC LIMIT 1`;
+    SELECT ${columns} FROM backups b JOIN sites s ON s.id = b.site_id WHERE ${isRecent} AND b.id < ${from}::uuid
+    AND ${isWanted(now)} ORDER BY b.id DESC LIMIT 1`;
   return before;
 }

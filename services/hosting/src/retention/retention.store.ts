@@ -29,7 +29,8 @@ export type NightlySite = SiteOfTheNight & { orgId: string };
 export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<NightlySite[]> {
   const sites = await tx.$queryRaw<Array<Omit<NightlySite, 'isBusy' | 'scheduled'>>>`
     SELECT id, org_id AS "orgId", platform::text, status::text, created_at AS "createdAt" FROM sites
-    WHERE mode = ${mode}::mode AND daily_backups AND next_backup_at <= ${now} ORDER BY next_backup_at, id LIMIT ${pageSites}
+    WHERE mode = ${mode}::mode AND daily_backups AND next_backup_at <= ${now} ORDER BY next_backup_at, id
+    LIMIT ${pageSites}
     FOR NO KEY UPDATE SKIP LOCKED`;
   const siteIds = sites.map(({ id }) => id);
   // Ids contain the time, so only the backups of the last days are read.
@@ -49,7 +50,9 @@ export async function takeNightlySites(tx: Tx, mode: Mode, now: Date): Promise<N
 
 export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string; at: Date }>): Promise<void> {
   await tx.$executeRaw`
-    UPDATE sites SET next_backup_at = look.at FROM unnest(${looks.map(({ siteId }) => siteId)}::uuid[], ${looks.map(({ at }) => at.toISOString())}::timestamptz[]) look (id, at)
+    UPDATE sites SET next_backup_at = look.at
+    FROM unnest(${looks.map(({ siteId }) => siteId)}::uuid[],
+      ${looks.map(({ at }) => at.toISOString())}::timestamptz[]) look (id, at)
     WHERE sites.id = look.id`;
 }
 
@@ -58,7 +61,8 @@ export async function setNextLooks(tx: Tx, looks: ReadonlyArray<{ siteId: string
  */
 export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
   await tx.$executeRaw`
-    UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
+    UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid
+    AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
 }
 
 /** How many backups are handled at once. A sweep goes from page to page. */
@@ -107,7 +111,8 @@ async function withoutBusy<Row extends Spent>(tx: Reader, rows: readonly Row[]):
 export async function expirePage(tx: Tx, mode: Mode, now: Date, after: Place): Promise<Place | null> {
   const past = await tx.$queryRaw<Array<Spent & Place>>`
     SELECT id, site_id AS "siteId", expires_at AS at FROM backups
-    WHERE mode = ${mode}::mode AND status = 'completed' AND expires_at <= ${now} AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
+    WHERE mode = ${mode}::mode AND status = 'completed' AND expires_at <= ${now}
+    AND (expires_at, id) > (${after.at}, ${after.id}::uuid)
     ORDER BY expires_at, id LIMIT ${pageBackups}`;
   const last = await tx.deletedSite.findMany({
     // A site that was restored has newer backups, so the backup that it was restored from expires as usual.
@@ -135,8 +140,10 @@ export interface Leftover extends Spent, Place {
 /** Expired backups whose data is still there and not locked, the earliest unlocked first. */
 export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
-    SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", coalesce(locked_until, '1970-01-01T00:00:00Z') AS at FROM backups
-    WHERE mode = ${mode}::mode AND status = 'expired' AND purged_at IS NULL AND coalesce(locked_until, '1970-01-01T00:00:00Z') <= ${now}
+    SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey",
+      coalesce(locked_until, '1970-01-01T00:00:00Z') AS at FROM backups
+    WHERE mode = ${mode}::mode AND status = 'expired' AND purged_at IS NULL
+    AND coalesce(locked_until, '1970-01-01T00:00:00Z') <= ${now}
       AND (coalesce(locked_until, '1970-01-01T00:00:00Z'), id) > (${after.at}, ${after.id}::uuid)
     ORDER BY coalesce(locked_until, '1970-01-01T00:00:00Z'), id LIMIT ${pageBackups}`;
   return pageOf(rows, await withoutBusy(tx, rows));
@@ -145,8 +152,10 @@ export async function listExpired(tx: Reader, mode: Mode, now: Date, after: Plac
 /** Failed attempts whose data can no longer be locked, oldest first. */
 export async function listFailed(tx: Reader, mode: Mode, now: Date, after: Place): Promise<Page<Leftover>> {
   const rows = await tx.$queryRaw<Leftover[]>`
-    SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at FROM backups
-    WHERE mode = ${mode}::mode AND status = 'failed' AND purged_at IS NULL AND created_at <= ${new Date(now.getTime() - failedAgeMs)}
+    SELECT id, site_id AS "siteId", org_id AS "orgId", mode::text, storage_key AS "storageKey", created_at AS at
+    FROM backups
+    WHERE mode = ${mode}::mode AND status = 'failed' AND purged_at IS NULL
+    AND created_at <= ${new Date(now.getTime() - failedAgeMs)}
       AND (created_at, id) > (${after.at}, ${after.id}::uuid) AND (locked_until IS NULL OR locked_until <= ${now})
     ORDER BY created_at, id LIMIT ${pageBackups}`;
   return pageOf(rows, await withoutBusy(tx, rows));

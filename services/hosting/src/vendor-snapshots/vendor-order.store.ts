@@ -23,7 +23,8 @@ export async function takeBackNote(tx: Tx, workflowId: string): Promise<void> {
 
 /** Withdraws the order: it is not sent any more. False if it was sent already. */
 export async function withdrawOrder(tx: Tx, workflowId: string): Promise<boolean> {
-  await tx.$executeRaw`INSERT INTO vendor_orders (workflow_id, state) VALUES (${workflowId}::uuid, 'withdrawn') ON CONFLICT DO NOTHING`;
+  await tx.$executeRaw`INSERT INTO vendor_orders (workflow_id, state) VALUES (${workflowId}::uuid, 'withdrawn')
+    ON CONFLICT DO NOTHING`;
   return !(await isOrderSent(tx, workflowId));
 }
 

@@ -6,7 +6,8 @@ import type { ApiKeyRecord, KeyLimits, KeyRights, KeyScope } from './api-key.typ
 /** The columns of `api_keys k` that make an ApiKeyRecord. */
 const shownColumns = Prisma.sql`k.id, k.org_id AS "orgId", k.name, k.prefix, k.scopes, k.mode,
   k.created_at AS "createdAt",
-  k.last_used_at AS "lastUsedAt", k.valid_until AS "validUntil", k.revoked_at AS "revokedAt", k.created_by AS "createdBy",
+  k.last_used_at AS "lastUsedAt", k.valid_until AS "validUntil", k.revoked_at AS "revokedAt",
+    k.created_by AS "createdBy",
   k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps"`;
 
 /**
@@ -69,14 +70,16 @@ type NewApiKey = Omit<ApiKeyRecord, 'lastUsedAt' | 'validUntil' | 'revokedAt'> &
 
 /** Limits to the keys in the lists of the organisation and of each one above it. */
 const isManaged = ({ orgId, mode }: KeyScope, keyId: string): Prisma.Sql =>
-  Prisma.sql`l.key_id = ${keyId}::uuid AND l.org_id = ${orgId}::uuid ${mode === 'sandbox' ? Prisma.sql`AND l.mode = 'sandbox'` : Prisma.empty}`;
+  Prisma.sql`l.key_id = ${keyId}::uuid
+    AND l.org_id = ${orgId}::uuid ${mode === 'sandbox' ? Prisma.sql`AND l.mode = 'sandbox'` : Prisma.empty}`;
 
 export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
     WITH minted AS (
       INSERT INTO api_keys (id, org_id, name, prefix, secret_hash, pepper_version, scopes, mode, created_by, created_at,
         expires_at, allowed_ips)
-      VALUES (${key.id}::uuid, ${key.orgId}::uuid, ${key.name}, ${key.prefix}, ${key.secretHash}, ${key.pepperVersion}::int,
+      VALUES (${key.id}::uuid, ${key.orgId}::uuid, ${key.name}, ${key.prefix}, ${key.secretHash},
+        ${key.pepperVersion}::int,
         ${key.scopes}::text[], ${key.mode}::mode, ${key.createdBy}::uuid, ${key.createdAt}::timestamptz,
         ${key.expiresAt}::timestamptz, ${key.allowedIps}::text[])
       RETURNING *
@@ -92,7 +95,8 @@ export async function insertApiKey(tx: Tx, key: NewApiKey): Promise<ApiKeyRecord
 /** The key; null if it is out of reach, revoked or expired. */
 export async function findApiKey(tx: Reader, scope: KeyScope, keyId: string): Promise<ApiKeyRecord | null> {
   const [row] = await tx.$queryRaw<ApiKeyRecord[]>`
-    SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)} AND ${isUsable}`;
+    SELECT ${shownColumns} FROM api_key_listings l JOIN api_keys k ON k.id = l.key_id WHERE ${isManaged(scope, keyId)}
+    AND ${isUsable}`;
   return row ?? null;
 }
 
@@ -120,7 +124,8 @@ export async function changeApiKey(
  */
 export async function holdRights(tx: Tx, keyId: string): Promise<(KeyRights & KeyLimits) | null> {
   const [row] = await tx.$queryRaw<Array<KeyRights & KeyLimits>>`
-    SELECT k.scopes, k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps", ${allowedByEach} FROM api_keys k JOIN orgs o ON o.id = k.org_id
+    SELECT k.scopes, k.expires_at AS "expiresAt", k.allowed_ips AS "allowedIps", ${allowedByEach} FROM api_keys k
+    JOIN orgs o ON o.id = k.org_id
     WHERE k.id = ${keyId}::uuid AND ${isUsable} FOR SHARE OF k`;
   return row ?? null;
 }
@@ -145,7 +150,8 @@ export async function revokeApiKey(
 /** Lets the key live for at most `graceSeconds` more; never prolongs its life. */
 export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number): Promise<void> {
   await tx.$executeRaw`
-    UPDATE api_keys SET valid_until = least(coalesce(valid_until, 'infinity'), now() + make_interval(secs => ${graceSeconds}::float8))
+    UPDATE api_keys SET valid_until = least(coalesce(valid_until, 'infinity'),
+      now() + make_interval(secs => ${graceSeconds}::float8))
     WHERE id = ${keyId}::uuid`;
 }
 
@@ -156,7 +162,8 @@ export async function expireApiKey(tx: Tx, keyId: string, graceSeconds: number):
 export async function retireExpiredKeys(tx: Tx): Promise<number> {
   return tx.$executeRaw`
     WITH retired AS (
-      UPDATE api_keys SET revoked_at = least(valid_until, expires_at) WHERE revoked_at IS NULL AND least(valid_until, expires_at) <= now() RETURNING id
+      UPDATE api_keys SET revoked_at = least(valid_until, expires_at) WHERE revoked_at IS NULL
+      AND least(valid_until, expires_at) <= now() RETURNING id
     )
     DELETE FROM api_key_listings WHERE key_id IN (SELECT id FROM retired)`;
 }

@@ -96,8 +96,10 @@ export function listAudit(
     : Prisma.sql`o.id = ${scope.orgId}::uuid`;
   return tx.$queryRaw<AuditRow[]>`
     SELECT e.* FROM orgs o CROSS JOIN LATERAL (
-      SELECT l.id, l.org_id AS "orgId", l.actor_key_id AS "actorKeyId", l.action, l.target, l.workflow_id AS "workflowId", l.at
-      FROM audit_log l WHERE l.org_id = o.id AND ${Prisma.join(conditions, ' AND ')} ORDER BY l.id DESC LIMIT ${page.take}::int
+      SELECT l.id, l.org_id AS "orgId", l.actor_key_id AS "actorKeyId", l.action, l.target,
+        l.workflow_id AS "workflowId", l.at
+      FROM audit_log l WHERE l.org_id = o.id AND ${Prisma.join(conditions, ' AND ')} ORDER BY l.id DESC
+      LIMIT ${page.take}::int
     ) e WHERE ${orgs} ORDER BY e.id DESC LIMIT ${page.take}::int`;
 }
 

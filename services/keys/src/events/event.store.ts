@@ -25,7 +25,8 @@ export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<
     INSERT INTO events (id, org_id, mode, type, resource, actor_key_id, workflow, at)
     SELECT id, org_id, mode::mode, type, resource, actor_key_id, workflow, at
     FROM ROWS FROM (jsonb_to_recordset(${JSON.stringify(events)}::jsonb)
-      AS (id uuid, org_id uuid, mode text, type text, resource text, actor_key_id uuid, workflow jsonb, at timestamptz)) WITH ORDINALITY
+      AS (id uuid, org_id uuid, mode text, type text, resource text, actor_key_id uuid, workflow jsonb,
+        at timestamptz)) WITH ORDINALITY
       AS given (id, org_id, mode, type, resource, actor_key_id, workflow, at, place)
     ORDER BY place ON CONFLICT (id) DO NOTHING`;
 }
@@ -40,7 +41,8 @@ export function listEvents(
 ): Promise<PlacedEvent[]> {
   const [beyond, direction, from] = order === 'newest' ? ['<', 'DESC', '9223372036854775807'] : ['>', 'ASC', '0'];
   const select = (condition: string): string => `
-    SELECT * FROM events WHERE org_id = $1::uuid AND mode = $2::mode AND seq ${beyond} $3::bigint AND ${condition} ORDER BY seq ${direction} LIMIT $4::int`;
+    SELECT * FROM events WHERE org_id = $1::uuid AND mode = $2::mode AND seq ${beyond} $3::bigint AND ${condition}
+    ORDER BY seq ${direction} LIMIT $4::int`;
   const values = [orgId, mode, position ?? from, take];
   if (resource !== null) {
     const condition = 'resource = $5 AND ($6::text[] IS NULL OR type = ANY ($6::text[]))';
@@ -61,7 +63,8 @@ export async function findEvent(
   { orgId, mode }: Pick<EventScope, 'orgId' | 'mode'>,
   id: string,
 ): Promise<PlacedEvent | null> {
-  const text = `SELECT ${columns} FROM events WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode AND seq IS NOT NULL`;
+  const text = `SELECT ${columns} FROM events WHERE id = $3::uuid AND org_id = $1::uuid AND mode = $2::mode
+    AND seq IS NOT NULL`;
   const [event] = await sql.query<PlacedEvent>(text, [orgId, mode, id]);
   return event ?? null;
 }

@@ -77,7 +77,8 @@ export async function sequenceEvents(database: KeysDatabase): Promise<bigint> {
   });
 }
 
-const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_arrivals, coalesce((SELECT max(seq) FROM events), 0)::text AS latest`;
+const stateSql = `SELECT EXISTS (SELECT FROM events WHERE seq IS NULL) AS has_arrivals,
+    coalesce((SELECT max(seq) FROM events), 0)::text AS latest`;
 
 const batchMax = 1_000;
 
@@ -85,6 +86,8 @@ const batchMax = 1_000;
 // and before it got the lock.
 const sequenceSql = `
   WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended('event_seq', 0)) AS is_ours),
-  arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival LIMIT ${batchMax}),
+  arrived AS MATERIALIZED (SELECT id FROM events WHERE seq IS NULL AND (SELECT is_ours FROM turn) ORDER BY arrival
+    LIMIT ${batchMax}),
   numbered AS MATERIALIZED (SELECT id, nextval('event_seq') AS seq FROM arrived)
-  UPDATE events SET seq = numbered.seq FROM numbered WHERE events.id = numbered.id AND events.seq IS NULL RETURNING events.seq::text`;
+  UPDATE events SET seq = numbered.seq FROM numbered WHERE events.id = numbered.id AND events.seq IS NULL
+  RETURNING events.seq::text`;

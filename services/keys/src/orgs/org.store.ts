@@ -2,7 +2,8 @@ import type { Reader, Tx } from '../context/database.store';
 import { Prisma } from '../generated/prisma/client';
 import type { OrgRecord } from './org.rules';
 
-const columns = Prisma.sql`a.id, a.parent_id AS "parentId", a.path::text[], a.name, a.permissions, a.created_at AS "createdAt"`;
+const columns = Prisma.sql`a.id, a.parent_id AS "parentId", a.path::text[], a.name, a.permissions,
+    a.created_at AS "createdAt"`;
 
 /** Resolves with null if there is a root organisation of that name already. */
 export async function insertOrg(tx: Tx, org: OrgRecord): Promise<OrgRecord | null> {

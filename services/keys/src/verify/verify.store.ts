@@ -18,7 +18,8 @@ export interface VerifiableKey extends HashedSecret, KeyRights {
  */
 export const verifySql = `
 SELECT k.id, k.org_id AS "orgId", k.mode, k.scopes, k.secret_hash AS "secretHash", k.pepper_version AS "pepperVersion",
-       k.allowed_ips AS "allowedIps", k.revoked_at IS NULL AND coalesce(least(k.valid_until, k.expires_at) > now(), true) AS "isUsable",
+       k.allowed_ips AS "allowedIps", k.revoked_at IS NULL
+       AND coalesce(least(k.valid_until, k.expires_at) > now(), true) AS "isUsable",
        (SELECT jsonb_agg(a.permissions) FROM orgs a WHERE a.id = ANY (o.path)) AS "allowedByEach"
 FROM (SELECT $1::text AS prefix) asked
 LEFT JOIN api_keys k ON k.prefix = asked.prefix
@@ -49,7 +50,8 @@ export async function noteUses(sql: Sql, uses: ReadonlyMap<string, KeyUse>): Pro
        WHERE k.last_used_at IS NULL OR k.last_used_at <= u.used_at - interval '1 minute' OR u.hash IS NOT NULL
        ORDER BY k.id FOR UPDATE OF k SKIP LOCKED
      )
-     UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, due.used_at), secret_hash = coalesce(due.hash, k.secret_hash),
+     UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, due.used_at),
+       secret_hash = coalesce(due.hash, k.secret_hash),
        pepper_version = coalesce(due.pepper, k.pepper_version)
      FROM due WHERE k.id = due.id`,
     [

@@ -93,19 +93,24 @@ const orgsSql = (name: string, from: string, to: string): string => `
   )`;
 
 const claimSql = `
-  WITH RECURSIVE ${orgsSql('behind', 'org_id > $5::uuid', 'true')}, ${orgsSql('before', 'org_id <= $5::uuid', 'org_id <= $5::uuid')},
+  WITH RECURSIVE ${orgsSql('behind', 'org_id > $5::uuid', 'true')},
+    ${orgsSql('before', 'org_id <= $5::uuid', 'org_id <= $5::uuid')},
   due AS MATERIALIZED (
     SELECT candidate.id FROM (SELECT id FROM behind UNION ALL SELECT id FROM before) org, LATERAL (
-      SELECT id, due_at FROM webhook_deliveries WHERE status = 'pending' AND org_id = org.id AND due_at <= statement_timestamp()
+      SELECT id, due_at FROM webhook_deliveries WHERE status = 'pending' AND org_id = org.id
+      AND due_at <= statement_timestamp()
       ORDER BY due_at LIMIT greatest(0, $2::int - coalesce(($3::jsonb ->> org.id::text)::int, 0)) FOR UPDATE SKIP LOCKED
     ) candidate LIMIT $1::int
   ), claimed AS (
-    UPDATE webhook_deliveries SET attempts = attempts + 1, due_at = clock_timestamp() + make_interval(secs => $4::int), last_attempt_at = clock_timestamp()
+    UPDATE webhook_deliveries SET attempts = attempts + 1, due_at = clock_timestamp() + make_interval(secs => $4::int),
+      last_attempt_at = clock_timestamp()
     FROM due WHERE webhook_deliveries.id = due.id RETURNING webhook_deliveries.*
   )
-  SELECT claimed.id::text, webhook_id::text AS "webhookId", claimed.org_id::text AS "orgId", attempts, attempts - attempts_before AS tries,
+  SELECT claimed.id::text, webhook_id::text AS "webhookId", claimed.org_id::text AS "orgId", attempts,
+    attempts - attempts_before AS tries,
     url, generation, coalesce(previous_until > clock_timestamp(), false) AS "hasPrevious",
-    json_build_object('id', event.id, 'type', event.type, 'at', ${timestampSql('event.at')}, 'org_id', event.org_id, 'resource', event.resource,
+    json_build_object('id', event.id, 'type', event.type, 'at', ${timestampSql('event.at')}, 'org_id', event.org_id,
+      'resource', event.resource,
       'actor_key_id', event.actor_key_id, 'workflow', event.workflow) AS event
   FROM claimed JOIN webhooks ON webhooks.id = webhook_id JOIN events event ON event.id = event_id`;
 
@@ -185,27 +190,35 @@ const lockSql = 'SELECT disabled_at IS NOT NULL AS is_off FROM webhooks WHERE id
 // A webhook may have been switched off during the attempt: the delivery then waits with the others.
 const settleSql = `
   UPDATE webhook_deliveries SET last_status = ended.status, last_error = ended.error,
-    status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending' END::webhook_delivery_status,
-    due_at = CASE WHEN error IS NOT NULL AND "retrySeconds" IS NOT NULL AND NOT $2::boolean THEN clock_timestamp() + make_interval(secs => "retrySeconds") ELSE 'infinity' END
-  FROM jsonb_to_recordset($1::jsonb) AS ended(id uuid, attempts int, status int, error text, "isGone" boolean, "retrySeconds" float8)
-  WHERE webhook_deliveries.id = ended.id AND webhook_deliveries.attempts = ended.attempts AND webhook_deliveries.status = 'pending'
+    status = CASE WHEN error IS NULL THEN 'delivered' WHEN "retrySeconds" IS NULL THEN 'failed' ELSE 'pending'
+      END::webhook_delivery_status,
+    due_at = CASE WHEN error IS NOT NULL AND "retrySeconds" IS NOT NULL
+    AND NOT $2::boolean THEN clock_timestamp() + make_interval(secs => "retrySeconds") ELSE 'infinity' END
+  FROM jsonb_to_recordset($1::jsonb) AS ended(id uuid, attempts int, status int, error text, "isGone" boolean,
+    "retrySeconds" float8)
+  WHERE webhook_deliveries.id = ended.id AND webhook_deliveries.attempts = ended.attempts
+  AND webhook_deliveries.status = 'pending'
   RETURNING resource, error, "isGone" AS is_gone, webhook_deliveries.status <> 'pending' AS is_over`;
 
 const releaseSql = `
   UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE due_at = 'infinity' AND id IN (
-    SELECT (SELECT id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND resource = over.resource AND status = 'pending' ORDER BY event_seq LIMIT 1)
+    SELECT (SELECT id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND resource = over.resource
+      AND status = 'pending' ORDER BY event_seq LIMIT 1)
     FROM unnest($2::text[]) AS over(resource))`;
 
 const failingSql = `
   UPDATE webhooks SET failing_since = coalesce(failing_since, clock_timestamp()),
-    disabled_at = CASE WHEN $2::boolean OR failing_since < clock_timestamp() - interval '${failingDays} days' THEN clock_timestamp() END,
-    disabled_reason = CASE WHEN $2::boolean THEN 'gone' WHEN failing_since < clock_timestamp() - interval '${failingDays} days' THEN 'failures' END
+    disabled_at = CASE WHEN $2::boolean
+    OR failing_since < clock_timestamp() - interval '${failingDays} days' THEN clock_timestamp() END,
+    disabled_reason = CASE WHEN $2::boolean THEN 'gone' WHEN failing_since < clock_timestamp() - interval
+      '${failingDays} days' THEN 'failures' END
   WHERE id = $1::uuid AND disabled_at IS NULL RETURNING org_id::text, mode::text, disabled_reason`;
 
 /** Stops the deliveries of a webhook that is off; pending ones stay. The caller has locked its row. */
 export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
-    `UPDATE webhook_deliveries SET due_at = 'infinity' WHERE webhook_id = $1::uuid AND status = 'pending' AND due_at < 'infinity'`,
+    `UPDATE webhook_deliveries SET due_at = 'infinity' WHERE webhook_id = $1::uuid AND status = 'pending'
+      AND due_at < 'infinity'`,
     [webhookId],
   );
 
@@ -213,7 +226,8 @@ export const holdDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
 export const resumeDeliveries = (sql: Sql, webhookId: string): Promise<unknown> =>
   sql.query(
     `UPDATE webhook_deliveries SET due_at = clock_timestamp() WHERE id IN (
-      SELECT DISTINCT ON (resource) id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND status = 'pending' ORDER BY resource, event_seq)`,
+      SELECT DISTINCT ON (resource) id FROM webhook_deliveries WHERE webhook_id = $1::uuid AND status = 'pending'
+        ORDER BY resource, event_seq)`,
     [webhookId],
   );
 
@@ -267,10 +281,12 @@ export const purgeEvents = (database: KeysDatabase, max: number): Promise<number
   });
 
 const oldSql = `
-  SELECT id::text FROM events WHERE at < statement_timestamp() - interval '${eventDays} days' ORDER BY at LIMIT $1::int FOR UPDATE SKIP LOCKED`;
+  SELECT id::text FROM events WHERE at < statement_timestamp() - interval '${eventDays} days' ORDER BY at LIMIT $1::int
+  FOR UPDATE SKIP LOCKED`;
 
 const oldHeadsSql = `
   SELECT webhooks.id::text AS webhook_id, resources FROM webhooks JOIN (
-    SELECT webhook_id, array_agg(DISTINCT resource) AS resources FROM webhook_deliveries WHERE event_id = ANY ($1::uuid[]) AND status = 'pending' GROUP BY webhook_id
+    SELECT webhook_id, array_agg(DISTINCT resource) AS resources FROM webhook_deliveries
+    WHERE event_id = ANY ($1::uuid[]) AND status = 'pending' GROUP BY webhook_id
   ) old ON webhook_id = webhooks.id
   WHERE disabled_at IS NULL ORDER BY webhooks.id FOR NO KEY UPDATE OF webhooks`;

@@ -17,12 +17,15 @@ const isOver = `status IN ('succeeded', 'failed')`;
 const noteSql = `
   INSERT INTO workflows (id, org_id, mode, kind, status, resource, actor_key_id, error, updated_at)
   SELECT DISTINCT ON (id) id, org_id, mode, kind, status, resource, actor_key_id, error, at FROM (
-    SELECT (workflow ->> 'id')::uuid AS id, org_id, mode, workflow ->> 'kind' AS kind, resource, actor_key_id, nullif(workflow -> 'error', 'null') AS error, at, seq,
-      CASE type WHEN 'workflow.succeeded' THEN 'succeeded' WHEN 'workflow.failed' THEN 'failed' WHEN 'workflow.needs_attention' THEN 'needs_attention'
+    SELECT (workflow ->> 'id')::uuid AS id, org_id, mode, workflow ->> 'kind' AS kind, resource, actor_key_id,
+      nullif(workflow -> 'error', 'null') AS error, at, seq,
+      CASE type WHEN 'workflow.succeeded' THEN 'succeeded' WHEN 'workflow.failed' THEN 'failed' WHEN
+        'workflow.needs_attention' THEN 'needs_attention'
         ELSE 'unfinished' END AS status
     FROM events WHERE seq = ANY ($1::bigint[]) AND jsonb_typeof(workflow) = 'object'
   ) told ORDER BY id, ${isOver} DESC, seq DESC
-  ON CONFLICT (id) DO UPDATE SET status = excluded.status, error = excluded.error, updated_at = excluded.updated_at WHERE NOT workflows.${isOver}`;
+  ON CONFLICT (id) DO UPDATE SET status = excluded.status, error = excluded.error, updated_at = excluded.updated_at
+  WHERE NOT workflows.${isOver}`;
 
 interface Owner {
   orgId: string;
@@ -80,7 +83,8 @@ export async function findWorkflow(sql: Sql, { orgId, mode }: Owner, id: string)
  */
 export async function purgeWorkflows(sql: Sql, max: number): Promise<number> {
   const removed = await sql.query(
-    `DELETE FROM workflows WHERE id IN (SELECT id FROM workflows WHERE updated_at < statement_timestamp() - interval '${eventDays} days' AND ${isOver}
+    `DELETE FROM workflows WHERE id IN (SELECT id FROM workflows
+        WHERE updated_at < statement_timestamp() - interval '${eventDays} days' AND ${isOver}
        ORDER BY updated_at LIMIT $1::int FOR UPDATE SKIP LOCKED) RETURNING id`,
     [max],
   );

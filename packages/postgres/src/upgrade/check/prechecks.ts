@@ -13,9 +13,12 @@ const own = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
 const serverSql = `select pg_catalog.current_setting('server_version_num')::int / 10000 as from_major,
   pg_catalog.pg_database_size($1::name) as size_bytes,
   (select count(*) from pg_catalog.pg_prepared_xacts where database = $1) as prepared_transactions,
-  (select count(*) from pg_catalog.pg_replication_slots where database = $1 and slot_name !~ '^(?:drydock_[0-9a-f]{24}$|pg_[0-9]+_sync_)') as foreign_slots,
-  (select count(*) from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid where d.datname = $1) as subscriptions,
-  (select coalesce(max(extract(epoch from pg_catalog.now() - xact_start)), 0)::int from pg_catalog.pg_stat_activity a join pg_catalog.pg_roles r on r.oid = a.usesysid
+  (select count(*) from pg_catalog.pg_replication_slots where database = $1
+    and slot_name !~ '^(?:drydock_[0-9a-f]{24}$|pg_[0-9]+_sync_)') as foreign_slots,
+  (select count(*) from pg_catalog.pg_subscription s join pg_catalog.pg_database d on d.oid = s.subdbid
+    where d.datname = $1) as subscriptions,
+  (select coalesce(max(extract(epoch from pg_catalog.now() - xact_start)), 0)::int from pg_catalog.pg_stat_activity a
+    join pg_catalog.pg_roles r on r.oid = a.usesysid
     where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as oldest_transaction_seconds,
   (select count(*) from pg_catalog.pg_stat_activity a join pg_catalog.pg_roles r on r.oid = a.usesysid
     where datname = $1 and backend_type = 'client backend' and not ${isOwnRoleSql}) as sessions,
@@ -23,11 +26,16 @@ const serverSql = `select pg_catalog.current_setting('server_version_num')::int 
   (select count(*) from pg_catalog.pg_roles r where rolname !~ '^pg_' and not ${isOwnRoleSql}) as roles`;
 /** Counts what the customer's database holds, with a reader. */
 const countsSql = `select
-  (select count(*) from pg_catalog.pg_largeobject_metadata) as objects, pg_catalog.pg_relation_size('pg_catalog.pg_largeobject') as object_bytes,
-  (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and ${own}) as sequences,
-  (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'm' and ${own}) as materialized_views,
-  (select count(*) from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-    where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.atttypid < 16384 and a.atttypid::regtype::text ~ '^reg' and ${own}) as reg_columns`;
+  (select count(*) from pg_catalog.pg_largeobject_metadata) as objects,
+    pg_catalog.pg_relation_size('pg_catalog.pg_largeobject') as object_bytes,
+  (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'S' and ${own}) as sequences,
+  (select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'm' and ${own}) as materialized_views,
+  (select count(*) from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and a.atttypid < 16384
+      and a.atttypid::regtype::text ~ '^reg' and ${own}) as reg_columns`;
 const number = z.coerce.number();
 const serverSchema = z.object({
   from_major: number,
@@ -52,12 +60,16 @@ const countsSchema = z.object({
  * Replication compares whole old rows with each type's equality. json and the geometric types have none that it
  * accepts.
  */
-const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows, coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
-    exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
-      and not exists (select from pg_catalog.pg_opclass o join pg_catalog.pg_am m on m.oid = o.opcmethod join pg_catalog.pg_type t on t.oid = a.atttypid
+const keylessSql = `select w.table, coalesce(s.n_live_tup, 0) as rows,
+    coalesce(s.n_tup_upd + s.n_tup_del, 0) as changes,
+    exists (select from pg_catalog.pg_attribute a where a.attrelid = w.oid and a.attnum > 0 and not a.attisdropped
+      and a.attgenerated = ''
+      and not exists (select from pg_catalog.pg_opclass o join pg_catalog.pg_am m on m.oid = o.opcmethod
+        join pg_catalog.pg_type t on t.oid = a.atttypid
         where m.amname in ('btree', 'hash') and o.opcdefault and (o.opcintype in (t.oid, t.typbasetype)
           or t.typtype in ('e', 'r', 'm', 'c') or t.typelem <> 0 and t.typlen = -1
-          or exists (select from pg_catalog.pg_cast k where k.castsource = t.oid and k.casttarget = o.opcintype and k.castmethod = 'b' and k.castcontext = 'i')))) as cannot_compare
+          or exists (select from pg_catalog.pg_cast k where k.castsource = t.oid and k.casttarget = o.opcintype
+            and k.castmethod = 'b' and k.castcontext = 'i')))) as cannot_compare
   from (${withoutIdentitySql}) w left join pg_catalog.pg_stat_all_tables s on s.relid = w.oid order by 1`;
 const keylessSchema = z.object({ table: z.string(), rows: number, changes: number, cannot_compare: z.boolean() });
 
@@ -67,20 +79,25 @@ const keylessSchema = z.object({ table: z.string(), rows: number, changes: numbe
  * inside an array, a range or a row. It is also a hash from a function of the customer's own. `k.place` counts key
  * columns from 0.
  */
-const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p join pg_catalog.pg_class c on c.oid = p.partrelid
+const movingHashesSql = `select c.oid::regclass::text as name from pg_catalog.pg_partitioned_table p
+  join pg_catalog.pg_class c on c.oid = p.partrelid
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where p.partstrat = 'h' and ${own} and exists (select from pg_catalog.generate_series(0, p.partnatts - 1) k (place)
     join pg_catalog.pg_opclass o on o.oid = p.partclass[k.place]
     left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = p.partattrs[k.place]
-    where o.opcintype in ('anyenum'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'record'::regtype)
+    where o.opcintype in ('anyenum'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype,
+      'record'::regtype)
       or o.opcintype = 'oid'::regtype and a.atttypid is distinct from 'oid'::regtype
-      or o.oid >= 16384 and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_opclass'::regclass and d.objid = o.oid and d.deptype = 'e'))
+      or o.oid >= 16384 and not exists (select from pg_catalog.pg_depend d
+        where d.classid = 'pg_catalog.pg_opclass'::regclass and d.objid = o.oid and d.deptype = 'e'))
   order by 1`;
 
 const extensionsSql = "select extname as name from pg_catalog.pg_extension where extname <> 'plpgsql' order by 1";
 const extensionTablesSql = `select c.oid::regclass::text as name from pg_catalog.pg_class c join pg_catalog.pg_depend d
-  on d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e' where c.relkind = 'r' order by 1`;
-const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relation_size(c.oid)), 0) as bytes from pg_catalog.pg_class c
+  on d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e' where c.relkind = 'r'
+  order by 1`;
+const unloggedSql = `select count(*) as count, coalesce(sum(pg_catalog.pg_relation_size(c.oid)), 0) as bytes
+  from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u' and ${own}`;
 const namedSchema = z.object({ name: z.string() });
 
@@ -96,17 +113,22 @@ const changingSql = (expression: string): string =>
  */
 const callsSql = (catalogue: string, id: string): string =>
   ` or exists (select from pg_catalog.pg_depend p where p.classid = 'pg_catalog.${catalogue}'::regclass and p.objid = ${id} and p.refclassid = 'pg_catalog.pg_proc'::regclass))`;
-const computedSql = `select 'column ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) || '.' || pg_catalog.quote_ident(a.attname) as name
-  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+const computedSql = `select 'column ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+    || '.' || pg_catalog.quote_ident(a.attname) as name
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
   where a.attgenerated = 's' and not a.attisdropped and c.relkind in ('r', 'p') and not c.relispartition and ${own}
     and ${changingSql('pg_catalog.pg_get_expr(d.adbin, d.adrelid)')}${callsSql('pg_attrdef', 'd.oid')}
   union all select 'index ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
-  from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where (i.indexprs is not null or i.indpred is not null) and not c.relispartition and ${own}
     and ${changingSql('pg_catalog.pg_get_indexdef(i.indexrelid)')}${callsSql('pg_class', 'i.indexrelid')} order by 1`;
-const textSearchSql = `select pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) || '.' || pg_catalog.quote_ident(a.attname) as name
-  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+const textSearchSql = `select pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) || '.' ||
+    pg_catalog.quote_ident(a.attname) as name
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where a.atttypid = 'pg_catalog.tsvector'::regtype and a.attgenerated = '' and a.attnum > 0 and not a.attisdropped
     and c.relkind in ('r', 'p') and not c.relispartition and ${own} order by 1`;
 

@@ -62,8 +62,10 @@ const isOwnTable = (kind: string): string => `c.relkind = '${kind}' and c.relper
  * The role that `o` of pg_roles stands for. Nobody can be made a member of pg_database_owner. Its rights are those of
  * the database's owner.
  */
-const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end from pg_catalog.pg_roles s
-    where s.oid = case when o.rolname = 'pg_database_owner' then (select datdba from pg_catalog.pg_database where datname = pg_catalog.current_database())
+const roleSql = `(select case when s.rolsuper or s.rolname ~ '^pg_' then null else s.rolname end
+    from pg_catalog.pg_roles s
+    where s.oid = case when o.rolname = 'pg_database_owner' then (select datdba from pg_catalog.pg_database
+      where datname = pg_catalog.current_database())
       else o.oid end)`;
 const collate = (oid: string): string =>
   `case when ${oid} = 0 then '' else ' collate ' || ${oid}::regcollation::text end`;
@@ -73,14 +75,17 @@ const collate = (oid: string): string =>
  * an expression may name the row by it.
  */
 const computedSourceSql = `(select pg_catalog.format('(select %s from only %s) as %I', pg_catalog.string_agg(
-      coalesce(g.expression || ' as ', '') || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum), c.oid::regclass, c.relname)
+      coalesce(g.expression || ' as ', '') || pg_catalog.quote_ident(a.attname), ', ' order by a.attnum),
+        c.oid::regclass, c.relname)
     from pg_catalog.pg_attribute a left join computed g on g.attrelid = a.attrelid and g.attnum = a.attnum
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped)`;
 
 const keysSql = `(select pg_catalog.json_agg(pg_catalog.json_build_object(
-      'expression', '(' || pg_catalog.pg_get_indexdef(i.indexrelid, k.number::int, false) || ')' || ${collate('i.indcollation[k.number - 1]')},
+      'expression', '(' || pg_catalog.pg_get_indexdef(i.indexrelid, k.number::int,
+        false) || ')' || ${collate('i.indcollation[k.number - 1]')},
       'operator', pg_catalog.format('operator(%I.%s)', n.nspname, e.oprname),
-      'is_equality', e.oprname = '=' and exists (select from pg_catalog.pg_amop m join pg_catalog.pg_am b on b.oid = m.amopmethod
+      'is_equality', e.oprname = '=' and exists (select from pg_catalog.pg_amop m
+        join pg_catalog.pg_am b on b.oid = m.amopmethod
         where m.amopopr = e.oid and m.amopstrategy = 3 and b.amname = 'btree'),
       'is_overlap', e.oid = '&&(anyrange,anyrange)'::regoperator) order by k.number)
     from pg_catalog.generate_series(1, i.indnkeyatts) k (number)
@@ -92,36 +97,52 @@ const keysSql = `(select pg_catalog.json_agg(pg_catalog.json_build_object(
 
 /** The one query of the catalogue. It reads definitions, but runs nothing of them. */
 const factsSql = `with recursive computed as materialized (
-    select a.attrelid, a.attnum, a.attname, a.attnotnull, '(' || pg_catalog.pg_get_expr(d.adbin, d.adrelid) || ')' || ${collate('a.attcollation')} as expression
+    select a.attrelid, a.attnum, a.attname, a.attnotnull,
+      '(' || pg_catalog.pg_get_expr(d.adbin, d.adrelid) || ')' || ${collate('a.attcollation')} as expression
     from pg_catalog.pg_attribute a join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
       join pg_catalog.pg_class c on c.oid = a.attrelid
-    where a.attgenerated = 's' and not a.attisdropped and ${isOwnTable('r')} and ${callsOwnCodeSql('pg_attrdef', 'd.oid')}),
+    where a.attgenerated = 's' and not a.attisdropped and ${isOwnTable('r')}
+      and ${callsOwnCodeSql('pg_attrdef', 'd.oid')}),
   indexes as materialized (
     select i.*, exists (select from computed g where g.attrelid = i.indrelid and (g.attnum = any (i.indkey)
-        or exists (select from pg_catalog.pg_depend u where u.classid = 'pg_catalog.pg_class'::regclass and u.objid = i.indexrelid
-          and u.refclassid = 'pg_catalog.pg_class'::regclass and u.refobjid = i.indrelid and u.refobjsubid = g.attnum))) as is_of_computed
-    from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indrelid where i.indisvalid and ${isOwnTable('r')}),
+        or exists (select from pg_catalog.pg_depend u where u.classid = 'pg_catalog.pg_class'::regclass
+          and u.objid = i.indexrelid
+          and u.refclassid = 'pg_catalog.pg_class'::regclass and u.refobjid = i.indrelid
+            and u.refobjsubid = g.attnum))) as is_of_computed
+    from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indrelid where i.indisvalid
+      and ${isOwnTable('r')}),
   below (oid) as (
     select t.partrelid from pg_catalog.pg_partitioned_table t join pg_catalog.pg_class c on c.oid = t.partrelid
       where t.partexprs is not null and ${isOwnTable('p')} and ${callsOwnCodeSql('pg_class', 't.partrelid')}
     union select h.inhrelid from pg_catalog.pg_inherits h join below on below.oid = h.inhparent)
-  select pg_catalog.json_build_object('kind', 'column', 'role', ${roleSql}, 'pages', c.relpages, 'relation', c.oid::regclass::text,
-      'source', 'only ' || c.oid::regclass, 'name', pg_catalog.quote_ident(g.attname), 'expression', g.expression, 'is_required', g.attnotnull) as fact
+  select pg_catalog.json_build_object('kind', 'column', 'role', ${roleSql}, 'pages', c.relpages, 'relation',
+    c.oid::regclass::text,
+      'source', 'only ' || c.oid::regclass, 'name', pg_catalog.quote_ident(g.attname), 'expression', g.expression,
+        'is_required', g.attnotnull) as fact
     from computed g join pg_catalog.pg_class c on c.oid = g.attrelid join pg_catalog.pg_roles o on o.oid = c.relowner
-  union all select pg_catalog.json_build_object('kind', 'index', 'role', ${roleSql}, 'pages', c.relpages, 'relation', c.oid::regclass::text,
+  union all select pg_catalog.json_build_object('kind', 'index', 'role', ${roleSql}, 'pages', c.relpages, 'relation',
+    c.oid::regclass::text,
       'source', case when i.is_of_computed then ${computedSourceSql} else 'only ' || c.oid::regclass end,
-      'index', i.indexrelid::regclass::text, 'constraint_name', pg_catalog.quote_ident(x.conname), 'is_unique', i.indisunique or i.indisexclusion,
-      'are_nulls_equal', i.indnullsnotdistinct, 'predicate', pg_catalog.pg_get_expr(i.indpred, i.indrelid), 'keys', ${keysSql})
+      'index', i.indexrelid::regclass::text, 'constraint_name', pg_catalog.quote_ident(x.conname), 'is_unique',
+        i.indisunique or i.indisexclusion,
+      'are_nulls_equal', i.indnullsnotdistinct, 'predicate', pg_catalog.pg_get_expr(i.indpred, i.indrelid), 'keys',
+        ${keysSql})
     from indexes i join pg_catalog.pg_class c on c.oid = i.indrelid join pg_catalog.pg_roles o on o.oid = c.relowner
     left join pg_catalog.pg_constraint x on x.conindid = i.indexrelid and x.contype in ('p', 'u', 'x')
-    where i.is_of_computed or (i.indexprs is not null or i.indpred is not null) and ${callsOwnCodeSql('pg_class', 'i.indexrelid')}
-  union all select pg_catalog.json_build_object('kind', 'partitions', 'role', w.role, 'pages', pg_catalog.sum(w.pages), 'relation', w.root::text, 'source', '',
-      'column', (select pg_catalog.quote_ident(a.attname) from pg_catalog.pg_attribute a where a.attrelid = w.root and a.attnum > 0 and not a.attisdropped
+    where i.is_of_computed or (i.indexprs is not null or i.indpred is not null)
+    and ${callsOwnCodeSql('pg_class', 'i.indexrelid')}
+  union all select pg_catalog.json_build_object('kind', 'partitions', 'role', w.role, 'pages', pg_catalog.sum(w.pages),
+    'relation', w.root::text, 'source', '',
+      'column', (select pg_catalog.quote_ident(a.attname) from pg_catalog.pg_attribute a where a.attrelid = w.root
+        and a.attnum > 0 and not a.attisdropped
         order by a.attgenerated <> '' or a.attidentity = 'a', a.attnum limit 1),
-      'partitions', pg_catalog.json_agg(pg_catalog.json_build_object('name', w.name, 'bounds', w.bounds) order by w.name))
-    from (select ${roleSql} as role, c.relpages as pages, pg_catalog.pg_partition_root(c.oid) as root, c.oid::regclass::text as name,
+      'partitions', pg_catalog.json_agg(pg_catalog.json_build_object('name', w.name, 'bounds', w.bounds)
+        order by w.name))
+    from (select ${roleSql} as role, c.relpages as pages, pg_catalog.pg_partition_root(c.oid) as root,
+      c.oid::regclass::text as name,
         pg_catalog.pg_get_partition_constraintdef(c.oid) as bounds
-      from below join pg_catalog.pg_class c on c.oid = below.oid and c.relkind = 'r' join pg_catalog.pg_roles o on o.oid = c.relowner) w
+      from below join pg_catalog.pg_class c on c.oid = below.oid and c.relkind = 'r'
+        join pg_catalog.pg_roles o on o.oid = c.relowner) w
     where w.bounds is not null group by w.role, w.root`;
 
 /**

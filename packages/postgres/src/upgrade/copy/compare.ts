@@ -103,7 +103,8 @@ async function sequencesBehind(old: pg.ClientBase, target: pg.ClientBase): Promi
   const free = await readRows(
     old,
     z.object({ schema: z.string(), name: z.string() }),
-    `select n.nspname as schema, c.relname as name from pg_catalog.pg_sequence s join pg_catalog.pg_class c on c.oid = s.seqrelid
+    `select n.nspname as schema, c.relname as name from pg_catalog.pg_sequence s
+      join pg_catalog.pg_class c on c.oid = s.seqrelid
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace where s.seqincrement < 0 or s.seqcycle`,
   );
   const isFree = new Set(free.map(qualify));

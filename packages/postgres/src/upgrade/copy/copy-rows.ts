@@ -57,8 +57,10 @@ const stateSchema = z.object({ state: z.string() });
  * TRUNCATE gives the table another file. So once every session has ended, an equal state means equal rows. A report
  * that arrives late only causes one more copy.
  */
-const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_filenode(c.oid), pg_catalog.pg_stat_get_tuples_inserted(c.oid),
-  pg_catalog.pg_stat_get_tuples_updated(c.oid), pg_catalog.pg_stat_get_tuples_deleted(c.oid)) as state from pg_catalog.pg_class c where c.oid = $1::regclass`;
+const stateSql = `select pg_catalog.concat_ws(' ', pg_catalog.pg_relation_filenode(c.oid),
+    pg_catalog.pg_stat_get_tuples_inserted(c.oid),
+  pg_catalog.pg_stat_get_tuples_updated(c.oid), pg_catalog.pg_stat_get_tuples_deleted(c.oid)) as state
+  from pg_catalog.pg_class c where c.oid = $1::regclass`;
 
 /** An unlogged table and the state in which it was copied. */
 export interface CopiedTable {

@@ -14,8 +14,10 @@ export interface CustomerTable extends TableEntry {
 }
 
 const ownerSchema = z.object({ schema: z.string(), name: z.string(), owner: z.string(), is_logged: z.boolean() });
-const ownersSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_get_userbyid(c.relowner) as owner, c.relpersistence <> 'u' as is_logged
-  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p') and c.relpersistence <> 't'`;
+const ownersSql = `select n.nspname as schema, c.relname as name, pg_catalog.pg_get_userbyid(c.relowner) as owner,
+    c.relpersistence <> 'u' as is_logged
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p')
+  and c.relpersistence <> 't'`;
 
 /** The customer's tables that have rows of their own, the largest first. */
 export async function customerTables(client: pg.ClientBase, { schema: own }: OwnObjects): Promise<CustomerTable[]> {

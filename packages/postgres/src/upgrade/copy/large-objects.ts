@@ -20,18 +20,23 @@ const horizonSchema = z.object({ horizon: z.string() });
  * Finds the large objects whose content, owner or grants were written by a transaction at or after the horizon. Ages
  * are compared, because transaction numbers wrap around.
  */
-const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner, pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
-    coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable', a.is_grantable,
-      'grantee', case when a.grantee <> 0 then pg_catalog.pg_get_userbyid(a.grantee) end)) from pg_catalog.aclexplode(m.lomacl) a), '[]') as grants
+const changedSql = `select m.oid, pg_catalog.pg_get_userbyid(m.lomowner) as owner,
+    pg_catalog.obj_description(m.oid, 'pg_largeobject') as comment,
+    coalesce((select pg_catalog.json_agg(pg_catalog.json_build_object('privilege', a.privilege_type, 'is_grantable',
+      a.is_grantable,
+      'grantee', case when a.grantee <> 0 then pg_catalog.pg_get_userbyid(a.grantee) end))
+        from pg_catalog.aclexplode(m.lomacl) a), '[]') as grants
   from pg_catalog.pg_largeobject_metadata m
   where $1::xid is null or pg_catalog.age(m.xmin) <= pg_catalog.age($1::xid)
-    or m.oid in (select l.loid from pg_catalog.pg_largeobject l where pg_catalog.age(l.xmin) <= pg_catalog.age($1::xid)) order by m.oid`;
+    or m.oid in (select l.loid from pg_catalog.pg_largeobject l
+      where pg_catalog.age(l.xmin) <= pg_catalog.age($1::xid)) order by m.oid`;
 const horizonSql = 'select pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::xid::text as horizon';
 const allSql = 'select oid from pg_catalog.pg_largeobject_metadata';
 /**
  * Reads the catalogue, page by page: the functions that read a large object need a right that a reader does not have.
  */
-const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1 and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
+const pagesSql = `select l.pageno as number, l.data from pg_catalog.pg_largeobject l where l.loid = $1
+  and l.pageno >= $2 order by l.pageno limit ${pagesAtOnce}`;
 const writeSql = 'select pg_catalog.lo_put($1::oid, w.at, w.data) from unnest($2::bigint[], $3::bytea[]) w (at, data)';
 
 async function copyObject(

@@ -8,9 +8,11 @@ const name = pg.escapeIdentifier;
 const nameSchema = z.object({ name: z.string() });
 
 /** Reads every role that owns something in the database, and the owner of the database itself. */
-const ownersSql = `select distinct r.rolname as name from pg_catalog.pg_roles r where not r.rolsuper and r.rolname !~ '^pg_' and not ${isOwnRoleSql} and (
+const ownersSql = `select distinct r.rolname as name from pg_catalog.pg_roles r where not r.rolsuper
+  and r.rolname !~ '^pg_' and not ${isOwnRoleSql} and (
   r.oid = (select datdba from pg_catalog.pg_database where datname = $1)
-  or exists (select from pg_catalog.pg_shdepend d where d.refclassid = 'pg_catalog.pg_authid'::regclass and d.refobjid = r.oid and d.deptype = 'o'
+  or exists (select from pg_catalog.pg_shdepend d where d.refclassid = 'pg_catalog.pg_authid'::regclass
+    and d.refobjid = r.oid and d.deptype = 'o'
     and d.dbid = (select oid from pg_catalog.pg_database where datname = $1))) order by 1`;
 
 export async function readOwners(server: pg.ClientBase, databaseName: string): Promise<string[]> {
@@ -48,7 +50,8 @@ export async function ensureOldRoles(stage: Stage, owners: readonly string[]): P
   await grantAll(server, publisher.role, databaseName, owners, 'connect, create');
   await ensureRole(server, replicator, `${rights} replication bypassrls`);
   await server.query(
-    `grant pg_use_reserved_connections to ${name(publisher.role)}, ${name(replicator.role)} with inherit true, set false`,
+    `grant pg_use_reserved_connections to ${name(publisher.role)}, ${name(replicator.role)} with inherit true,
+      set false`,
   );
   await server.query(`grant pg_read_all_data to ${name(replicator.role)} with inherit true, set false`);
   await grantAll(server, replicator.role, databaseName, [], 'connect');
@@ -65,7 +68,8 @@ export async function ensureTargetRoles(stage: Stage, owners: readonly string[])
 
 /** Drops one of our roles. A role that the customer mentions somewhere stays, without a login and without any right. */
 export async function dropOwnRole(server: pg.ClientBase, { role }: TransferLogin): Promise<void> {
-  const memberOf = `select g.rolname as name from pg_catalog.pg_auth_members m join pg_catalog.pg_roles g on g.oid = m.roleid
+  const memberOf = `select g.rolname as name from pg_catalog.pg_auth_members m
+    join pg_catalog.pg_roles g on g.oid = m.roleid
     join pg_catalog.pg_roles r on r.oid = m.member where r.rolname = $1`;
   for (const granted of await readRows(server, nameSchema, memberOf, [role]))
     await server.query(`revoke ${name(granted.name)} from ${name(role)}`);

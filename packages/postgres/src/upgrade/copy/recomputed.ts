@@ -35,11 +35,15 @@ const namedSchema = z.object({ schema: z.string(), name: z.string() });
 /** Finds the indexes and materialized views that store values of a column. */
 const dependentsSql = `select distinct n.nspname as schema, c.relname as name, c.relkind = 'm' as is_view
   from pg_catalog.pg_attribute a
-  join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = a.attrelid and d.refobjsubid = a.attnum
+  join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = a.attrelid
+  and d.refobjsubid = a.attnum
   left join pg_catalog.pg_rewrite r on d.classid = 'pg_catalog.pg_rewrite'::regclass and r.oid = d.objid
-  join pg_catalog.pg_class c on c.oid = case when d.classid = 'pg_catalog.pg_class'::regclass then d.objid else r.ev_class end
+  join pg_catalog.pg_class c on c.oid = case when d.classid = 'pg_catalog.pg_class'::regclass then d.objid else
+    r.ev_class end
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where a.attrelid in (select pg_catalog.to_regclass($1)::oid union select relid from pg_catalog.pg_partition_tree(pg_catalog.to_regclass($1))) and a.attname = $2 and c.relkind in ('i', 'm') order by 3, 1, 2`;
+  where a.attrelid in (select pg_catalog.to_regclass($1)::oid union select relid
+    from pg_catalog.pg_partition_tree(pg_catalog.to_regclass($1))) and a.attname = $2 and c.relkind in ('i', 'm')
+  order by 3, 1, 2`;
 
 /**
  * Returns the generated columns that differ, of a table whose written columns are equal. Each value is compared
@@ -69,7 +73,8 @@ export async function recomputedColumns(
   return recomputed;
 }
 
-const viewsSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+const viewsSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_class c
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where c.relkind = 'm' and c.relispopulated and ${own} order by 1, 2`;
 
 /**

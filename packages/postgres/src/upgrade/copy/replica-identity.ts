@@ -14,12 +14,16 @@ const changedSchema = z.object({
  * chosen. `$1` lists the schemas to leave out.
  */
 export const withoutIdentitySql = `select c.oid, c.oid::regclass::text as table, c.relreplident as identity,
-    (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid where i.indrelid = c.oid and i.indisreplident) as index_name
+    (select x.relname from pg_catalog.pg_index i join pg_catalog.pg_class x on x.oid = i.indexrelid
+      where i.indrelid = c.oid and i.indisreplident) as index_name
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where c.relkind = 'r' and c.relpersistence = 'p' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and n.nspname <> all ($1)
+  where c.relkind = 'r' and c.relpersistence = 'p' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+  and n.nspname <> all ($1)
     and (c.relreplident = 'n'
-      or c.relreplident = 'd' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary and i.indimmediate and i.indisvalid)
-      or c.relreplident = 'i' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisreplident and i.indisvalid))`;
+      or c.relreplident = 'd' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
+        and i.indisprimary and i.indimmediate and i.indisvalid)
+      or c.relreplident = 'i' and not exists (select from pg_catalog.pg_index i where i.indrelid = c.oid
+        and i.indisreplident and i.indisvalid))`;
 
 const identityOf: Record<string, string> = { d: 'default', n: 'nothing', f: 'full' };
 
@@ -34,7 +38,8 @@ export async function widenIdentities(stage: Stage): Promise<void> {
   for (const { oid, table, identity, index_name: indexName } of keyless) {
     await publisher.query('begin');
     await publisher.query(
-      `insert into ${schema}.replica_identity (relation, identity, index_name) values ($1, $2, $3) on conflict do nothing`,
+      `insert into ${schema}.replica_identity (relation, identity, index_name) values ($1, $2, $3)
+        on conflict do nothing`,
       [oid, identity, indexName],
     );
     await publisher.query(`alter table only ${table} replica identity full`);
@@ -46,7 +51,8 @@ export async function widenIdentities(stage: Stage): Promise<void> {
 export async function restoreIdentities(stage: Stage): Promise<void> {
   const { schema } = stage.own;
   const publisher = await stage.publisher();
-  const sql = `select r.relation as oid, c.oid::regclass::text as table, r.identity, r.index_name from ${schema}.replica_identity r
+  const sql = `select r.relation as oid, c.oid::regclass::text as table, r.identity, r.index_name
+    from ${schema}.replica_identity r
     join pg_catalog.pg_class c on c.oid = r.relation`;
   for (const { oid, table, identity, index_name: indexName } of await readRows(publisher, changedSchema, sql)) {
     const wanted = indexName === null ? identityOf[identity] : `using index ${pg.escapeIdentifier(indexName)}`;

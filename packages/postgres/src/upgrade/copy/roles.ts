@@ -26,9 +26,11 @@ const settingSchema = z.object({
 });
 
 const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
-    case when rolinherit then 'inherit' else 'noinherit' end, case when rolcreaterole then 'createrole' else 'nocreaterole' end,
+    case when rolinherit then 'inherit' else 'noinherit' end,
+      case when rolcreaterole then 'createrole' else 'nocreaterole' end,
     case when rolcreatedb then 'createdb' else 'nocreatedb' end, case when rolcanlogin then 'login' else 'nologin' end,
-    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit) as options, rolvaliduntil::text as until,
+    case when rolbypassrls then 'bypassrls' else 'nobypassrls' end, 'connection limit ' || rolconnlimit) as options,
+      rolvaliduntil::text as until,
     pg_catalog.shobj_description(r.oid, 'pg_authid') as comment
   from pg_catalog.pg_authid r where rolname !~ '^pg_' and not ${isOwnRoleSql} order by rolname`;
 
@@ -38,12 +40,16 @@ const rolesSql = `select rolname, rolpassword as password, concat_ws(' ',
  */
 const membershipsSql = `select g.rolname as role, m.rolname as member, o.rolname as grantor,
     concat_ws(', ', 'admin ' || a.admin_option, 'inherit ' || a.inherit_option, 'set ' || a.set_option) as options
-  from pg_catalog.pg_auth_members a join pg_catalog.pg_roles g on g.oid = a.roleid join pg_catalog.pg_roles m on m.oid = a.member
+  from pg_catalog.pg_auth_members a join pg_catalog.pg_roles g on g.oid = a.roleid
+  join pg_catalog.pg_roles m on m.oid = a.member
   join pg_catalog.pg_roles o on o.oid = a.grantor where m.rolname !~ '^pg_'
-    and not exists (select from pg_catalog.pg_roles r where r.oid in (a.roleid, a.member) and ${isOwnRoleSql}) order by a.oid`;
+    and not exists (select from pg_catalog.pg_roles r where r.oid in (a.roleid, a.member) and ${isOwnRoleSql})
+    order by a.oid`;
 
-const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, split_part(kv, '=', 1) as key, substr(kv, strpos(kv, '=') + 1) as value
-  from pg_catalog.pg_db_role_setting s left join pg_catalog.pg_roles r on r.oid = s.setrole cross join lateral unnest(s.setconfig) kv
+const settingsSql = `select r.rolname as role, s.setdatabase <> 0 as is_here, split_part(kv, '=', 1) as key,
+    substr(kv, strpos(kv, '=') + 1) as value
+  from pg_catalog.pg_db_role_setting s left join pg_catalog.pg_roles r on r.oid = s.setrole
+  cross join lateral unnest(s.setconfig) kv
   where (s.setdatabase = 0 or s.setdatabase = (select oid from pg_catalog.pg_database where datname = $1))
     and (r.oid is null or not ${isOwnRoleSql}) order by 1, 2, 3`;
 
@@ -191,7 +197,8 @@ export async function syncRoles(
     ...gone.map(({ rolname }) =>
       dropsGone
         ? `drop role ${name(rolname)}`
-        : `alter role ${name(rolname)} nosuperuser nocreatedb nocreaterole noreplication nobypassrls nologin password null`,
+        : `alter role ${name(rolname)} nosuperuser nocreatedb nocreaterole noreplication nobypassrls nologin password
+            null`,
     ),
     ...commentStatements(wanted.roles, there.roles),
     ...membershipStatements(withMemberships ? wanted.memberships : [], there.memberships.filter(isKept)),

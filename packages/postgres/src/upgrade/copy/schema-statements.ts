@@ -70,7 +70,8 @@ const extensionForm = /^(?:CREATE EXTENSION IF NOT EXISTS|COMMENT ON EXTENSION) 
 const ownerSchema = z.object({ name: z.string(), owner: z.string() });
 const extensionOwnersSql =
   'select extname as name, pg_catalog.pg_get_userbyid(extowner) as owner from pg_catalog.pg_extension';
-const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(datdba) as owner from pg_catalog.pg_database
+const databaseOwnerSql = `select datname as name, pg_catalog.pg_get_userbyid(datdba) as owner
+  from pg_catalog.pg_database
   where datname = pg_catalog.current_database()`;
 
 export interface SchemaOwners {

@@ -14,9 +14,11 @@ export interface Position {
   is_called: boolean;
 }
 
-const sequencesSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+const sequencesSql = `select n.nspname as schema, c.relname as name from pg_catalog.pg_class c
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where c.relkind = 'S' and c.relpersistence <> 't' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
-    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass and d.objid = c.oid and d.deptype = 'e') order by 1, 2`;
+    and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass
+      and d.objid = c.oid and d.deptype = 'e') order by 1, 2`;
 
 /** Quoted names of the customer's sequences. */
 export async function sequenceNames(client: pg.ClientBase): Promise<string[]> {
@@ -37,7 +39,8 @@ export async function readPositions(client: pg.ClientBase, names: readonly strin
   for (const some of slices(names)) {
     const each = some.map(
       (name) =>
-        `select ${pg.escapeLiteral(name)} as name, pg_catalog.textin(pg_catalog.record_out(row(s.last_value, s.is_called))) as position from ${name} s`,
+        `select ${pg.escapeLiteral(name)} as name,
+            pg_catalog.textin(pg_catalog.record_out(row(s.last_value, s.is_called))) as position from ${name} s`,
     );
     for (const { name, position } of await readRows(client, positionSchema, each.join(' union all '))) {
       const form = /^\((-?\d+),([tf])\)$/.exec(position);
@@ -60,7 +63,8 @@ export async function copySequences(
   const positions = await readPositions(old, names);
   for (let from = 0; from < positions.length; from += atOnce) {
     const some = positions.slice(from, from + atOnce);
-    const sql = `select pg_catalog.setval(name::regclass, value, called) from unnest($1::text[], $2::bigint[], $3::boolean[]) p (name, value, called)`;
+    const sql = `select pg_catalog.setval(name::regclass, value, called)
+      from unnest($1::text[], $2::bigint[], $3::boolean[]) p (name, value, called)`;
     await target.query(sql, [some.map((p) => p.name), some.map((p) => p.last_value), some.map((p) => p.is_called)]);
   }
 }

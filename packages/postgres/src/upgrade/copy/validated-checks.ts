@@ -5,13 +5,16 @@ import { readRows, type Stage } from '../session';
 const constraintSchema = z.object({ schema: z.string(), owner: z.string(), name: z.string() });
 export type ValidatedCheck = z.infer<typeof constraintSchema>;
 
-const places = `left join pg_catalog.pg_class c on c.oid = k.conrelid left join pg_catalog.pg_type t on t.oid = k.contypid
+const places = `left join pg_catalog.pg_class c on c.oid = k.conrelid
+  left join pg_catalog.pg_type t on t.oid = k.contypid
   join pg_catalog.pg_namespace n on n.oid = coalesce(c.relnamespace, t.typnamespace)`;
 const validatedSql = `select n.nspname as schema, coalesce(c.relname, t.typname) as owner, k.conname as name
   from pg_catalog.pg_constraint k ${places} where k.contype = 'c' and k.convalidated and k.conname = any ($1::text[])`;
-const markSql = `update pg_catalog.pg_constraint set convalidated = true where contype = 'c' and not convalidated and oid in (
+const markSql = `update pg_catalog.pg_constraint set convalidated = true where contype = 'c' and not convalidated
+  and oid in (
   select k.oid from unnest($1::text[], $2::text[], $3::text[]) w (schema, owner, name)
-  join pg_catalog.pg_constraint k on k.conname = w.name ${places} where n.nspname = w.schema and coalesce(c.relname, t.typname) = w.owner)`;
+  join pg_catalog.pg_constraint k on k.conname = w.name ${places} where n.nspname = w.schema
+    and coalesce(c.relname, t.typname) = w.owner)`;
 
 /**
  * Reads the CHECKs that hold for every row of the old database and that the new database gets without a check of its
