@@ -22,7 +22,7 @@ export interface DevProgramOptions {
   start: () => Promise<GuardedChild>;
   /** Where it answers HTTP. Undefined for a program that is not called. */
   url: string | undefined;
-  /** The command that asks it, for the line that says that it listens. */
+  /** The command that calls the program. It is part of the line that says where the program listens. */
   how?: string;
   /** Called with the reason when it is down, and with null when it answers. */
   onState?: (reason: string | null) => void;

@@ -119,8 +119,9 @@ export async function restOld(database: HostedDatabase, upgradeId: string): Prom
 }
 
 /**
- * Removes a kept old instance. Retiring the newest upgrade's also removes those of earlier ones. One that is gone is no
- * error; throws `upgrade_mismatch` while it is still needed.
+ * Removes the old instance that an upgrade has kept. If it is the newest upgrade, the old instances of earlier upgrades
+ * are removed too. An instance that is already gone is no error. Throws `upgrade_mismatch` before the upgrade has
+ * finished, because the old instance is still needed until then.
  */
 export async function retireOld(database: HostedDatabase, upgradeId: string): Promise<void> {
   const { record } = database;

@@ -122,7 +122,8 @@ describe('npm start', () => {
     const groups = [...new Set(runnable.map(groupOf))];
     await Promise.all(
       groups.map(async (group) => {
-        // Blocks write into the reader's home, such as a link to the command.
+        // A block may write into its reader's home, for example a link to the command. So each group gets a home of its
+        // own.
         const home = fs.mkdtempSync(path.join(folder, 'home-'));
         const reader = { ...environment, HOME: home, PATH: `${home}/.local/bin:${environment['PATH']}` };
         for (const block of runnable.filter((one) => groupOf(one) === group)) {

@@ -64,8 +64,8 @@ class TreeChecker {
   }
 
   /**
-   * The file that a hard link shares always comes first in path order. Every directory on the way to it was checked
-   * together with it.
+   * A hard link may only name a file that was checked earlier, because every directory on the way to that file was
+   * checked then. In an honest archive that file always comes first in path order.
    */
   private checkHardLink(entry: Entry): void {
     if (!this.linkedFiles.has(entry.link))

@@ -95,7 +95,10 @@ export interface ProxmoxWorld {
   readonly taskSeconds: TaskSeconds;
   /** Nodes that the others do not reach. */
   readonly downNodes: Set<string>;
-  /** Saves what was changed, together with the task that was really accepted: first the state, then the ledger. */
+  /**
+   * Saves the state. A task that was accepted, `taken`, is noted in the ledger as well. The state is written first,
+   * because after a crash the next start completes the ledger from the state.
+   */
   save(taken?: Task): void;
   /** Ends everything that is over by now. */
   settle(): void;

@@ -73,9 +73,9 @@ export function serverSettings(engine: Engine, paths: ServerPaths, choice: Setti
 }
 
 const binaryLog = (isEphemeral: boolean): Record<string, string> => ({
-  // Customers without SUPER create triggers and functions. With whole rows in the log, it does not matter whether these
-  // are deterministic.
   'log-bin': 'binlog',
+  // Lets customers without SUPER create triggers and functions, deterministic or not. That is safe, because the log
+  // holds whole rows and not statements.
   'log-bin-trust-function-creators': 'ON',
   'sync-binlog': isEphemeral ? '0' : '1',
   'max-binlog-size': String(64 * 2 ** 20),

@@ -21,11 +21,13 @@ export const callsOwnCodeSql = (catalogue: string, oid: string): string =>
           where part.classid = 'pg_catalog.pg_proc'::regclass and part.objid = code.oid and part.deptype = 'e'))`;
 
 /**
- * CHECK constraints, of tables and of domains, that call the customer's own functions. Such a function may read a table
- * that is filled later, or name one without its schema. So these constraints are removed before the rows come, and put
- * back when all rows are there. A table comes before those that inherit from it: removing a constraint there and
- * putting it back does so in all of them, except where a table has created the same constraint itself. A partition
- * never has, but it has a copy of its own until it is attached.
+ * Selects the CHECK constraints of tables and domains that call the customer's own functions. Such a function may read
+ * a table that is filled later, or name a table without its schema, so it could fail during a load. These constraints
+ * are therefore removed before the rows are loaded, and put back afterwards.
+ *
+ * A parent table comes before the tables that inherit from it, because dropping or adding a constraint there does so in
+ * all of them. Of these, only a table that declares the same constraint itself keeps it. A partition declares none, but
+ * has a copy of its own until it is attached, so partitions are selected too.
  */
 const checksSql = `select k.conname as name, pg_catalog.pg_get_constraintdef(k.oid) as definition,
     k.convalidated as validated,

@@ -49,8 +49,8 @@ const objectsSql = `select 'event trigger' as what, evtname as name from pg_cata
     and p.prolang <> (select oid from pg_catalog.pg_language where lanname = 'c')`;
 
 /**
- * Checks the target for a right that nobody should have. Roles, memberships and settings were compared with the old
- * server's before. Throws `rights_differ`.
+ * Throws `rights_differ` if the target has a right or an object that no customer can have made. An earlier check has
+ * already compared its roles, memberships and settings with those of the old server.
  */
 async function checkRights(stage: Stage): Promise<void> {
   const server = await stage.server('target');

@@ -116,8 +116,8 @@ function postgresQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue 
 }
 
 /**
- * The client is connected before BullMQ sees it, and refuses calls while it is not: an offline queue would keep
- * requests' jobs and send them late.
+ * The client connects before BullMQ gets it, and refuses calls whenever it is disconnected. With an offline queue it
+ * would keep the jobs of requests instead, and send them late.
  */
 function redisQueue({ queueUrl, queueName, log }: QueueAddress): OpenedQueue {
   const client = openRedis(queueUrl, {

@@ -22,9 +22,9 @@ interface HeldLease {
 }
 
 /**
- * Renews the lease every third of it until released, whatever the step is doing. It is lost if Postgres says so, or if
- * no renewal got through for as long as the lease lasts, counted on this process's monotonic clock from before the last
- * successful one was sent.
+ * Renews the lease until released, each time that a third of it has passed, whatever the step is doing. The lease is
+ * lost if Postgres says so, or if renewals fail until it has run out. This process counts the lease from before it sent
+ * the last successful renewal, on its monotonic clock. So the lease never ends later here than in Postgres.
  */
 export function keepLease(
   sql: Sql,

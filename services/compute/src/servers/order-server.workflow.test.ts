@@ -1,5 +1,6 @@
 /**
- * The gate runs this world of the service, and that of the reconciliation.
+ * `npm test` runs this suite and reconcile-servers.workflow.test.ts. The other suites that start the whole service are
+ * of the long tier.
  *
  * @processes
  */

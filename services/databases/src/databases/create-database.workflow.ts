@@ -39,7 +39,7 @@ export async function provision(context: WorkContext, step: StepContext<NewDatab
   return { host, port };
 }
 
-/** Publishes its address, and schedules the weekly proof of its backups. */
+/** Publishes the address of the new database, and schedules the weekly restore that proves its backups. */
 export async function serve(context: WorkContext, tx: Tx, run: WorkflowRun<unknown>, address: Address): Promise<void> {
   const { id } = run.subject;
   await recordAddress(tx, id, address);

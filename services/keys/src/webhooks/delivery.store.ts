@@ -83,7 +83,11 @@ export function claimDeliveries(
   return sql.query(claimSql, [most, mostOfOrg, JSON.stringify(sending), leaseSeconds, afterOrg]);
 }
 
-/** One index look-up for each organisation: those after $5 in order, then from the first one on. */
+/**
+ * SQL for the organisations that have pending deliveries, in the order of their ids. It takes one index look-up for
+ * each organisation, however many deliveries that has. `claimSql` uses it twice: for the organisations after $5
+ * (`afterOrg`), which come first, and then for the others.
+ */
 const orgsSql = (name: string, from: string, to: string): string => `
   ${name} (id) AS (
     (SELECT org_id FROM webhook_deliveries WHERE status = 'pending' AND ${from} ORDER BY org_id LIMIT 1)

@@ -30,9 +30,10 @@ const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
 const blockingCodes = ['ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'EACCES', 'EPERM'];
 
 /**
- * Gives tmp/restart.txt a larger mtime and reads it back. Resolves with it, in seconds, or with null if tmp or the file
- * is of another type. This runs with the site's own rights, so a link leads only to files that the site may write
- * anyway.
+ * Gives tmp/restart.txt a later mtime than it has, because an application is restarted when that changes. Resolves with
+ * the new mtime in seconds. Resolves with null if the customer's `tmp` is no ordinary folder, or the file is no
+ * ordinary file, or one of them does not let the site write. This runs with the site's own rights, so a link leads only
+ * to files that the site may write anyway.
  */
 export async function touchRestartFile(filesDir: string, nowMs: number): Promise<number | null> {
   try {

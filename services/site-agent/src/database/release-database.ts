@@ -135,8 +135,8 @@ export interface SiteDatabases {
   /** The URL of the site's address, for its customer. */
   urlOf(record: SiteRecord, at: EndpointPlace, database?: ReleaseDatabase): string;
   /**
-   * The URL for the pages of a release, which reaches no other release's data. `door`: the result of {@link
-   * SiteEndpoint.openDoor}.
+   * The URL by which the pages of a release reach the data of their own release and of no other. `door` is the result
+   * of {@link SiteEndpoint.openDoor}.
    */
   pagesUrlOf(record: SiteRecord, at: EndpointPlace, database: ReleaseDatabase, door: string | null): string;
 }

@@ -102,8 +102,8 @@ export class ReleaseStore {
   }
 
   /**
-   * Closes folders that earlier versions left open, and removes the leftovers of crashes: unfinished folders, and
-   * databases that no release names.
+   * Closes folders to other accounts, because earlier versions of this agent left them open. Removes what crashes have
+   * left: unfinished folders, and databases that no release names.
    */
   async sweep(record: SiteRecord): Promise<void> {
     await closeToOthers(this.folder.root, record.uid);

@@ -14,8 +14,9 @@ import { asOwner } from './site-box';
 /** A tree whose count takes longer keeps its last known size. */
 const countMs = 60_000;
 /**
- * The least size of a file, folder or link: an empty file takes no bytes, but file systems have a limited number of
- * files too. Most file systems use blocks of this size, so that nothing else changes.
+ * A tree counts as at least this many bytes for each file, folder and link. Empty files take no bytes, but the number
+ * of files that a file system can hold is limited too. Most file systems use blocks of this size, so a tree of
+ * ordinary files counts as what it takes.
  */
 const entryBytes = 4_096;
 /** Bytes on disk, then the number of files, folders and links. */

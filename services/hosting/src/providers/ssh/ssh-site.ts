@@ -63,8 +63,8 @@ const hashOf = (...parts: readonly string[]): string =>
 export const roleOf = ({ mode, siteId }: SiteRef): string => `s_${hashOf(mode, siteId)}`;
 
 /**
- * A release that is staged whole has a database of its own, whose name follows from it. What it has in fact is in its
- * release.json.
+ * The name of the database that a release gets if it is staged with files and data. A release that is staged with files
+ * alone shares the database of the current one. So release.json names the database that a release really uses.
  */
 export const databaseOf = ({ mode, siteId }: SiteRef, releaseId: string): string =>
   `d_${hashOf(mode, siteId)}_${hashOf(releaseId)}`;
