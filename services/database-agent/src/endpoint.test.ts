@@ -139,7 +139,7 @@ test('120 strangers who begin a login again and again, and complete none, keep n
   };
   const attackers = Array.from({ length: 120 }, attack);
   try {
-    // All places of this size but that of the open session.
+    // This size has 75 places, and the open session has one of them. So 74 begun logins take all the others.
     for (const taken of [74, 75, 76]) {
       await until(() => begun >= taken, { what: `${taken} logins that were begun` });
       expect(await runSql(customer(database), 'select 1 as n')).toEqual([{ n: 1 }]);

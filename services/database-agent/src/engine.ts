@@ -109,7 +109,10 @@ export interface EngineJobs {
 /** The part of a running job that a comparison needs: when to stop, and where to report progress. */
 export type Comparing = Pick<Running<unknown>, 'signal' | 'progress'>;
 
-/** The parts in which Postgres and MySQL differ. The record and the callers decide everything, alike for both. */
+/**
+ * The parts in which Postgres and MySQL differ. An engine only carries out. What it carries out is decided by its
+ * callers, from the database's record, in the same way for both.
+ */
 export interface Engine {
   /** Reads and writes the first messages of its clients. */
   wire: Wire;

@@ -10,7 +10,10 @@ import type { Cutover, Moving } from './engine';
 import type { SnapshotSession } from './held-snapshot';
 import { restoreLimit } from './own-database';
 
-/** The parts of a move that a stage of Postgres needs. They never leave the host. */
+/**
+ * The parts of a move that a stage in Postgres needs. They contain the superuser's URLs and a secret, so they never
+ * leave the host.
+ */
 export const postgresMove = ({ oldUrl, targetUrl, databaseName, upgrade, fence }: Moving): Move => ({
   oldUrl,
   targetUrl,

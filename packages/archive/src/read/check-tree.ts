@@ -15,8 +15,8 @@ interface OpenDirectory {
 
 /**
  * Checks a whole tree, entry by entry in path order, before any of it is written. It remembers only the open
- * directories, the files that hard links may name, and, for a target that folds names, the names in the open
- * directories. None of these grows with the tree.
+ * directories and the files that hard links may name. For a target that ignores case or normalisation, it also
+ * remembers the names in the open directories. So its memory does not grow with the tree as a whole.
  */
 class TreeChecker {
   private readonly limits: ArchiveLimits;

@@ -9,7 +9,9 @@ import path from 'node:path';
 export const program = path.resolve(__dirname, '../../dist/drydock.js');
 export const key = 'dd_test_abc_notforeyes';
 
-/** An answer of the server. A body alone is a 200. `hang up` breaks the connection. */
+/**
+ * An answer of the server. The status is 200 if it is left out. `text` is sent as it is, in place of a `body` in JSON.
+ */
 export interface Answer {
   status?: number;
   body?: unknown;

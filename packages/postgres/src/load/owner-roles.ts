@@ -96,7 +96,7 @@ export class OwnerRoles {
     this.others = new Set(here);
   }
 
-  /** The role itself, or null for the database's owner. */
+  /** The role if it exists here. Otherwise null, which stands for the database's owner. */
   here(role: string | null): string | null {
     return role !== null && this.others.has(role) ? role : null;
   }

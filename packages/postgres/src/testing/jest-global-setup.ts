@@ -24,7 +24,7 @@ export default async function startSharedCluster(): Promise<void> {
   const { default: pg } = await import('pg');
   const folder = mkdtempSync(path.join(tmpdir(), 'drydock-test-postgres-'));
   chmodSync(folder, 0o711); // as root, the server runs as nobody, which must be able to enter the folder
-  // A dump locks every table at once, and some of `npm run chaos` have 50,000.
+  // A dump locks every table at once, and some databases of `npm run chaos` have 50,000 tables.
   const locks = process.env['DRYDOCK_TESTS'] === 'chaos' ? { max_locks_per_transaction: '200' } : {};
   // From here on every process of the run, including this one, copies a prepared cluster instead of running initdb.
   process.env['DRYDOCK_PREPARED_CLUSTERS'] = folder;

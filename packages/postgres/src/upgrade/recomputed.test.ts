@@ -35,7 +35,9 @@ const atSnapshot = (move: Customer, work: (id: string) => Promise<void>): Promis
     await work((await client.query('select pg_export_snapshot() as id')).rows[0].id);
   });
 
-/** Words that 16 and 18 stem differently, and languages whose words they stem alike. */
+/**
+ * Words that Postgres 16 and 18 stem differently (see `changing`), and words of other languages that both stem alike.
+ */
 const texts = {
   english: 'added ebbed egging',
   german: 'läuferinnen lehrerinnen system hoerer',

@@ -53,9 +53,10 @@ export interface OwnedTable<Field extends string> {
 }
 
 /**
- * Reads the owner's row with all its columns, and locks it until the transaction ends: a decision about it stays true
- * until it is written. Null for another organisation's row, for the other mode's, and for one that is gone. It is one
- * statement, because a row could change between reading and locking. `Row` is Prisma's own type of it.
+ * Reads the owner's row with all its columns, and locks the row until the transaction ends. So a decision about the row
+ * is still right when it is written. One statement reads and locks, because the row could change in between. Resolves
+ * with null if the row is gone, or belongs to another organisation or to the other mode. `Row` is Prisma's type of the
+ * row.
  */
 export async function lockRow<Row extends object>(
   tx: InTransaction<PrismaSql>,

@@ -16,7 +16,7 @@ const at = (pattern: RegExp) => (file: SourceFile) => pattern.test(file.path) ||
 const stateWrite =
   /\b(?:INSERT INTO|DELETE FROM)\s+"?workflow(?:_step)?\b|\bUPDATE\s+"?workflow(?:_step)?"?\s+SET\b(?:(?!\b(?:WHERE|FROM)\b)[\s\S])*?\b(?!dispatch)[a-z_]+\s*=(?!>)|\.workflow(?:Step)?\.(?:create|update|upsert|delete)/;
 
-/** House habit 9: each thing has one place, and the message names it. */
+/** Each rule keeps one thing in one place. The `reason` names that place, because it is the message of a failure. */
 export const textRules: TextRule[] = [
   {
     reason:

@@ -119,10 +119,11 @@ function joinSignals(sources: readonly AbortSignal[]): JoinedSignal {
 }
 
 /**
- * Logs the begin of an attempt at a step, or at its undo. The returned function logs how it ended and how long it took;
- * `total_ms` counts from the step's first start. A step that waits for an agent is run every few seconds: those runs
- * are logged at debug, and so is work that the clock begins every minute, so that an installation's log has each piece
- * of work once.
+ * Logs the start of an attempt at a step, or at its undo. The returned function logs how the attempt ended and how long
+ * it took; `total_ms` counts from the step's first start.
+ *
+ * Repeated runs are logged at debug, so that the log of an installation has each piece of work once. A step that waits
+ * for an agent is run every few seconds. A routine workflow (`isRoutine`) is started by the clock every minute.
  */
 export function logAttempt<Context, Tx>(
   { definition, claim, log, claimedAtMs }: Execution<Context, Tx>,

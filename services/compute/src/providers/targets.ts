@@ -14,7 +14,10 @@ export interface Offer {
   plans: ReadonlyMap<string, string>;
 }
 
-/** A range of servers: the provider of its machines, and the offer. */
+/**
+ * A range of servers is what one mode has under one deploy target. It has a provider, which runs the machines, and an
+ * offer of sizes, prices and plans.
+ */
 export interface Target<Provider> {
   provider: Provider;
   offer: Offer;

@@ -78,7 +78,8 @@ export function renderGuide(source: string): { html: string; sections: { id: str
       if (inline.type !== 'link_open') continue;
       const target = targetOf(String(inline.attrGet('href')));
       if (target !== undefined) inline.attrSet('href', target);
-      // A target that only a clone has is shown as text, without a link.
+      // A link to a file that only a clone of the project has becomes plain text, because the gateway does not serve
+      // it.
       else
         for (const end of [inline, token.children?.slice(at).find(({ type }) => type === 'link_close')])
           if (end) end.tag = 'span';

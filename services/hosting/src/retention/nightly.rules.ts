@@ -5,10 +5,7 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** From midnight to six in UTC. */
 const nightMinutes = 360;
-/**
- * The pause after which a site is looked at again that could not be backed up, because it was busy or its backup
- * failed.
- */
+/** The pause before another look at a site that could not be backed up, because it was busy or its backup failed. */
 const pauseMs = 5 * minuteMs;
 /** A site whose backups keep failing is left for the next night. */
 const attemptsMax = 3;

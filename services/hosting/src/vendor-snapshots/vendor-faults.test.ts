@@ -189,7 +189,7 @@ it('looks at the listing once more before it sends: a point that has just gone i
   });
   const answer = { kind: 'fixed', status: 200, body: await real.text() } as const;
   await world.vendor.change(packageId, { forget: { scope: 'web', id: '', restoreAsOf: Number(timestamp) } });
-  // The request sees the point, but the worker does not.
+  // The request gets the earlier listing, which has the restore point. The worker gets the real one, which has not.
   await world.vendor.fault({ path: 'timelineBackup$', times: 1, answer });
   const answered = await restore(world, siteId, { scope: 'web', timestamp });
   expect([answered.status, answered.json]).toMatchObject([422, { code: 'restore_point_stale' }]);

@@ -1,7 +1,7 @@
 /**
- * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens is
- * the application, whatever port it asks for: it gets a Unix socket, which no other process can take, and reports by
- * descriptor 3 that it listens.
+ * Runs in a customer's process before its own code. As under Passenger, the first server that the application opens
+ * serves the site, whatever port it asks for. Instead of the port it gets a Unix socket, which no other process can
+ * take. This code then reports on descriptor 3 that the server listens.
  */
 const source = `
 import net from 'node:net';

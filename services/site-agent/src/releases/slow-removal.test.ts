@@ -154,7 +154,9 @@ test('the age of the oldest folder in the trash is a metric', async () => {
 });
 
 /**
- * Once the removal is within the folder, it is another one: what lies there has the same names, and is not the site's.
+ * The attacker's program. It waits until the removal has begun to empty the folder `victim`, and then puts a link to
+ * the folder `canary` in its place. The canary's files have the same names but are not the site's. A removal that
+ * follows the link deletes them.
  */
 const exchange = `
 const fs = require('node:fs');

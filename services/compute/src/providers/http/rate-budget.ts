@@ -16,7 +16,7 @@ interface RateBudget {
 
 /** A workflow waits longer by itself, and gives its worker back meanwhile. */
 const waitMsMax = 4_000;
-/** Below this part of the limit the pace slows down. */
+/** The part of the limit that is kept in reserve. Once less than this is left, calls slow down. */
 const reserve = 0.1;
 /**
  * The slowest pace. Even with nothing left, a process calls now and then, because it learns only from an answer that

@@ -31,8 +31,9 @@ const triesMax = 3;
 const pauseMs = 300;
 
 /**
- * Carries out the machine's job to its end, from wherever an earlier process left it. Each part may be repeated, up to
- * the mark after which the guest may write. Only the holder of the machine's lock may call it.
+ * Carries out the machine's newest job to its end, from wherever an earlier process left it. Each part may be repeated
+ * until the job is marked `isApplied`, because from then on the guest may write. Only the holder of the machine's lock
+ * may call it.
  */
 export async function carryOutJob(machineFolder: string): Promise<void> {
   const job = await readLastJob(machineFolder);

@@ -47,7 +47,11 @@ export function databaseServerOf({ database_admin_url: url }: Pick<SshConfig, 'd
 const word = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const fencePattern = /^\d{1,18}$/;
 
-/** How long the host may take and be silent, in seconds. A large index is built without a word. */
+/**
+ * `total` is the number of seconds after which the host ends a script. `silence` is the number of seconds without
+ * output after which this process gives up. It is long for scripts that move data, because a database builds a large
+ * index without any output.
+ */
 const limits = { short: { total: 60, silence: 75 }, moving: { total: 6 * 3_600, silence: 1_800 } } as const;
 
 function requireWord(value: string, what: string): string {
