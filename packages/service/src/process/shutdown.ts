@@ -26,8 +26,8 @@ export interface Lifetime {
 }
 
 /**
- * Docker and Kubernetes kill after 30 s; our own clients give up on a hand-over after 25. DRAIN_SECONDS is added to
- * both.
+ * How long a process may take to close once it has drained. It is less than the time after which compose and the chart
+ * kill a process.
  */
 export const shutdownLimitMs = 25_000;
 

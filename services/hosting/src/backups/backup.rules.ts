@@ -78,8 +78,7 @@ export function refuseRestore(world: BackupWorld, backup: Backup | null, now: Da
 }
 
 /**
- * The reasons against a restore that lie in the backup alone. The workflow checks these again when it starts. It cannot
- * call refuseRestore, which refuses a site whose status is `restoring` already.
+ * The reasons against a restore that lie in the backup alone.
  */
 function refusePoint(backup: Backup | null, now: Date): Refusal | null {
   if (backup === null) return { code: 'backup_not_found' };

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 const heldMax = 2_000;
-/** Longer than any restore freezes a site, shorter than most clients wait. */
+/** Longer than most switches take, shorter than most clients wait. */
 const heldMsMax = 20_000;
 
 /** The reason why a waiting request was not served. */
