@@ -66,8 +66,8 @@ const readableFromAnyOrigin = [
 
 /**
  * The head of an answer in Node's fastest form: alternating names and values. The connection is closed if `isClosing`,
- * or if the body did not arrive completely, because its rest must not be read as the next request. Answers to bytes that
- * never became a request have a head of their own (`refuseUnparsed`).
+ * or if the body did not arrive completely, because its rest must not be read as the next request. Bytes that never
+ * became a request are answered with a head of their own (`refuseUnparsed`).
  */
 export function headOf(exchange: Exchange, isClosing: boolean, own: readonly string[]): string[] {
   const head = ['X-Request-Id', exchange.requestId, ...exchange.quota, ...exchange.headers, ...own];
