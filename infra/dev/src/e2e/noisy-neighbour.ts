@@ -105,12 +105,16 @@ export async function prepareTaker(tenant: Tenant, others: TenantDatabase): Prom
   };
 }
 
-/** A process of its own, so that its work does not slow down the program that measures the others. */
+/**
+ * A process of its own, so that its work does not slow down the program that measures the others. It has the lowest
+ * priority, because a real attacker computes on its own machine: here it may take only the cycles that are left.
+ */
 function attackerProcess(): { begin(setup: AttackerSetup): void } & Pick<Attacker, 'tally' | 'stop'> {
   let child: ChildProcess | undefined;
   return {
     begin: (setup) => {
       child = fork(program, { stdio: 'inherit' });
+      if (child.pid !== undefined) os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW);
       child.send(setup);
     },
     tally: async () => {
