@@ -14,8 +14,8 @@ import { createLog, type Log } from '@drydock/service/telemetry/log';
 import type { DatabaseHostConfig } from './config';
 import { controlRoutes } from './control-routes';
 import { databaseJobs } from './database-jobs';
-import { HostedDatabases } from './hosted-databases';
-import { openTlsAuthority } from './tls-authority';
+import { HostedDatabases } from './databases/hosted-databases';
+import { openTlsAuthority } from './on-disk/tls-authority';
 
 /**
  * Opens the host: certificates, every database, and last the control port, so that a caller who reaches it finds all

@@ -12,10 +12,10 @@ import {
 } from '@drydock/agent/database/protocol';
 import type { z } from 'zod';
 import { precheck } from './database-jobs';
-import type { HostedDatabases, Known } from './hosted-databases';
-import { installedMajors } from './instance';
-import { switchOver } from './switch-over';
-import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './upgrade-changes';
+import type { HostedDatabases, Known } from './databases/hosted-databases';
+import { installedMajors } from './databases/instance';
+import { switchOver } from './moves/switch-over';
+import { abandonUpgrade, blockWrites, prepareTarget, restOld, retireOld } from './moves/upgrade-changes';
 
 /** The routes of the whole control protocol except the jobs, one for each call. */
 export function controlRoutes(databases: HostedDatabases): ControlRoute[] {

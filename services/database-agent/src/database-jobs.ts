@@ -17,11 +17,11 @@ import {
 import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
-import type { HostedDatabase } from './hosted-database';
-import type { HostedDatabases } from './hosted-databases';
-import { engineOf } from './instance';
-import { type Running, runJob } from './job-child';
-import { movingOf, remembering } from './upgrade-changes';
+import type { HostedDatabase } from './databases/hosted-database';
+import type { HostedDatabases } from './databases/hosted-databases';
+import { engineOf } from './databases/instance';
+import { type Running, runJob } from './jobs/job-child';
+import { movingOf, remembering } from './moves/upgrade-changes';
 
 /** The comparison's answer once the state to compare with is gone. */
 const uncompared: UpgradeComparison = { outcome: 'undecided', tables: 0, names: [], recomputed: [], differed: [] };

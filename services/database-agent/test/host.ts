@@ -12,8 +12,8 @@ import type { Major } from '@drydock/contracts/databases/major';
 import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
-import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/database-folder';
-import { requirePostgres } from '../src/postgres-majors';
+import { requirePostgres } from '../src/engines/postgres/postgres-majors';
+import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/on-disk/database-folder';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });
 export const newDatabaseId = (): string => randomUUID();

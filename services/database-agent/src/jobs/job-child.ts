@@ -17,14 +17,14 @@ export interface JobWork {
   mounts?: readonly BoxMount[];
 }
 
-/** Runs a program of this folder from the build output, also when this file itself runs from its source. */
+/** Runs a program of this service from the build output, also when this file itself runs from its source. */
 export const runJob = <Result>(
   program: string,
   { setup, mounts = [] }: JobWork,
   running: Running<Result>,
 ): Promise<Result> =>
   runChildJob({
-    start: (stdio) => startProgram(path.resolve(__dirname, '../dist', program), mounts, stdio),
+    start: (stdio) => startProgram(path.resolve(__dirname, '../../dist', program), mounts, stdio),
     setup,
     ...running,
   });

@@ -19,7 +19,7 @@ import {
   readRecord,
   spawnHost,
   type TestHost,
-} from '../test/host';
+} from '../../test/host';
 import {
   compare,
   cutOverWhileKilling,
@@ -28,8 +28,8 @@ import {
   prepareMove,
   runStage,
   upgradeId,
-} from '../test/move';
-import { askCustomer, connectCustomer, killMariadb } from '../test/mysql-customer';
+} from '../../test/move';
+import { askCustomer, connectCustomer, killMariadb } from '../../test/mysql-customer';
 
 const [from, to] = ['10.5', '11.8'];
 const fetched = listFetched().map(({ flavour, version }) => `${flavour}@${version}`);

@@ -17,7 +17,7 @@ import {
   newHostFolder,
   spawnHost,
   type TestHost,
-} from '../test/host';
+} from '../../test/host';
 
 let host: TestHost;
 beforeAll(async () => {

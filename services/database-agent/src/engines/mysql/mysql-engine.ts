@@ -7,8 +7,10 @@ import { compareServers, Moment } from '@drydock/mysql/upgrade/compare';
 import { ReplicatedSwitch, type Side } from '@drydock/mysql/upgrade/replication';
 import { settleHome } from '@drydock/process/server-folder';
 import { scaled } from '@drydock/process/time-out-scale';
-import type { Cutover, Engine, Moving, Start } from './engine';
-import { authenticationMs, buffersOf, connectionsOf, placesOf } from './instance-settings';
+import { mysqlWire } from '../../endpoint/wire';
+import type { Cutover, Engine, Moving, Start } from '../engine';
+import { authenticationMs, buffersOf, connectionsOf, placesOf } from '../instance-settings';
+import { writeServerFiles } from '../server-files';
 import {
   copyLogin,
   endMysqlSession,
@@ -21,8 +23,6 @@ import {
 } from './mysql-access';
 import { mysqlJobs } from './mysql-jobs';
 import { findPrograms, loginOf, mysqlUrl, openMysql } from './mysql-session';
-import { writeServerFiles } from './server-files';
-import { mysqlWire } from './wire';
 
 /** Limits of a session's own settings: the server's memory is the machine's memory. */
 const sessionMaxima = {

@@ -1,5 +1,5 @@
 import { scaled } from '@drydock/process/time-out-scale';
-import type { DatabaseRecord } from './database-folder';
+import type { DatabaseRecord } from '../on-disk/database-folder';
 
 export interface Tuning {
   sharedBuffersMb: number;

@@ -2,12 +2,12 @@ import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
 import { removeServerFolders } from '@drydock/process/server-folder';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { Engine, Purpose } from './engine';
-import { mysqlEngine } from './mysql-engine';
-import { installedMysqlMajors } from './mysql-session';
-import { postgresEngine } from './postgres-engine';
-import { installedPostgresMajors } from './postgres-majors';
-import type { TlsMaterial } from './tls-authority';
+import type { Engine, Purpose } from '../engines/engine';
+import { mysqlEngine } from '../engines/mysql/mysql-engine';
+import { installedMysqlMajors } from '../engines/mysql/mysql-session';
+import { postgresEngine } from '../engines/postgres/postgres-engine';
+import { installedPostgresMajors } from '../engines/postgres/postgres-majors';
+import type { TlsMaterial } from '../on-disk/tls-authority';
 
 /** The majors of every engine whose programs are on this machine. */
 export const installedMajors = async (): Promise<Major[]> => [

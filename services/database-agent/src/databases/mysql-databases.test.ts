@@ -20,8 +20,8 @@ import {
   newHostFolder,
   spawnHost,
   type TestHost,
-} from '../test/host';
-import { askCustomer, connectCustomer, killMariadb } from '../test/mysql-customer';
+} from '../../test/host';
+import { askCustomer, connectCustomer, killMariadb } from '../../test/mysql-customer';
 
 const major: Major = '10.11';
 const isThere = listFetched().some(({ flavour, version }) => flavour === 'mariadb' && version === major);

@@ -3,11 +3,11 @@ import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { PrepareTarget, UpgradeComparison } from '@drydock/agent/database/protocol';
 import { Stage } from '@drydock/postgres/upgrade/session';
 import { openingStatements } from '@drydock/postgres/upgrade/target-database';
-import type { Moving } from './engine';
-import { type HostedDatabase, newInstance } from './hosted-database';
-import { engineOf } from './instance';
-import { settleAccess } from './own-database';
-import { postgresMove } from './postgres-cutover';
+import { type HostedDatabase, newInstance } from '../databases/hosted-database';
+import { engineOf } from '../databases/instance';
+import type { Moving } from '../engines/engine';
+import { settleAccess } from '../engines/postgres/own-database';
+import { postgresMove } from '../engines/postgres/postgres-cutover';
 
 /**
  * Makes an empty instance of the new major beside the serving one. Throws `upgrade_mismatch` while another upgrade is

@@ -22,7 +22,7 @@ import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '@drydock/postgr
 import { type Move, withStage } from '@drydock/postgres/upgrade/session';
 import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
 import pg from 'pg';
-import { type Archives, packDump, readSections, withArchives } from './job-archive';
+import { type Archives, packDump, readSections, withArchives } from '../../jobs/job-archive';
 import {
   type DumpSetup,
   type LoadSetup,

@@ -21,7 +21,7 @@ import {
   newHostFolder,
   spawnHost,
   type TestHost,
-} from '../test/host';
+} from '../../test/host';
 
 let host: TestHost;
 let database: DatabaseDescription;

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import { nativeVerifier } from '@drydock/mysql/server/data-folder';
 import { z } from 'zod';
-import type { Access, Owner } from './engine';
+import type { Access, Owner } from '../engine';
 import { type MysqlSession, openMysql, quoteName, quoteText, withMysql } from './mysql-session';
 
 /** Customers come through the endpoint, so the server sees the same address for all of them. */

@@ -9,7 +9,7 @@ import { loadDatabase } from '@drydock/mysql/load/load-database';
 import { TransferError } from '@drydock/mysql/session/transfer-error';
 import { checkServer } from '@drydock/mysql/upgrade/precheck';
 import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
-import { packDump, readSections, withArchives } from './job-archive';
+import { packDump, readSections, withArchives } from '../../jobs/job-archive';
 import { countingSections, readOneRow } from './mysql-content';
 import {
   type MysqlDumpSetup,

@@ -4,9 +4,11 @@ import { startPostgres } from '@drydock/postgres/server/postgres';
 import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
 import { abandonMove } from '@drydock/postgres/upgrade/finish';
 import { settleHome } from '@drydock/process/server-folder';
-import type { Engine, Moving, Purpose, Start } from './engine';
-import { customerRules, instanceSettings, scratchRules, tuningOf } from './instance-settings';
-import { runJob } from './job-child';
+import { postgresWire } from '../../endpoint/wire';
+import { runJob } from '../../jobs/job-child';
+import type { Engine, Moving, Purpose, Start } from '../engine';
+import { customerRules, instanceSettings, scratchRules, tuningOf } from '../instance-settings';
+import { writeServerFiles } from '../server-files';
 import {
   endBackend,
   makeOwnDatabase,
@@ -19,8 +21,6 @@ import {
 import { openPostgresCutover, PostgresSnapshot } from './postgres-cutover';
 import { compareSetup, postgresJobs } from './postgres-jobs';
 import { extensionsOf, requirePostgres } from './postgres-majors';
-import { writeServerFiles } from './server-files';
-import { postgresWire } from './wire';
 
 export const postgresEngine: Engine = {
   wire: postgresWire,

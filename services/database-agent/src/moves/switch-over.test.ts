@@ -22,7 +22,7 @@ import {
   newHostFolder,
   spawnHost,
   type TestHost,
-} from '../test/host';
+} from '../../test/host';
 import {
   compare,
   createFilled,
@@ -33,7 +33,7 @@ import {
   runStage,
   upgradeId,
   writerPassword,
-} from '../test/move';
+} from '../../test/move';
 
 let host: TestHost;
 let databaseId: string;

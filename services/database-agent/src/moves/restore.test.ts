@@ -21,8 +21,8 @@ import {
   newHostFolder,
   spawnHost,
   type TestHost,
-} from '../test/host';
-import { killInCutover, upgradeId } from '../test/move';
+} from '../../test/host';
+import { killInCutover, upgradeId } from '../../test/move';
 
 let host: TestHost;
 beforeEach(async () => {

@@ -7,13 +7,13 @@ import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
 import type { PortAllocator } from '@drydock/agent/host/ports';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from './database-folder';
-import { Endpoint } from './endpoint';
-import type { Engine } from './engine';
-import { HeldSnapshot } from './held-snapshot';
+import { Endpoint } from '../endpoint/endpoint';
+import type { Engine } from '../engines/engine';
+import { HeldSnapshot } from '../engines/held-snapshot';
+import { placesOf } from '../engines/instance-settings';
+import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from '../on-disk/database-folder';
+import type { TlsMaterial } from '../on-disk/tls-authority';
 import { engineOf, Instance } from './instance';
-import { placesOf } from './instance-settings';
-import type { TlsMaterial } from './tls-authority';
 
 /** A restarted host waits so long for the ports of its predecessor. */
 const portWaitMs = 15_000;

@@ -6,7 +6,7 @@ import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/databas
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
 import { removeServerFolders } from '@drydock/process/server-folder';
-import { DatabaseFolder, type DatabaseRecord } from './database-folder';
+import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
 import { Fences } from './fences';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { engineOf } from './instance';

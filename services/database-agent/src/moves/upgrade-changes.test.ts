@@ -1,5 +1,5 @@
 import type { UpgradeComparison } from '@drydock/agent/database/protocol';
-import type { UpgradeRecord } from './database-folder';
+import type { UpgradeRecord } from '../on-disk/database-folder';
 import { remembering } from './upgrade-changes';
 
 const answer = (outcome: UpgradeComparison['outcome'], names: string[] = []): UpgradeComparison => ({

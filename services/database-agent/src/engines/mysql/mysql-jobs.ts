@@ -2,8 +2,8 @@ import path from 'node:path';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { BoxMount } from '@drydock/process/box';
 import { detectIsolation } from '@drydock/process/isolation';
-import type { EngineJobs } from './engine';
-import type { JobWork } from './job-child';
+import type { JobWork } from '../../jobs/job-child';
+import type { EngineJobs } from '../engine';
 import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
 import { findPrograms, loginOf } from './mysql-session';
 
@@ -35,7 +35,7 @@ async function work(
 }
 
 export const mysqlJobs: EngineJobs = {
-  program: 'mysql-job.program.js',
+  program: 'engines/mysql/mysql-job.program.js',
   dump: ({ databaseId, adminUrl, major, expectedBytes }, archive) =>
     work(adminUrl, major, (server) => ({
       kind: 'dump',

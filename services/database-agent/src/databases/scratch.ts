@@ -1,17 +1,10 @@
 import type { Major } from '@drydock/contracts/databases/major';
-import type { DatabaseFolder } from './database-folder';
+import type { ScratchAccess } from '../engines/engine';
+import type { DatabaseFolder } from '../on-disk/database-folder';
 import type { Surroundings } from './hosted-database';
 import { Instance } from './instance';
 
 const scratchSize = { vcpu: 1, ram_gb: 1, storage_gb: 1 };
-
-/** A server with nothing in it. */
-export interface ScratchAccess {
-  adminUrl: string;
-  /** On loopback. */
-  port: number;
-  caCertificate: string;
-}
 
 /**
  * Instances for the proof of a backup. The record does not know them, so the next start removes the leftovers of a

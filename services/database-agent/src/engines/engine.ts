@@ -7,12 +7,11 @@ import type {
 } from '@drydock/agent/database/protocol';
 import type { Major } from '@drydock/contracts/databases/major';
 import type { RunningServer } from '@drydock/process/kept-server';
-import type { DatabaseRecord, UpgradeRecord } from './database-folder';
+import type { Wire } from '../endpoint/wire';
+import type { JobWork, Running } from '../jobs/job-child';
+import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';
+import type { TlsMaterial } from '../on-disk/tls-authority';
 import type { SnapshotSession } from './held-snapshot';
-import type { JobWork, Running } from './job-child';
-import type { ScratchAccess } from './scratch';
-import type { TlsMaterial } from './tls-authority';
-import type { Wire } from './wire';
 
 /** The role of an instance, which a cutover changes. */
 export interface Purpose {
@@ -66,6 +65,14 @@ export interface Cutover {
   /** Lets customers into the target. */
   open(opening: readonly string[]): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A server with nothing in it. */
+export interface ScratchAccess {
+  adminUrl: string;
+  /** On loopback. */
+  port: number;
+  caCertificate: string;
 }
 
 /** Where a dump is read. */

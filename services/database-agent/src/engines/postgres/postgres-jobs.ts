@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { EngineJobs, Moving } from './engine';
+import type { EngineJobs, Moving } from '../engine';
 import type { Setup } from './job-setup';
 import { makeOwnDatabase } from './own-database';
 import { postgresMove } from './postgres-cutover';
@@ -19,7 +19,7 @@ export const compareSetup = (moving: Moving, snapshotId: string | null): Setup =
 });
 
 export const postgresJobs: EngineJobs = {
-  program: 'job.program.js',
+  program: 'engines/postgres/job.program.js',
   dump: async ({ databaseId, databaseName, adminUrl, major, expectedBytes }, archive) =>
     told({
       kind: 'dump',

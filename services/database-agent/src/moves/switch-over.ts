@@ -1,9 +1,9 @@
 import type { CutoverAnswer } from '@drydock/agent/database/protocol';
 import { faultpoint } from '@drydock/process/faultpoint';
-import type { UpgradeRecord } from './database-folder';
-import type { Cutover } from './engine';
-import type { HostedDatabase } from './hosted-database';
-import { engineOf } from './instance';
+import type { HostedDatabase } from '../databases/hosted-database';
+import { engineOf } from '../databases/instance';
+import type { Cutover } from '../engines/engine';
+import type { UpgradeRecord } from '../on-disk/database-folder';
 import { Stopwatch } from './stopwatch';
 import { movingOf } from './upgrade-changes';
 
