@@ -12,7 +12,7 @@ import type { Major } from '@drydock/contracts/databases/major';
 import { settlePostgresFolder } from '@drydock/postgres/server/postgres';
 import { until } from '@drydock/testing/wait';
 import type pg from 'pg';
-import { requirePostgres } from '../src/engines/postgres/postgres-majors';
+import { requirePostgres } from '../src/engines/postgres/postgres-engine';
 import { DatabaseFolder, type DatabaseRecord, type InstanceRecord } from '../src/on-disk/database-folder';
 
 export const claim = (fence: number): Claim => ({ fence: String(fence), workflowId: `workflow-${fence}` });

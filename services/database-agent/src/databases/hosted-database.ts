@@ -8,8 +8,7 @@ import type { PortAllocator } from '@drydock/agent/host/ports';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import type { Log } from '@drydock/service/telemetry/log';
 import { Endpoint } from '../endpoint/endpoint';
-import type { Engine } from '../engines/engine';
-import { HeldSnapshot } from '../engines/held-snapshot';
+import type { Engine, SnapshotSession } from '../engines/engine';
 import { placesOf } from '../engines/instance-settings';
 import type { DatabaseFolder, DatabaseRecord, InstanceRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
@@ -235,5 +234,33 @@ export class HostedDatabase {
         if (id === this.record.serving) this.endpoint.hold();
       },
     });
+  }
+}
+
+/** A transaction that keeps a snapshot of a database for a later comparison. It ends with this process. */
+class HeldSnapshot {
+  private session: SnapshotSession | null = null;
+
+  /** Null when there is none any more. */
+  async read(): Promise<SnapshotSession | null> {
+    if (this.session === null) return null;
+    if (!(await this.session.isAlive())) await this.drop();
+    return this.session;
+  }
+
+  async take(session: SnapshotSession): Promise<void> {
+    await this.drop();
+    await session.take();
+    this.session = session;
+  }
+
+  isHolding(session: SnapshotSession): boolean {
+    return this.session === session;
+  }
+
+  async drop(): Promise<void> {
+    const { session } = this;
+    this.session = null;
+    await session?.close();
   }
 }

@@ -4,10 +4,10 @@ import type { Change } from '@drydock/agent/control/control-protocol';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
+import { admitFence } from '@drydock/agent/jobs/fence';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
 import { removeServerFolders } from '@drydock/process/server-folder';
 import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
-import { Fences } from './fences';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { engineOf } from './instance';
 import { Scratches } from './scratch';
@@ -175,5 +175,22 @@ async function clearUnnamed(folder: DatabaseFolder, instanceIds: readonly string
   for (const entry of await readdir(folder.root, { withFileTypes: true })) {
     if (!entry.isDirectory() || instanceIds.includes(entry.name)) continue;
     await removeServerFolders(folder.instanceFolder(entry.name));
+  }
+}
+
+/**
+ * The latest fence of each database, kept even after the database is gone, so that a late worker cannot bring it back.
+ */
+class Fences {
+  private readonly folder: string;
+
+  constructor(databasesDir: string) {
+    this.folder = path.join(databasesDir, 'fences');
+  }
+
+  /** Throws `stale_fence`. */
+  async admit(databaseId: string, fence: string): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await admitFence(path.join(this.folder, databaseId), fence);
   }
 }

@@ -5,8 +5,7 @@ import type { Log } from '@drydock/service/telemetry/log';
 import type { Engine, Purpose } from '../engines/engine';
 import { mysqlEngine } from '../engines/mysql/mysql-engine';
 import { installedMysqlMajors } from '../engines/mysql/mysql-session';
-import { postgresEngine } from '../engines/postgres/postgres-engine';
-import { installedPostgresMajors } from '../engines/postgres/postgres-majors';
+import { installedPostgresMajors, postgresEngine } from '../engines/postgres/postgres-engine';
 import type { TlsMaterial } from '../on-disk/tls-authority';
 
 /** The majors of every engine whose programs are on this machine. */

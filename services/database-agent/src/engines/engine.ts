@@ -11,7 +11,6 @@ import type { Wire } from '../endpoint/wire';
 import type { JobWork, Running } from '../jobs/job-child';
 import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';
 import type { TlsMaterial } from '../on-disk/tls-authority';
-import type { SnapshotSession } from './held-snapshot';
 
 /** The role of an instance, which a cutover changes. */
 export interface Purpose {
@@ -50,6 +49,14 @@ export interface Moving extends Owner {
   fromMajor: Major;
   upgrade: UpgradeRecord;
   fence: string;
+}
+
+/** A session that is opened in advance, so that taking the snapshot costs one round trip. */
+export interface SnapshotSession {
+  /** Fixes the snapshot at this moment. */
+  take(): Promise<void>;
+  isAlive(): Promise<boolean>;
+  close(): Promise<void>;
 }
 
 /** A switch with open sessions. Nobody waits for it before `seal`. */

@@ -1,4 +1,7 @@
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { scaled } from '@drydock/process/time-out-scale';
+import { serverAccount } from '@drydock/process/unprivileged';
 import type { DatabaseRecord } from '../on-disk/database-folder';
 
 export interface Tuning {
@@ -91,4 +94,25 @@ export function instanceSettings(tuning: Tuning): Record<string, string> {
     wal_retrieve_retry_interval: '100ms',
     default_transaction_read_only: tuning.isFrozen ? 'on' : 'off',
   };
+}
+
+/**
+ * Writes the files that a server reads besides its data, such as its certificate, where its account can read them, anew
+ * for every start. Resolves with the path of each, by the name of its setting.
+ */
+export function writeServerFiles<Setting extends string>(
+  home: string,
+  account: number,
+  files: Readonly<Record<Setting, readonly [name: string, text: string]>>,
+): Record<Setting, string> {
+  const folder = path.join(home, 'tls');
+  const { uid } = serverAccount(account);
+  mkdirSync(folder, { recursive: true, mode: 0o711 });
+  const write = ([setting, [name, text]]: [string, readonly [string, string]]): [string, string] => {
+    const file = path.join(folder, name);
+    writeFileSync(file, text, { mode: 0o600 });
+    if (uid !== undefined) chownSync(file, uid, uid);
+    return [setting, file];
+  };
+  return Object.fromEntries(Object.entries<readonly [string, string]>(files).map(write)) as Record<Setting, string>;
 }

@@ -1,16 +1,19 @@
+import path from 'node:path';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import { flavourOf } from '@drydock/contracts/databases/major';
+import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import { sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
 import { startMysql } from '@drydock/mysql/server/mysql';
 import { TransferError } from '@drydock/mysql/session/transfer-error';
 import { compareServers, Moment } from '@drydock/mysql/upgrade/compare';
 import { ReplicatedSwitch, type Side } from '@drydock/mysql/upgrade/replication';
+import type { BoxMount } from '@drydock/process/box';
+import { detectIsolation } from '@drydock/process/isolation';
 import { settleHome } from '@drydock/process/server-folder';
 import { scaled } from '@drydock/process/time-out-scale';
 import { mysqlWire } from '../../endpoint/wire';
-import type { Cutover, Engine, Moving, Start } from '../engine';
-import { authenticationMs, buffersOf, connectionsOf, placesOf } from '../instance-settings';
-import { writeServerFiles } from '../server-files';
+import type { JobWork } from '../../jobs/job-child';
+import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';
+import { authenticationMs, buffersOf, connectionsOf, placesOf, writeServerFiles } from '../instance-settings';
 import {
   copyLogin,
   endMysqlSession,
@@ -21,7 +24,7 @@ import {
   readMysqlSize,
   settleMysqlAccess,
 } from './mysql-access';
-import { mysqlJobs } from './mysql-jobs';
+import type { MysqlServerSetup, MysqlSetup } from './mysql-job-setup';
 import { findPrograms, loginOf, mysqlUrl, openMysql } from './mysql-session';
 
 /** Limits of a session's own settings: the server's memory is the machine's memory. */
@@ -124,6 +127,75 @@ function refuse(error: unknown): never {
     throw new DatabaseHostError('not_caught_up', `${error.code}: ${error.message}`, { cause: error });
   throw error;
 }
+
+/** Where the folder of a server's socket is shown in a job's box. */
+const socketFolders = { only: '/mysql-socket', old: '/mysql-socket-old', target: '/mysql-socket-target' } as const;
+
+interface Reached {
+  server: MysqlServerSetup;
+  mounts: readonly BoxMount[];
+}
+
+/** The server as a job is told of it, and the one socket folder that its box shows. */
+async function reach(adminUrl: string, major: Major, as: keyof typeof socketFolders = 'only'): Promise<Reached> {
+  const { flavour, release } = await findPrograms(major);
+  const login = loginOf(adminUrl);
+  if ((await detectIsolation()).kind === 'none') return { server: { login, flavour, release }, mounts: [] };
+  const inBox = { ...login, socketPath: path.join(socketFolders[as], path.basename(login.socketPath)) };
+  const mounts = [{ from: path.dirname(login.socketPath), to: socketFolders[as], writable: true }];
+  return { server: { login: inBox, flavour, release }, mounts };
+}
+
+async function work(
+  adminUrl: string,
+  major: Major,
+  setupOf: (server: MysqlServerSetup) => MysqlSetup,
+): Promise<JobWork> {
+  const { server, mounts } = await reach(adminUrl, major);
+  return { setup: setupOf(server), mounts };
+}
+
+const mysqlJobs: EngineJobs = {
+  program: 'engines/mysql/mysql-job.program.js',
+  dump: ({ databaseId, adminUrl, major, expectedBytes }, archive) =>
+    work(adminUrl, major, (server) => ({
+      kind: 'dump',
+      database_id: databaseId,
+      server,
+      major: String(major),
+      expected_bytes: expectedBytes,
+      archive,
+    })),
+  load: ({ targetUrl, upgrade }, archive) =>
+    work(targetUrl, upgrade.to_major, (server) => ({ kind: 'load_dump', server, archive })),
+  loadOnTrial: (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) =>
+    work(adminUrl, archive.major, (server) => ({
+      kind,
+      database_id: databaseId,
+      server,
+      port,
+      ca_certificate: caCertificate,
+      archive,
+    })),
+  precheck: async ({ adminUrl, major, toMajor, trialUrl, freeBytes }) => {
+    const old = await reach(adminUrl, major, 'old');
+    const trial = trialUrl === null ? null : await reach(trialUrl, toMajor, 'target');
+    const setup: MysqlSetup = {
+      kind: 'precheck',
+      old: old.server,
+      trial: trial?.server ?? null,
+      free_bytes: freeBytes,
+    };
+    return { setup, mounts: [...old.mounts, ...(trial?.mounts ?? [])] };
+  },
+  // A dump is one stream: the schema comes with the rows, and the load makes the statistics.
+  stage: async ({ oldUrl, targetUrl, fromMajor, upgrade }, stage) => {
+    if (stage === 'copy_schema' || stage === 'finish') return null;
+    const [old, target] = [await reach(oldUrl, fromMajor, 'old'), await reach(targetUrl, upgrade.to_major, 'target')];
+    const setup: MysqlSetup = { kind: 'stage', stage, old: old.server, target: target.server, secret: upgrade.secret };
+    return { setup, mounts: [...old.mounts, ...target.mounts] };
+  },
+};
 
 export const mysqlEngine: Engine = {
   wire: mysqlWire,

@@ -1,16 +1,18 @@
+import { randomBytes } from 'node:crypto';
+import { text } from 'node:stream/consumers';
 import { findingsOfMysql } from '@drydock/agent/database/load-findings';
 import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { dumpDatabase } from '@drydock/mysql/dump/dump-database';
-import type { Manifest } from '@drydock/mysql/dump/manifest';
+import { type Manifest, manifestSchema, type Section } from '@drydock/mysql/dump/manifest';
 import { emptyServer, openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
 import { loadDatabase } from '@drydock/mysql/load/load-database';
 import { TransferError } from '@drydock/mysql/session/transfer-error';
 import { checkServer } from '@drydock/mysql/upgrade/precheck';
 import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
+import mysql from 'mysql2/promise';
 import { packDump, readSections, withArchives } from '../../jobs/job-archive';
-import { countingSections, readOneRow } from './mysql-content';
 import {
   type MysqlDumpSetup,
   type MysqlLoadSetup,
@@ -18,6 +20,7 @@ import {
   type MysqlTrialSetup,
   mysqlSetupSchema,
 } from './mysql-job-setup';
+import { mysqlUrl, quoteName, quoteText, withMysql } from './mysql-session';
 
 async function run(given: unknown, context: ProgramContext): Promise<unknown> {
   const setup = mysqlSetupSchema.parse(given);
@@ -89,6 +92,61 @@ function verifyDump(setup: MysqlTrialSetup, context: ProgramContext): Promise<Lo
     const { manifest, loaded } = await load(setup.server, readSections(archives, setup.database_id, setup.archive));
     return { ...loaded, read_from: await readOneRow(setup, manifest) };
   });
+}
+
+const manifestPath = 'manifest.json';
+
+/** Passes the sections on. `manifest` holds the last section once it was read; empty before. */
+function countingSections(sections: AsyncIterable<Section>): {
+  sections: AsyncIterable<Section>;
+  manifest: () => Manifest;
+} {
+  let manifest: Manifest = { format: 1, tables: [], findings: [] };
+  async function* listen(): AsyncGenerator<Section> {
+    for await (const section of sections) {
+      if (section.path !== manifestPath) {
+        yield section;
+        continue;
+      }
+      const said = await text(section.content);
+      manifest = manifestSchema.parse(JSON.parse(said));
+      yield { path: section.path, content: once(Buffer.from(said)) };
+    }
+  }
+  return { sections: listen(), manifest: () => manifest };
+}
+
+async function* once(content: Buffer): AsyncGenerator<Buffer> {
+  yield content;
+}
+
+const clientName = 'drydock_client';
+
+/**
+ * The first table that a client reads a row from with TLS; null if none has one. Throws if a table should have a row
+ * and has none.
+ */
+async function readOneRow(
+  setup: Pick<MysqlTrialSetup, 'server' | 'port' | 'ca_certificate'>,
+  { tables }: Manifest,
+): Promise<string | null> {
+  const table = tables.find(({ rows }) => rows > 0);
+  if (table === undefined) return null;
+  const name = `${quoteName(table.schema)}.${quoteName(table.name)}`;
+  const password = randomBytes(24).toString('base64url');
+  await withMysql(mysqlUrl(setup.server.login), async (admin) => {
+    await admin.run(`create user ${clientName}@'%' identified by ${quoteText(password)} require ssl`);
+    await admin.run(`grant select on ${name} to ${clientName}@'%'`);
+  });
+  const ssl = { ca: setup.ca_certificate };
+  const client = await mysql.createConnection({ host: '127.0.0.1', port: setup.port, user: clientName, password, ssl });
+  client.on('error', () => undefined);
+  try {
+    const [rows] = await client.query(`select 1 from ${name} limit 1`);
+    return Array.isArray(rows) && rows.length === 1 ? name : null;
+  } finally {
+    client.destroy();
+  }
 }
 
 /**

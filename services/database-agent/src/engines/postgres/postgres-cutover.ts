@@ -6,8 +6,7 @@ import { openDatabase, openingStatements } from '@drydock/postgres/upgrade/targe
 import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
 import type pg from 'pg';
 import { z } from 'zod';
-import type { Cutover, Moving } from '../engine';
-import type { SnapshotSession } from '../held-snapshot';
+import type { Cutover, Moving, SnapshotSession } from '../engine';
 import { restoreLimit } from './own-database';
 
 /**

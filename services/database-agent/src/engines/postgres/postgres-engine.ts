@@ -1,14 +1,18 @@
+import { randomBytes } from 'node:crypto';
+import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import { comparisonSchema } from '@drydock/agent/database/protocol';
+import { type Major, programsOf } from '@drydock/contracts/databases/major';
 import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
+import { listExtensions } from '@drydock/postgres/server/native-postgres';
 import { startPostgres } from '@drydock/postgres/server/postgres';
 import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
 import { abandonMove } from '@drydock/postgres/upgrade/finish';
 import { settleHome } from '@drydock/process/server-folder';
 import { postgresWire } from '../../endpoint/wire';
 import { runJob } from '../../jobs/job-child';
-import type { Engine, Moving, Purpose, Start } from '../engine';
-import { customerRules, instanceSettings, scratchRules, tuningOf } from '../instance-settings';
-import { writeServerFiles } from '../server-files';
+import type { Engine, EngineJobs, Moving, Purpose, Start } from '../engine';
+import { customerRules, instanceSettings, scratchRules, tuningOf, writeServerFiles } from '../instance-settings';
+import type { Setup } from './job-setup';
 import {
   endBackend,
   makeOwnDatabase,
@@ -18,9 +22,86 @@ import {
   restoreLimit,
   settleAccess,
 } from './own-database';
-import { openPostgresCutover, PostgresSnapshot } from './postgres-cutover';
-import { compareSetup, postgresJobs } from './postgres-jobs';
-import { extensionsOf, requirePostgres } from './postgres-majors';
+import { openPostgresCutover, PostgresSnapshot, postgresMove } from './postgres-cutover';
+
+/** The major, if it is one of Postgres'. Throws `major_not_installed`. */
+export function requirePostgres(major: Major): number {
+  if (typeof major === 'number') return major;
+  throw new DatabaseHostError('major_not_installed', `${programsOf(major)} is no Postgres`);
+}
+
+/** Throws `major_not_installed`. */
+function extensionsOf(major: Major): string[] {
+  const postgres = requirePostgres(major);
+  try {
+    return listExtensions(postgres);
+  } catch (error) {
+    throw new DatabaseHostError('major_not_installed', `Postgres ${major} is not installed here`, { cause: error });
+  }
+}
+
+/** They come along as packages. */
+export const installedPostgresMajors = (): Major[] =>
+  [16, 17, 18].filter((major) => {
+    try {
+      return extensionsOf(major).length > 0;
+    } catch {
+      return false;
+    }
+  });
+
+const trialNames = { database: 'restored', role: 'restorer' } as const;
+
+/** Types a setup for Postgres' program. */
+const told = (setup: Setup): { setup: Setup } => ({ setup });
+
+/** Against the snapshot of this id. */
+const compareSetup = (moving: Moving, snapshotId: string | null): Setup => ({
+  kind: 'stage',
+  stage: 'compare',
+  move: postgresMove(moving),
+  snapshot_id: snapshotId,
+});
+
+const postgresJobs: EngineJobs = {
+  program: 'engines/postgres/job.program.js',
+  dump: async ({ databaseId, databaseName, adminUrl, major, expectedBytes }, archive) =>
+    told({
+      kind: 'dump',
+      database_id: databaseId,
+      database: { url: adminUrl, databaseName },
+      major: requirePostgres(major),
+      expected_bytes: expectedBytes,
+      archive,
+    }),
+  load: async (moving, archive) => told({ kind: 'load_dump', move: postgresMove(moving), archive }),
+  loadOnTrial: async (kind, { databaseId, scratch: { adminUrl, port, caCertificate } }, archive) => {
+    // An ordinary role that owns the empty database fills it without TLS, and may also log in with TLS.
+    const { database: databaseName, role: username } = trialNames;
+    const password = randomBytes(24).toString('base64url');
+    await makeOwnDatabase(adminUrl, { databaseName, username, password, mayMakeRoles: false });
+    const url = `postgresql://${username}:${password}@127.0.0.1:${port}/${databaseName}`;
+    return told({
+      kind,
+      database_id: databaseId,
+      scratch: { url, admin_url: adminUrl, ca_certificate: caCertificate },
+      archive,
+    });
+  },
+  precheck: async ({ databaseName, adminUrl: url, toMajor, trialUrl, freeBytes }) => {
+    const secret = randomBytes(32).toString('hex');
+    const move = { oldUrl: url, databaseName, path: 'logical' as const, secret, fence: '0' };
+    return told({
+      kind: 'precheck',
+      database: { url, databaseName },
+      to_major: requirePostgres(toMajor),
+      extensions_of_target: extensionsOf(toMajor),
+      free_bytes: freeBytes,
+      trial: trialUrl === null ? null : { ...move, targetUrl: trialUrl },
+    });
+  },
+  stage: async (moving, stage) => told({ kind: 'stage', stage, move: postgresMove(moving), snapshot_id: null }),
+};
 
 export const postgresEngine: Engine = {
   wire: postgresWire,
