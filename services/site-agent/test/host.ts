@@ -14,7 +14,7 @@ import { composeSiteHost } from '../src/compose';
 import type { SiteHostConfig } from '../src/config';
 import type { PagePlaces } from '../src/content/page-places';
 import { socketNumber } from '../src/database/own-cluster';
-import { SiteFolder } from '../src/sites/site-folder';
+import { SiteFolder } from '../src/on-disk/site-folder';
 import { readSiteOnDisk } from '../src/sites/site-on-disk';
 
 export const newSiteId = (): string => randomUUID();

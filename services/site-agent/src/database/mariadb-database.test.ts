@@ -30,7 +30,7 @@ import {
   type TestHost,
 } from '../../test/host';
 import { spawnHost } from '../../test/spawned-host';
-import type { SiteRecord } from '../sites/site-folder';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { MariadbDatabases } from './mariadb-databases';
 import { idleMs } from './woken-server';
 

@@ -6,7 +6,7 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { type Engine, listEngines } from '@drydock/mysql/engines/list-engines';
 import { errorCodeOf } from '@drydock/process/error-code';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { SiteRecord } from '../sites/site-folder';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { MariadbDatabase, mariadbDatabase, pagesAccount, siteAccount } from './mariadb-database';
 import { MariadbEndpoint } from './mariadb-endpoint';
 import type { DatabasePlace, EndpointOptions, EndpointPlace, ReleaseDatabase, SiteDatabases } from './release-database';

@@ -22,7 +22,7 @@ import { z } from 'zod';
 import { packSite, stageSite, type TestArchive } from '../../test/archives';
 import { claim, clearHost, type FilledSite, hostConfig, newSiteId, startHost, type TestHost } from '../../test/host';
 import { fillVersion, readPage } from '../../test/versions';
-import { newSiteRole, SiteFolder } from '../sites/site-folder';
+import { newSiteRole, SiteFolder } from '../on-disk/site-folder';
 import { OwnCluster } from './own-cluster';
 import { idleMs } from './woken-server';
 

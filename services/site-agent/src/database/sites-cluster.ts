@@ -9,9 +9,9 @@ import { loginUrl, setRolePassword } from '@drydock/postgres/session/transfer-ro
 import { classifyDatabaseError } from '@drydock/service/database/database-error';
 import pg from 'pg';
 import { z } from 'zod';
-import { TransferAccess } from '../releases/transfer-access';
 import { ConnectionBudget } from './connection-budget';
 import type { ServerAddress } from './release-database';
+import { TransferAccess } from './transfer-access';
 import type { WokenServer } from './woken-server';
 
 const quoteName = pg.escapeIdentifier;

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Accounts } from '@drydock/agent/host/accounts';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { Log } from '@drydock/service/telemetry/log';
-import type { SiteRecord } from '../sites/site-folder';
+import type { SiteRecord } from '../on-disk/site-folder';
 import { OwnCluster } from './own-cluster';
 import type { SitesCluster } from './sites-cluster';
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { syncFolder } from '@drydock/process/durable-file';
 import type { ReleaseDatabase, SiteDatabases } from '../database/release-database';
-import type { ReleaseRecord, SiteFolder, SiteRecord } from '../sites/site-folder';
+import type { ReleaseRecord, SiteFolder, SiteRecord } from '../on-disk/site-folder';
 import type { SlowRemoval } from './slow-removal';
 
 /**

@@ -9,7 +9,7 @@ import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
-import { filesPathIn, startSiteProgram } from '../sites/site-box';
+import { filesPathIn, startSiteProgram } from './site-box';
 
 /** 50 files each 100 ms: after faster mass deletes, creating files on ext4 was measured to be 2 to 4 times slower. */
 const usualPace = { batch_files: 50, pause_ms: 100 };

@@ -13,9 +13,9 @@ import type { EnsureSite, SiteDescription } from '@drydock/agent/site/protocol';
 import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
+import { newSiteRole, SiteFolder, type SiteRecord } from '../on-disk/site-folder';
 import { DestroyedFences } from './destroyed-fences';
 import { Site } from './site';
-import { newSiteRole, SiteFolder, type SiteRecord } from './site-folder';
 import { siteJobKinds } from './site-jobs';
 import type { SiteSurroundings } from './site-surroundings';
 

@@ -9,7 +9,7 @@ import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import type { SiteEndpoint } from '../database/release-database';
 import type { Release } from '../releases/release';
-import { asOwner } from './site-box';
+import { asOwner } from '../releases/site-box';
 
 /** A tree whose count takes longer keeps its last known size. */
 const countMs = 60_000;

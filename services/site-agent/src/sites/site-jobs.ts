@@ -14,8 +14,8 @@ import {
   stageSpecSchema,
 } from '@drydock/agent/site/site-jobs.protocol';
 import type { z } from 'zod';
+import { databaseIn, filesPathIn, startSiteProgram } from '../releases/site-box';
 import type { Site } from './site';
-import { databaseIn, filesPathIn, startSiteProgram } from './site-box';
 
 const program = 'sites/site-job.program.js';
 

@@ -18,16 +18,16 @@ import type { GuardedChild } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
 import { AppNetwork } from '../apps/app-network';
-import { SiteApp } from '../apps/site-app';
 import { Content } from '../content/content';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';
+import type { SiteFolder, SiteRecord } from '../on-disk/site-folder';
 import { Release } from '../releases/release';
 import { closeToOthers, ReleaseStore } from '../releases/release-store';
 import { Gate } from '../serving/gate';
 import { probeSite } from '../serving/probe-site';
 import { SiteWeb } from '../serving/site-web';
+import { SiteApp } from './site-app';
 import { SiteDisk } from './site-disk';
-import type { SiteFolder, SiteRecord } from './site-folder';
 import type { SiteSurroundings } from './site-surroundings';
 
 /** Longer than a page's statement may take, shorter than visitors put up with. */

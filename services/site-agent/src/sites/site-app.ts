@@ -4,12 +4,12 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { GuardedChild } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';
+import { AppLog } from '../apps/app-log';
+import type { AppNetwork } from '../apps/app-network';
+import type { AppDatabase } from '../apps/app-process';
+import { AppRunner } from '../apps/app-runner';
+import type { SiteFolder } from '../on-disk/site-folder';
 import type { Release } from '../releases/release';
-import type { SiteFolder } from '../sites/site-folder';
-import { AppLog } from './app-log';
-import type { AppNetwork } from './app-network';
-import type { AppDatabase } from './app-process';
-import { AppRunner } from './app-runner';
 
 interface SiteAppSettings {
   folder: SiteFolder;
