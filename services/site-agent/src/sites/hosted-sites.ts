@@ -6,7 +6,7 @@ import type { Change } from '@drydock/agent/control/control-protocol';
 import type { Accounts } from '@drydock/agent/host/accounts';
 import { PortAllocator } from '@drydock/agent/host/ports';
 import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
-import { admitFence } from '@drydock/agent/jobs/fence';
+import { admitFence, refuseStale, rememberFence } from '@drydock/agent/jobs/fence';
 import { Jobs } from '@drydock/agent/jobs/jobs';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
 import type { EnsureSite, SiteDescription } from '@drydock/agent/site/protocol';
@@ -14,7 +14,6 @@ import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import type { Mode } from '@drydock/contracts/platform/values';
 import { newSiteRole, SiteFolder, type SiteRecord } from '../on-disk/site-folder';
-import { DestroyedFences } from './destroyed-fences';
 import { Site } from './site';
 import { siteJobKinds } from './site-jobs';
 import type { SiteSurroundings } from './site-surroundings';
@@ -227,5 +226,24 @@ export class HostedSites {
       for (const port of [site.record.http_port, site.record.database_port]) this.ports.release(port);
     }
     await this.destroyed.remember(siteId, change.fence);
+  }
+}
+
+/** A destroyed site has no folder. Its fence is kept, so that a late worker cannot bring it back. */
+class DestroyedFences {
+  private readonly folder: string;
+
+  constructor(sitesDir: string) {
+    this.folder = path.join(sitesDir, 'destroyed');
+  }
+
+  /** Throws `stale_fence` for a claim that is older than the destruction. */
+  async admit(siteId: string, fence: string): Promise<void> {
+    await refuseStale(path.join(this.folder, siteId), fence);
+  }
+
+  async remember(siteId: string, fence: string): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await rememberFence(path.join(this.folder, siteId), fence);
   }
 }
