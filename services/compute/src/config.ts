@@ -167,7 +167,8 @@ export function readServerConfig(environment: Environment = process.env): Server
     const readers = name.replace('COMPUTE', 'COMPUTE_READER');
     if (environment[name] && !environment[readers])
       throw new ConfigError(
-        `${readers} is not set: the API takes it in place of ${name}, the same ranges each with a token that can only read (Hetzner: a read-only token; Proxmox: a token with the role PVEAuditor)`,
+        `${readers} is not set: the API takes it in place of ${name}, the same ranges each with a token that can ` +
+          'only read (Hetzner: a read-only token; Proxmox: a token with the role PVEAuditor)',
       );
   }
   return readConfig(serverShape, environment);

@@ -61,7 +61,8 @@ const readableFromAnyOrigin = [
   'Access-Control-Allow-Origin',
   '*',
   'Access-Control-Expose-Headers',
-  'ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, traceparent, X-Drydock-Mode, X-Request-Id, X-Workflow-Id',
+  'ETag, Idempotent-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, traceparent, X-Drydock-Mode, ' +
+    'X-Request-Id, X-Workflow-Id',
 ];
 
 /**

@@ -73,7 +73,8 @@ const explainLostWrite = (error: unknown): string | undefined =>
     : undefined;
 
 const unknownOutcome =
-  'The connection was lost before an answer came, so that the request may or may not have been carried out. Send it again with the same Idempotency-Key.';
+  'The connection was lost before an answer came, so that the request may or may not have been carried out. ' +
+  'Send it again with the same Idempotency-Key.';
 
 interface Forwarded {
   exchange: Exchange;

@@ -34,14 +34,17 @@ async function main(): Promise<number> {
       now: new Date(),
     });
     if (made === null) {
-      const error = `There is a root organisation "${name}" already; nothing was changed. Mint keys with POST /v1/api-keys, or pass --new-key if every key of it was lost.`;
+      const error =
+        `There is a root organisation "${name}" already; nothing was changed. ` +
+        'Mint keys with POST /v1/api-keys, or pass --new-key if every key of it was lost.';
       console.error(json ? JSON.stringify({ error }) : error);
       return existsCode;
     }
     console.log(
       json
         ? JSON.stringify(made)
-        : `organisation  ${made.org_id}\nkey           ${made.key_id}\ntoken         ${made.token}\nThe token is shown this once.`,
+        : `organisation  ${made.org_id}\nkey           ${made.key_id}\ntoken         ${made.token}\n` +
+            'The token is shown this once.',
     );
     return 0;
   } finally {

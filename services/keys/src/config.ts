@@ -41,7 +41,8 @@ const webhookFields = {
     .optional()
     .meta({
       description:
-        'Receivers of webhooks that may be inside our network and need no https, host:port,host:port: none in production',
+        'Receivers of webhooks that may be inside our network ' +
+        'and need no https, host:port,host:port: none in production',
     }),
 };
 

@@ -136,11 +136,13 @@ async function openClusters({ config, sitesDir, accounts, log }: ClustersToOpen)
   await shared?.open();
   if (isSharedForAll)
     log.warn(
-      "all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes everybody's (SITES_DATABASE_FOR)",
+      'all sites share one Postgres: one that takes its locks, its transaction ids or its queue of NOTIFY takes ' +
+        "everybody's (SITES_DATABASE_FOR)",
     );
   if (await shared?.hasPort())
     log.warn(
-      "the sites' Postgres listens on a port, where applications take its places past their own addresses (listen_addresses)",
+      "the sites' Postgres listens on a port, where applications take its places past their own " +
+        'addresses (listen_addresses)',
     );
   return clusters;
 }

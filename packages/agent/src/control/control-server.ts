@@ -149,7 +149,9 @@ export function createControlServer({
     upgrade(request, socket, sent).catch((error: unknown) => {
       const { status, body } = refuse(request, error);
       const text = JSON.stringify(body);
-      const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\nConnection: close\r\nContent-Type: application/json`;
+      const head =
+        `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\nConnection: close\r\n` +
+        'Content-Type: application/json';
       socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
     });
   });

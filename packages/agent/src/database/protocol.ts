@@ -18,17 +18,13 @@ export const databaseHostProtocol: ControlProtocol<DatabaseHostErrorCode> = {
 };
 
 const upgradeIdSchema = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/);
+const reservedNames =
+  /^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/;
 /** A name that both engines accept without quotes, and that neither of them uses itself. */
 const nameSchema = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/)
-  .refine(
-    (name) =>
-      !/^(?:pg_|postgres$|template[01]$|drydock|mysql$|mariadb|information_schema$|performance_schema$|sys$|root$)/.test(
-        name,
-      ),
-    'the name is reserved',
-  );
+  .refine((name) => !reservedNames.test(name), 'the name is reserved');
 
 export const sizeSchema = z.strictObject({
   vcpu: z.int().min(1),

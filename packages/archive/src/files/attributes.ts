@@ -24,7 +24,8 @@ export const lostParts = {
   tooLarge: 'its extended attributes are larger than an archive takes and were left out',
   unreadable: 'its extended attributes could not be read and were left out',
   severalNames:
-    'it shares its content with other paths, of which there are more than an archive remembers: it was kept as a file of its own',
+    'it shares its content with other paths, of which there are more than an archive remembers: ' +
+    'it was kept as a file of its own',
   unsupported: 'extended attributes and access lists are not kept on this kind of system',
   noFifo: 'the file system did not take a FIFO',
   refused: 'the file system did not take its extended attributes or its access list',

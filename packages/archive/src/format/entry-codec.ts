@@ -6,7 +6,8 @@ import { keptModes } from './entry-rules';
 const fixedBytes = 28;
 const sha256Bytes = 32;
 const typeOfCode = new Map<number, EntryType>(
-  Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]), // Object.entries widens the keys to string
+  // Object.entries widens the keys to string.
+  Object.entries(entryTypes).map(([name, code]) => [code, name as EntryType]),
 );
 const flagBits = { linked: 1, sparse: 2 } as const;
 const noBytes = Buffer.alloc(0);

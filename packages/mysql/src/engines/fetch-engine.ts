@@ -80,7 +80,8 @@ async function buildPlace(source: Source, place: string, work: string): Promise<
   if (found?.flavour !== source.flavour || found.version !== source.version) {
     const has = found === null ? 'another program' : nameOf(found);
     throw new FetchError(
-      `Debian ${source.suite} has ${has} by now, and no ${nameOf(source)}. Use another version: ${fetchableEngines.join(', ')}.`,
+      `Debian ${source.suite} has ${has} by now, and no ${nameOf(source)}. ` +
+        `Use another version: ${fetchableEngines.join(', ')}.`,
     );
   }
   fs.writeFileSync(path.join(place, noteName), `${JSON.stringify({ ...note, release: found.release })}\n`, {

@@ -55,7 +55,8 @@ export class TableChecks {
     const { schema, name } = this.table;
     const enforced = await this.session.texts(
       `SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
-        WHERE CONSTRAINT_TYPE = 'CHECK' AND ENFORCED = 'YES' AND ${isName('TABLE_SCHEMA', schema)} AND ${isName('TABLE_NAME', name)}`,
+        WHERE CONSTRAINT_TYPE = 'CHECK' AND ENFORCED = 'YES'
+        AND ${isName('TABLE_SCHEMA', schema)} AND ${isName('TABLE_NAME', name)}`,
     );
     this.putOff = enforced.map(([check]) => check ?? '');
     for (const check of this.putOff) await this.alter(check, 'NOT ENFORCED');

@@ -6,7 +6,8 @@ import { ensureServiceDatabases, loginOf, settleSuperuser } from './service-data
 
 const usage = `cli.js deploy|pending|create SERVICE_DIR [NAME]   (DATABASE_URL; for pending and create an admin URL)
        cli.js databases                                  (ADMIN_DATABASE_URL, and DATABASES as [{"name", "password"}])
-Settings are environment variables, or files that NAME_FILE names. For databases a password may be two, "current,another", while it is rotated.`;
+Settings are environment variables, or files that NAME_FILE names. \
+For databases a password may be two, "current,another", while it is rotated.`;
 
 const passwordsSchema = z
   .string()

@@ -5,8 +5,20 @@
 const shownMax = 2_048;
 
 /** Comments, strings in each of their forms (also unfinished ones), quoted names, and the end of a statement. */
-const pieces =
-  /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|\$([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)|\be'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|;/gi;
+const pieces = new RegExp(
+  [
+    /--[^\n]*/,
+    /\/\*[\s\S]*?(?:\*\/|$)/,
+    /\$([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)/,
+    /\be'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)/,
+    /'(?:[^']|'')*(?:'|$)/,
+    /"(?:[^"]|"")*(?:"|$)/,
+    /;/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gi',
+);
 
 /**
  * Statements that read and write rows, or begin and end transactions. Their secrets are in parameters, so they are

@@ -52,7 +52,7 @@ const statementNames: ReadonlySet<string> = new Set(['db.query.text', 'db.statem
 const urlNames: ReadonlySet<string> = new Set(['url.full', 'http.url', 'http.target', 'url.path']);
 /** Never shown, because clients may put anything in them. */
 const hiddenNames =
-  /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:query\.parameter|operation\.parameter|postgresql\.values))/;
+  /^(?:http\.(?:request|response)\.header\.|url\.query$|db\.(?:(?:query|operation)\.parameter|postgresql\.values))/;
 
 export function safeAttributes(attributes: Attributes): Attributes {
   const safe: Attributes = {};

@@ -9,7 +9,8 @@ import { Pool } from 'pg';
 import { viewColumns, viewWorkflow, type WorkflowRow } from '../store/read-workflow';
 import { abandonWorkflow, isUnfinished, retryWorkflow } from '../store/workflow-states';
 
-const usage = `usage: command.js parked       lists the workflows that wait for staff, of all organisations, oldest first
+const usage = `\
+usage: command.js parked       lists the workflows that wait for staff, of all organisations, oldest first
        command.js retry ID     has one go on at the step where it stopped
        command.js abandon ID   ends one as failed; its resource is unlocked as it is`;
 
@@ -112,7 +113,8 @@ function describe(row: Parked): string {
   const stopped = steps.find(({ status }) => status === 'failed') ?? steps.find(({ status }) => status === 'running');
   const lines = [
     `${row.id}  ${row.kind}  ${row.mode}  organisation ${row.org_id}`,
-    `  ${subjectOf(row)}, at ${stopped?.name ?? 'its end'} since ${stopped?.finished_at ?? row.created_at.toISOString()}`,
+    `  ${subjectOf(row)}, at ${stopped?.name ?? 'its end'} since ` +
+      `${stopped?.finished_at ?? row.created_at.toISOString()}`,
     `  ${error?.code ?? 'step_failed'}: ${error?.detail ?? ''}`,
     ...(row.error_internal === null ? [] : [`  cause: ${row.error_internal}`]),
     ...findings.map(({ code, detail }) => `  ${code}: ${detail}`),

@@ -344,7 +344,8 @@ async function decide(sql: Sql, text: string, values: readonly unknown[]): Promi
   if (rows.length === 0) throw problem('workflow_not_waiting');
 }
 
-const dueNow = `status = 'queued', due_at = clock_timestamp(), dispatch_after = clock_timestamp() + make_interval(secs => ${enqueueGraceSeconds}),
+const dueNow = `status = 'queued', due_at = clock_timestamp(),
+  dispatch_after = clock_timestamp() + make_interval(secs => ${enqueueGraceSeconds}),
   consecutive_crashes = 0, end_failures = 0, version = version + 1`;
 
 const retrySql = `

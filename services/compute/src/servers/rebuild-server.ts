@@ -37,7 +37,9 @@ export const preflightRebuild = (context: HandlerContext) =>
         },
       ];
       const body = {
-        would: `Overwrite the disk of ${server.name} with the image ${request.body.image}. Everything on it is lost; its addresses and snapshots stay`,
+        would:
+          `Overwrite the disk of ${server.name} with the image ${request.body.image}. ` +
+          'Everything on it is lost; its addresses and snapshots stay',
         resource: serverPath(server.id),
         point: null,
         space: null,

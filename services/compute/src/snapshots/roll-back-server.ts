@@ -28,7 +28,9 @@ function viewPreflight(server: Server, world: RollbackWorld, refusal: Preflight[
   const ageSeconds =
     snapshot === null ? 0 : Math.max(0, Math.floor((now.getTime() - snapshot.createdAt.getTime()) / 1_000));
   return {
-    would: `Overwrite the disk of ${server.name} with the snapshot. Everything written since is lost, and the current state is not kept`,
+    would:
+      `Overwrite the disk of ${server.name} with the snapshot. ` +
+      'Everything written since is lost, and the current state is not kept',
     resource: serverPath(server.id),
     point:
       snapshot === null

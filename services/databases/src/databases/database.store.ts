@@ -88,7 +88,8 @@ export async function showServing(sql: Sql, databaseId: string, workflowId: stri
   await sql.query(
     `UPDATE managed_databases SET status = 'available', status_detail = $3 WHERE id = $1::uuid
       AND status = 'provisioning'
-      AND EXISTS (SELECT FROM workflow_step WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
+      AND EXISTS (SELECT FROM workflow_step
+        WHERE workflow_id = $2::uuid AND name = 'cutover' AND status = 'succeeded')`,
     [databaseId, workflowId, detail],
   );
 }

@@ -24,7 +24,9 @@ export const preflightDeletion = (context: HandlerContext) =>
       const managed = await readDatabase(context, request);
       const refusal = refusalByWorkflow(await findUnfinished(database.sql(), databaseResourceKey(managed.id)));
       const backups = await countCompleted(database.pool, managed.id);
-      const detail = `Backups that are deleted with it: ${backups}. A database made from one of them before the deletion stays.`;
+      const detail =
+        `Backups that are deleted with it: ${backups}. ` +
+        `A database made from one of them before the deletion stays.`;
       const findings: Preflight['findings'] =
         backups > 0 ? [{ level: 'WARNING', code: 'backups_deleted', detail }] : [];
       const body = {

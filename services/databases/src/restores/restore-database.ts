@@ -44,7 +44,8 @@ function viewPreflight(facts: RestoreFacts, refusal: Preflight['refusal']): Pref
   const needed = rawBytes === null ? null : neededBytes(rawBytes);
   return {
     would:
-      `What ${managed.label} holds would be replaced by the backup, behind its address; what is replaced is kept as a backup. ` +
+      `What ${managed.label} holds would be replaced by the backup, behind its address; ` +
+      'what is replaced is kept as a backup. ' +
       'Sessions end at the switch; roles, their passwords and memberships stay as they are now.',
     resource: databasePath(managed.id),
     point:

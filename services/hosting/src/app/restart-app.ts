@@ -75,7 +75,9 @@ export const preflightRestart = (context: HandlerContext) =>
       const unanswered = hasApp === null ? hostUnavailable() : null;
       const refusal = refused === null ? unanswered : problemOf(refused);
       const body = {
-        would: `End the application of ${site.primaryDomain} and answer its next request by a fresh process; requests under way may be cut off`,
+        would:
+          `End the application of ${site.primaryDomain} and answer its next request by a fresh process; ` +
+          'requests under way may be cut off',
         resource: sitePath(site.id),
         point: null,
         space: null,
@@ -142,7 +144,8 @@ const notConfirmed = (isCancelled: boolean, workflowId: string) =>
   problem('dependency_unavailable', {
     detail: isCancelled
       ? 'No worker was free to restart the application; nothing was started. Send the request again after Retry-After.'
-      : 'The restart was not confirmed and may still happen. Repeating it is harmless; send the request again after Retry-After.',
+      : 'The restart was not confirmed and may still happen. ' +
+        'Repeating it is harmless; send the request again after Retry-After.',
     extra: { dependency: 'hosting-worker', ...(isCancelled ? {} : { workflow_id: workflowId }) },
     retryAfterSeconds: 5,
   });

@@ -33,7 +33,9 @@ export function viewPreflight(facts: PreflightFacts, refusal: Preflight['refusal
   const ageSeconds = point === null ? 0 : Math.max(0, Math.floor((now.getTime() - point.createdAt.getTime()) / 1000));
   const needed = rawBytes === null ? null : neededBytes({ rawBytes });
   return {
-    would: `Overwrite the files${facts.contents === 'files' ? '' : ' and the database'} of ${site.primaryDomain}; a safety copy of the replaced state is kept as a backup`,
+    would:
+      `Overwrite the files${facts.contents === 'files' ? '' : ' and the database'} of ${site.primaryDomain}; ` +
+      'a safety copy of the replaced state is kept as a backup',
     resource: sitePath(site.id),
     point: point === null ? null : { id: point.id, taken_at: point.createdAt.toISOString(), age_seconds: ageSeconds },
     space: needed === null || freeBytes === null ? null : { needed_bytes: needed, free_bytes: freeBytes },

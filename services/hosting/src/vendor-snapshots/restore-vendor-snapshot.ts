@@ -72,7 +72,10 @@ function wouldOf(
   name = itemId,
 ): string {
   if (isBeside)
-    return `Restore the mailbox ${name} of ${domain} beside the live one${beside === null ? '' : `, as ${beside}`}; the live one stays`;
+    return (
+      `Restore the mailbox ${name} of ${domain} beside the live one${beside === null ? '' : `, as ${beside}`}; ` +
+      'the live one stays'
+    );
   const what = scope === 'web' ? 'the website' : `the ${scope} ${name}`;
   return `Have the platform overwrite ${what} of ${domain}; the current state is not kept`;
 }

@@ -31,7 +31,8 @@ export async function storeEvents(tx: Tx, events: readonly NewEvent[]): Promise<
     ORDER BY place ON CONFLICT (id) DO NOTHING`;
 }
 
-const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text, workflow, seq::text`;
+const columns = `id::text, type, ${timestampSql('at')} AS at, org_id::text, resource, actor_key_id::text,
+  workflow, seq::text`;
 
 /** At most `take` events before (newest first) or after (oldest first) a place. */
 export function listEvents(

@@ -34,7 +34,8 @@ interface Owner {
 
 type Row = Omit<WorkflowSummary, 'url' | 'created_at'>;
 
-const columns = `id::text, kind, status, resource, actor_key_id::text, error, ${timestampSql('updated_at')} AS updated_at`;
+const columns = `id::text, kind, status, resource, actor_key_id::text, error,
+  ${timestampSql('updated_at')} AS updated_at`;
 
 const summaryOf = (row: Row): WorkflowSummary => ({
   ...row,
@@ -66,7 +67,8 @@ export async function listWorkflows(
   const found =
     status === undefined
       ? `(${select()}) found`
-      : `unnest(${bound(status)}::text[]) AS wanted (wanted_status), LATERAL (${select(' AND status = wanted_status')}) found`;
+      : `unnest(${bound(status)}::text[]) AS wanted (wanted_status), ` +
+        `LATERAL (${select(' AND status = wanted_status')}) found`;
   const rows = await sql.query<Row>(`SELECT ${columns} FROM ${found} ORDER BY found.id DESC LIMIT $3::int`, values);
   return rows.map(summaryOf);
 }

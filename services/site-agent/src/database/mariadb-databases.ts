@@ -83,7 +83,8 @@ export class MariadbDatabases implements SiteDatabases {
 
   pagesUrlOf(_record: SiteRecord, _at: EndpointPlace, { name }: ReleaseDatabase, door: string | null): string {
     const password = this.opened.get(name)?.pagesPassword ?? '';
-    return `mysql://${pagesAccount}:${password}@localhost/${mariadbDatabase}?socketPath=${encodeURIComponent(door ?? '')}`;
+    const socket = encodeURIComponent(door ?? '');
+    return `mysql://${pagesAccount}:${password}@localhost/${mariadbDatabase}?socketPath=${socket}`;
   }
 
   /** The servers end. */

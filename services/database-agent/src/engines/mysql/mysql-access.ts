@@ -81,7 +81,9 @@ const bytesSchema = z.object({ bytes: z.coerce.number() });
 
 /** The size on disk in bytes; null if it does not answer. */
 export async function readMysqlSize(adminUrl: string, databaseName: string): Promise<number | null> {
-  const sql = `select coalesce(sum(data_length + index_length), 0) as bytes from information_schema.tables where table_schema = ${quoteText(databaseName)}`;
+  const sql =
+    'select coalesce(sum(data_length + index_length), 0) as bytes from information_schema.tables ' +
+    `where table_schema = ${quoteText(databaseName)}`;
   try {
     return await withMysql(adminUrl, async (server) => (await server.read(bytesSchema, sql))[0]?.bytes ?? 0);
   } catch {

@@ -60,7 +60,8 @@ export function loginOf(adminUrl: string): MysqlLogin {
 
 /** The URL of `root@localhost` at a socket, in the form that {@link openMysql} takes. */
 export const mysqlUrl = ({ socketPath, user, password }: MysqlLogin): string =>
-  `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/?socketPath=${encodeURIComponent(socketPath)}`;
+  `mysql://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/` +
+  `?socketPath=${encodeURIComponent(socketPath)}`;
 
 /** The majors whose programs were fetched or are installed. */
 export const installedMysqlMajors = async (): Promise<Major[]> => (await listEngines()).map(({ version }) => version);

@@ -32,7 +32,8 @@ export async function makeOwnDatabase(
     await client.query('set synchronous_commit = on');
     await client.query(`drop database if exists ${name(databaseName)} with (force)`);
     await client.query(`drop role if exists ${name(username)}`);
-    const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${mayMakeRoles ? 'createrole' : 'nocreaterole'}`;
+    const roles = mayMakeRoles ? 'createrole' : 'nocreaterole';
+    const rights = `login nosuperuser nocreatedb noreplication nobypassrls ${roles}`;
     await setRolePassword(client, { verb: 'create', role: username, options: rights, password });
     // The customer can then use a role that it makes at once.
     if (mayMakeRoles) await client.query(`alter role ${name(username)} set createrole_self_grant = 'set, inherit'`);
