@@ -12,18 +12,18 @@ import {
   retryWorkflow,
   watchWorkflow,
 } from '@drydock/workflow/http/workflow-endpoints';
+import { abandoned } from './abandoned';
 import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
 import type { HandlerContext } from './context/context';
 import type { Tx } from './context/database.store';
-import { createDatabase } from './databases/create-database';
-import { deleteDatabase, preflightDeletion } from './databases/delete-database';
 import { databaseParent } from './databases/find-database';
 import { getDatabase, listDatabases } from './databases/list-databases';
 import { updateDatabase } from './databases/update-database';
+import { createDatabase } from './lifecycle/create-database';
+import { deleteDatabase, preflightDeletion } from './lifecycle/delete-database';
 import { preflightRestore, restoreDatabase } from './restores/restore-database';
-import { abandoned } from './upgrades/abandoned';
 import { preflightUpgrade, upgradeDatabase } from './upgrades/upgrade-database';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [

@@ -7,9 +7,9 @@ import { verifyRestoreWorkflow, verifyScheduleOf } from '../backups/verify-resto
 import { findSize } from '../catalogue/catalogue';
 import type { Tx } from '../context/database.store';
 import { defineWorkflow, refOf, type WorkContext } from '../context/work';
-import { changeStatus, recordAddress } from './database.store';
-import { databaseResourceKey } from './database.types';
-import { definitely } from './definite-failure';
+import { changeStatus, recordAddress } from '../databases/database.store';
+import { databaseResourceKey } from '../databases/database.types';
+import { definitely } from '../databases/definite-failure';
 
 export const newDatabaseSchema = z.strictObject({
   major: majorSchema,

@@ -10,11 +10,11 @@ import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { countCompleted } from '../backups/backup.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { changeStatus } from './database.store';
-import { databasePath, databaseResourceKey, onDatabase } from './database.types';
-import { viewDatabase } from './database.view';
+import { changeStatus } from '../databases/database.store';
+import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
+import { viewDatabase } from '../databases/database.view';
+import { holdDatabase, readDatabase } from '../databases/find-database';
 import { deleteDatabaseWorkflow } from './delete-database.workflow';
-import { holdDatabase, readDatabase } from './find-database';
 
 /** The preflight of a deletion: asks the same rule and changes nothing. */
 export const preflightDeletion = (context: HandlerContext) =>

@@ -1,6 +1,6 @@
-import { restoreDatabaseWorkflow } from '../restores/restore-database.workflow';
-import { endAbandonedUpgradeWorkflow } from './end-abandoned-upgrade.workflow';
-import { upgradeDatabaseWorkflow } from './upgrade-database.workflow';
+import { restoreDatabaseWorkflow } from './restores/restore-database.workflow';
+import { endAbandonedUpgradeWorkflow } from './upgrades/end-abandoned-upgrade.workflow';
+import { upgradeDatabaseWorkflow } from './upgrades/upgrade-database.workflow';
 
 /** The text for staff who abandon work on a database: the state that it is left in, and the next step. */
 export const abandoned = {

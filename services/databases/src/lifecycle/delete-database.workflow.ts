@@ -3,9 +3,9 @@ import { removeSchedule } from '@drydock/workflow/store/schedules';
 import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { defineWorkflow, refOf } from '../context/work';
+import { changeStatus } from '../databases/database.store';
 import { databaseBackupsPrefix } from '../providers/backup-storage';
 import { retireScheduleOf } from '../upgrades/retire-old-instance.workflow';
-import { changeStatus } from './database.store';
 
 /** Deletes a database. Nothing can be undone from the first step on. */
 export const deleteDatabaseWorkflow = defineWorkflow({ kind: 'delete_database', input: z.strictObject({}) })

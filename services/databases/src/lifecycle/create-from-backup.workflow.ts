@@ -5,10 +5,10 @@ import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';
 import { defineWorkflow, refOf } from '../context/work';
-import { endCreation, newDatabaseSchema, provision, serve } from '../databases/create-database.workflow';
 import { definitely } from '../databases/definite-failure';
+import { refusePoint } from '../restores/restore.rules';
 import { hasSwitched } from '../upgrades/cut-over';
-import { refusePoint } from './restore.rules';
+import { endCreation, newDatabaseSchema, provision, serve } from './create-database.workflow';
 
 /** Makes a new database with the content of a backup. Nobody learns its address before it is loaded. */
 export const createFromBackupWorkflow = defineWorkflow({

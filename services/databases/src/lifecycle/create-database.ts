@@ -18,12 +18,12 @@ import { catalogueOf, findSize, findVersion, sizeCodes } from '../catalogue/cata
 import { majorsFor } from '../catalogue/get-catalogue';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
-import { createFromBackupWorkflow } from '../restores/create-from-backup.workflow';
+import { findDatabase, insertDatabase } from '../databases/database.store';
+import { databasePath, type ManagedDatabase, onDatabase, ownerOf } from '../databases/database.types';
+import { viewDatabase } from '../databases/database.view';
 import { refuseOrigin } from '../restores/restore.rules';
 import { createDatabaseWorkflow } from './create-database.workflow';
-import { findDatabase, insertDatabase } from './database.store';
-import { databasePath, type ManagedDatabase, onDatabase, ownerOf } from './database.types';
-import { viewDatabase } from './database.view';
+import { createFromBackupWorkflow } from './create-from-backup.workflow';
 
 type Names = Pick<ManagedDatabase, 'databaseName' | 'username'>;
 
