@@ -4,10 +4,10 @@ import { text } from '@drydock/contracts/platform/values';
 import { runCommand } from '@drydock/service/process/run-process';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { createKeySecrets } from './api-keys/api-key.secret';
 import { bootstrapOrg } from './bootstrap-org';
 import { readBootstrapConfig } from './config';
 import { openDatabase } from './context/database.store';
+import { createKeySecrets } from './secrets/api-key.secret';
 
 const optionsSchema = z.object({
   name: text(200),

@@ -15,11 +15,11 @@ import { newSecret } from '@drydock/testing/secret';
 import { until } from '@drydock/testing/wait';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
-import { createKeySecrets } from '../src/api-keys/api-key.secret';
 import { type BootstrapRequest, bootstrapOrg } from '../src/bootstrap-org';
 import { composeApi } from '../src/compose';
 import { readServerConfig } from '../src/config';
 import { openDatabase } from '../src/context/database.store';
+import { createKeySecrets } from '../src/secrets/api-key.secret';
 
 /**
  * The wait of a change of rights until the gateways know of it. There are no gateways here, so it is over at once

@@ -3,8 +3,8 @@ import { type Verification, verificationRequestSchema } from '@drydock/contracts
 import { tokenKeys } from '@drydock/service/access/internal-token';
 import { internalRoute } from '@drydock/service/http/route';
 import { effectiveScopes } from '../api-keys/api-key.rules';
-import type { KeySecrets } from '../api-keys/api-key.secret';
 import type { KeysDatabase } from '../context/database.store';
+import type { KeySecrets } from '../secrets/api-key.secret';
 import type { LastUses } from './last-uses';
 import { findVerifiableKey } from './verify.store';
 

@@ -7,8 +7,8 @@ import type { Log } from '@drydock/service/telemetry/log';
 import { context, metrics } from '@opentelemetry/api';
 import { suppressTracing } from '@opentelemetry/core';
 import type { KeysDatabase } from '../context/database.store';
+import type { WebhookSecrets } from '../secrets/webhook.secret';
 import { type Claimed, claimDeliveries, type Ended, type Outcome, settleDeliveries } from './delivery.store';
-import type { WebhookSecrets } from './webhook.secret';
 
 const meter = metrics.getMeter('@drydock/keys');
 const attempts = meter.createCounter('webhook.attempts', {

@@ -18,9 +18,9 @@ import { type GoodKey, type KeysApi, keys, startKeys } from '../../test/keys-api
 import { openDatabase } from '../context/database.store';
 import { storeEvents } from '../events/event.store';
 import { sequenceEvents } from '../events/sequencer';
+import { createWebhookSecrets } from '../secrets/webhook.secret';
 import { purgeEvents, settleDeliveries } from './delivery.store';
 import { createWebhookSender, pausesSeconds, type SenderOptions } from './sender';
-import { createWebhookSecrets } from './webhook.secret';
 
 interface Received {
   path: string;
