@@ -103,3 +103,8 @@ export const lockEnd = (completedAt: Date): Date =>
 
 export const expiryOf = (completedAt: Date, retentionDays: number): Date =>
   new Date(completedAt.getTime() + retentionDays * dayMs);
+
+/** The pause before another look at a site that could not be backed up, because it was busy or its backup failed. */
+const pauseMs = 5 * 60_000;
+
+export const lookAgainAt = (now: Date): Date => new Date(now.getTime() + pauseMs);

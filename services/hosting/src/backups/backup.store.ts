@@ -233,3 +233,12 @@ export async function markFailed(tx: Tx, backupId: string, errorCode: string): P
     data: { status: 'failed', errorCode },
   });
 }
+
+/**
+ * Has the sweep look at the site again after its nightly backup has failed. Does nothing for a backup of another kind.
+ */
+export async function lookAgain(tx: Tx, backupId: string, at: Date): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE sites SET next_backup_at = ${at} FROM backups WHERE backups.id = ${backupId}::uuid
+    AND backups.kind = 'scheduled' AND sites.id = backups.site_id`;
+}

@@ -1,11 +1,11 @@
 import { immutableDays, type SiteBackup, type SiteBackupSurface } from '@drydock/contracts/hosting/backups';
 import type { PageMeta } from '@drydock/contracts/platform/values';
 import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { type BackupProofs, immutabilityOf, restoreDrillOf } from '../proofs/proof.rules';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import { allowanceOf, noAllowance, refuseBackup, statusAt } from './backup.rules';
 import type { Backup } from './backup.types';
+import { type BackupProofs, immutabilityOf, restoreDrillOf } from './proof.rules';
 
 interface SurfaceFacts {
   site: Site;
