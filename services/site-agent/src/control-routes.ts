@@ -1,6 +1,6 @@
 import { changeSchema } from '@drydock/agent/control/control-protocol';
-import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
-import { type ChannelRoute, jobRoutesOf } from '@drydock/agent/jobs/job-routes';
+import { type ChannelRoute, type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
+import { jobRoutesOf } from '@drydock/agent/jobs/job-routes';
 import {
   appDescriptionSchema,
   ensureSiteSchema,

@@ -13,10 +13,8 @@ import { createHttpServer } from '@drydock/service/http/http-server';
 import type { Log } from '@drydock/service/telemetry/log';
 import { z } from 'zod';
 import { HostError } from '../host/host-error';
-import { channelProtocol } from '../jobs/job-protocol';
-import type { ChannelRoute } from '../jobs/job-routes';
-import type { ControlProtocol } from './control-protocol';
-import type { ControlAnswer, ControlRoute } from './control-routes';
+import { type ControlProtocol, channelProtocol } from './control-protocol';
+import type { ChannelRoute, ControlAnswer, ControlRoute } from './control-routes';
 
 /** Enough for the specification of a job over a long chain of archives. */
 const bodyBytesMax = 1024 * 1024;

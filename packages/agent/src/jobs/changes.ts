@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Change } from '../control/control-protocol';
+import type { Change, ChangeName } from '../control/control-protocol';
 import { SerialQueue } from '../host/serial-queue';
 import type { Ledger } from './ledger';
-
-/** How the ledger names a change. `detail` is the state before it, such as the release that is to be replaced. */
-export interface ChangeName {
-  op: string;
-  detail?: string | undefined;
-}
 
 /** The schemas put the fields into one order, so that equal requests have equal text. */
 const digestOf = (asked: object): string =>

@@ -1,9 +1,9 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Change } from '@drydock/agent/control/control-protocol';
+import type { Change, ChangeName } from '@drydock/agent/control/control-protocol';
 import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
-import { type ChangeName, Changes } from '@drydock/agent/jobs/changes';
+import { Changes } from '@drydock/agent/jobs/changes';
 import { admitFence } from '@drydock/agent/jobs/fence';
 import type { Ledger } from '@drydock/agent/jobs/ledger';
 import { removeServerFolders } from '@drydock/process/server-folder';

@@ -1,5 +1,5 @@
-import { remoteArchives } from '@drydock/agent/archives/archive-channel';
 import type { DumpJob, DumpResult, LoadDumpJob, VerifyDumpJob } from '@drydock/agent/database/protocol';
+import { remoteArchives } from '@drydock/agent/jobs/archive-channel';
 import type { ProgramContext } from '@drydock/agent/jobs/job-program';
 import { decodeKeys } from '@drydock/archive/format/archive-keys';
 import { pack } from '@drydock/archive/pack/pack';

@@ -1,5 +1,5 @@
-import { remoteArchives } from '@drydock/agent/archives/archive-channel';
 import { isDiskFull } from '@drydock/agent/host/disk-full';
+import { remoteArchives } from '@drydock/agent/jobs/archive-channel';
 import { type NameProblem, runJobProgram } from '@drydock/agent/jobs/job-program';
 import { type CountRowsSpec, programSetupSchema } from '@drydock/agent/site/site-jobs.protocol';
 import { decodeKeys } from '@drydock/archive/format/archive-keys';

@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream';
 import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
 import { type ArchiveSink, type ArchiveSource, isObjectName } from '@drydock/archive/format/archive-objects';
 import { z } from 'zod';
-import { JobProblem } from '../jobs/job-protocol';
 import { broken, readFrames, writeFrame } from './channel';
+import { JobProblem } from './job-protocol';
 
 /** Larger than any object. */
 const objectBytesMax = 48 * 2 ** 20;

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { JobProblem } from '../jobs/job-protocol';
+import { JobProblem } from './job-protocol';
 
 /**
  * One message: a head in JSON, which says what it is, and a body of bytes. Eight bytes before them hold the lengths of

@@ -5,10 +5,10 @@ import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
 import { z } from 'zod';
 import { type BoxHost, startBoxHost } from '../../test/boxes';
-import { runChildJob, type StartedChild } from '../jobs/child-job';
-import { readJob, runJob } from '../jobs/job-client';
-import { jobKind } from '../jobs/jobs';
 import { type ServedArchives, serveArchives } from './archive-channel';
+import { runChildJob, type StartedChild } from './child-job';
+import { readJob, runJob } from './job-client';
+import { jobKind } from './jobs';
 
 /**
  * A child's program: copies each named object of the first archive into the written one, all at once, and says how many
@@ -16,7 +16,7 @@ import { type ServedArchives, serveArchives } from './archive-channel';
  */
 const program = `
 const { runJobProgram } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/job-program.js'))});
-const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/archives/archive-channel.js'))});
+const { remoteArchives } = require(${JSON.stringify(path.resolve(__dirname, '../../dist/jobs/archive-channel.js'))});
 runJobProgram(async ({ names, end }, { openChannel, progress }) => {
   const archives = remoteArchives(openChannel());
   let bytes = 0;
