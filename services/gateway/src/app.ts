@@ -10,12 +10,13 @@ import { answerOptions } from './cors';
 import { openExchange } from './exchange';
 import { assertClean } from './hygiene';
 import { guideIndexPage, guidePage } from './pages/guides';
-import { type Page, sendPage } from './pages/page';
+import type { Page } from './pages/page';
 import { problemIndexPage, problemPage } from './pages/problems';
 import { frontPage, openApiPage, pageFiles, referencePage } from './pages/reference';
 import type { Handle } from './pipeline';
 import type { Quotas } from './quota';
 import { refuse } from './refuse';
+import { sendPage } from './send-page';
 
 export interface AppKit {
   handle: Handle;
