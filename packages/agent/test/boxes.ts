@@ -11,11 +11,9 @@ import { type ControlProtocol, changeFields, changeSchema } from '../src/control
 import { controlRoutesOf, type Hosted, ok } from '../src/control/control-routes';
 import { createControlServer } from '../src/control/control-server';
 import { commonStatuses, HostError } from '../src/host/host-error';
-import { Changes } from '../src/jobs/changes';
-import { admitFence } from '../src/jobs/fence';
+import { admitFence, Changes, Ledger } from '../src/jobs/changes';
 import { jobRoutesOf } from '../src/jobs/job-routes';
 import { type AnyJobKind, Jobs } from '../src/jobs/jobs';
-import { Ledger } from '../src/jobs/ledger';
 
 export class BoxError extends HostError<'box_is_full' | keyof typeof commonStatuses> {
   override readonly name = 'BoxError';

@@ -1,5 +1,5 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
 import {
+  DatabaseHostError,
   type DumpJob,
   dumpJobSchema,
   dumpResultSchema,

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { createControlServer } from '@drydock/agent/control/control-server';
 import { Accounts, firstAccounts } from '@drydock/agent/host/accounts';
 import { CpuShares } from '@drydock/agent/host/cpu-shares';
-import { Ledger } from '@drydock/agent/jobs/ledger';
+import { Ledger } from '@drydock/agent/jobs/changes';
 import { siteHostProtocol } from '@drydock/agent/site/protocol';
 import { settleSuperuser } from '@drydock/postgres/migrate/service-databases';
 import { detectBoxNetwork, detectIsolation } from '@drydock/process/isolation';

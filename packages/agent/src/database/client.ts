@@ -10,12 +10,12 @@ import {
 } from '../control/control-client';
 import { type ServedArchives, serveArchives } from '../jobs/archive-channel';
 import { runJob } from '../jobs/job-client';
-import { DatabaseHostError } from './database-host-error';
 import {
   type CutoverAnswer,
   comparisonSchema,
   cutoverAnswerSchema,
   type DatabaseDescription,
+  DatabaseHostError,
   type DumpJob,
   type DumpResult,
   databaseDescriptionSchema,

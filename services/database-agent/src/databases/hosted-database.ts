@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import { type DatabaseDescription, DatabaseHostError } from '@drydock/agent/database/protocol';
 import type { Accounts } from '@drydock/agent/host/accounts';
-import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
-import type { PortAllocator } from '@drydock/agent/host/ports';
+import { listenStubbornly, type PortAllocator } from '@drydock/agent/host/ports';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import type { Log } from '@drydock/service/telemetry/log';
 import { Endpoint } from '../endpoint/endpoint';

@@ -1,11 +1,8 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Change, ChangeName } from '@drydock/agent/control/control-protocol';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import type { DatabaseDescription, EnsureDatabase } from '@drydock/agent/database/protocol';
-import { Changes } from '@drydock/agent/jobs/changes';
-import { admitFence } from '@drydock/agent/jobs/fence';
-import type { Ledger } from '@drydock/agent/jobs/ledger';
+import { type DatabaseDescription, DatabaseHostError, type EnsureDatabase } from '@drydock/agent/database/protocol';
+import { admitFence, Changes, type Ledger } from '@drydock/agent/jobs/changes';
 import { removeServerFolders } from '@drydock/process/server-folder';
 import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';

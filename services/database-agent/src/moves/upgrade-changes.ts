@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import type { PrepareTarget, UpgradeComparison } from '@drydock/agent/database/protocol';
+import { DatabaseHostError, type PrepareTarget, type UpgradeComparison } from '@drydock/agent/database/protocol';
 import { Stage } from '@drydock/postgres/upgrade/session';
 import { openingStatements } from '@drydock/postgres/upgrade/target-database';
 import { type HostedDatabase, newInstance } from '../databases/hosted-database';

@@ -1,4 +1,4 @@
-import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database/database-host-error';
+import { DatabaseHostError, type DatabaseHostErrorCode } from '@drydock/agent/database/protocol';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
 import { ArchiveError, systemErrorCode } from '@drydock/archive/format/archive-error';
 import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';

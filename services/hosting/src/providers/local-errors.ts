@@ -1,6 +1,6 @@
 import { isDiskFull } from '@drydock/agent/host/disk-full';
 import { JobProblem } from '@drydock/agent/jobs/job-protocol';
-import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/site-host-error';
+import { SiteHostError as ControlError, type SiteHostErrorCode } from '@drydock/agent/site/protocol';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import { archiveErrorOfJob, isFinal } from '@drydock/workflow/definition/archive-failures';
 import { type RefusedContent, SiteHostError, type SiteHostRefusal, TransferFailure } from './site-host';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Accounts } from '@drydock/agent/host/accounts';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import { SiteHostError } from '@drydock/agent/site/protocol';
 import { type Engine, listEngines } from '@drydock/mysql/engines/list-engines';
 import { errorCodeOf } from '@drydock/process/error-code';
 import type { Log } from '@drydock/service/telemetry/log';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import { SiteHostError } from '@drydock/agent/site/protocol';
 import { syncFolder } from '@drydock/process/durable-file';
 import type { ReleaseDatabase, SiteDatabases } from '../database/release-database';
 import type { ReleaseRecord, SiteFolder, SiteRecord } from '../on-disk/site-folder';

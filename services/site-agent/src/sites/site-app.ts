@@ -1,6 +1,5 @@
 import { SerialQueue } from '@drydock/agent/host/serial-queue';
-import type { AppDescription, RestartAnswer } from '@drydock/agent/site/protocol';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
+import { type AppDescription, type RestartAnswer, SiteHostError } from '@drydock/agent/site/protocol';
 import type { GuardedChild } from '@drydock/process/guarded-child';
 import type { Isolation } from '@drydock/process/isolation';
 import type { Log } from '@drydock/service/telemetry/log';

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { WorkKind } from '@drydock/agent/host/cpu-shares';
-import { listenStubbornly } from '@drydock/agent/host/listen-stubbornly';
+import { listenStubbornly } from '@drydock/agent/host/ports';
 import {
   type AppDescription,
   type FreezeAnswer,
@@ -10,8 +10,8 @@ import {
   type ReleaseDescription,
   type RestartAnswer,
   type SiteDescription,
+  SiteHostError,
 } from '@drydock/agent/site/protocol';
-import { SiteHostError } from '@drydock/agent/site/site-host-error';
 import { pointDurably } from '@drydock/process/durable-file';
 import { faultpoint } from '@drydock/process/faultpoint';
 import type { GuardedChild } from '@drydock/process/guarded-child';

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { DatabaseHostError } from '@drydock/agent/database/protocol';
 import { nativeVerifier } from '@drydock/mysql/server/data-folder';
 import { z } from 'zod';
 import type { Access, Owner } from '../engine';

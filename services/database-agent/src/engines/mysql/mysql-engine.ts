@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { DatabaseHostError } from '@drydock/agent/database/protocol';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
 import { sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
 import { startMysql } from '@drydock/mysql/server/mysql';

@@ -1,4 +1,4 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { DatabaseHostError } from '@drydock/agent/database/protocol';
 import { flavourOf, type Major, programsOf } from '@drydock/contracts/databases/major';
 import { findEngine, listEngines, type Engine as Programs } from '@drydock/mysql/engines/list-engines';
 import mysql from 'mysql2/promise';

@@ -1,4 +1,4 @@
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
+import { DatabaseHostError } from '@drydock/agent/database/protocol';
 import { bringLevel, prepareLevel } from '@drydock/postgres/upgrade/bring-level';
 import { lockOut } from '@drydock/postgres/upgrade/lock-out';
 import { type Move, Stage } from '@drydock/postgres/upgrade/session';

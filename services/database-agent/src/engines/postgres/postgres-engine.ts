@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { DatabaseHostError } from '@drydock/agent/database/database-host-error';
-import { comparisonSchema } from '@drydock/agent/database/protocol';
+import { comparisonSchema, DatabaseHostError } from '@drydock/agent/database/protocol';
 import { type Major, programsOf } from '@drydock/contracts/databases/major';
 import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
 import { listExtensions } from '@drydock/postgres/server/native-postgres';
