@@ -6,7 +6,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { DatabaseDescription } from '@drydock/agent/database/protocol';
 import { writeStartup } from '@drydock/agent/host/startup-packet';
-import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
+import { findPostmaster } from '@drydock/postgres/server/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';

@@ -12,7 +12,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Accounts } from '@drydock/agent/host/accounts';
 import { defaultMajor } from '@drydock/postgres/server/native-postgres';
-import { findPostmaster } from '@drydock/postgres/server/postgres-leftover';
+import { findPostmaster } from '@drydock/postgres/server/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { readSharedCluster } from '@drydock/postgres/testing/test-cluster';
 import { createLog } from '@drydock/service/telemetry/log';
