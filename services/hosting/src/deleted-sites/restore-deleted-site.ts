@@ -16,7 +16,7 @@ import {
 } from '@drydock/workflow/http/accept-workflow';
 import { findUnfinished } from '@drydock/workflow/store/start-workflow';
 import { neededBytes } from '../backups/backup.rules';
-import { findingOfContents } from '../backups/preflight-restore.view';
+import { findingOfContents } from '../backups/restore-backup';
 import { findingsOfSkipped } from '../backups/skipped.view';
 import type { HandlerContext } from '../context/context';
 import type { Reader, Tx } from '../context/database.store';
@@ -26,8 +26,8 @@ import { siteResourceKey } from '../sites/site.types';
 import { purgeDueAt } from './deleted-site.rules';
 import { isLetGo, reviveSite, setRestoredAt } from './deleted-site.store';
 import { type DeletedSite, deletedSitePath, deletedSiteSubject } from './deleted-site.types';
-import { viewDeletedSite } from './deleted-site.view';
 import { holdDeletedSite, judgeDeletedSite, lookForObject, readDeletedSite } from './find-deleted-site';
+import { viewDeletedSite } from './list-deleted-sites';
 import { restoreDeletedSiteWorkflow } from './restore-deleted-site.workflow';
 
 /**

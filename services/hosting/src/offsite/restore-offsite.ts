@@ -4,7 +4,7 @@ import { archiveFailure } from '@drydock/workflow/definition/archive-failures';
 import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
 import { acceptWorkflow, assertAllowed, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
 import { uuidv7 } from 'uuidv7';
-import { viewPreflight } from '../backups/preflight-restore.view';
+import { viewPreflight } from '../backups/restore-backup';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { OffsiteError } from '../providers/offsite-storage';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ArchiveError } from '@drydock/archive/format/archive-error';
 import type { SealedPiece } from '@drydock/archive/format/archive-objects';
-import { spooledArchive, spoolFolder } from './spool';
+import { spooledArchive, spoolFolder } from './fetch-chain';
 
 const sealed = Buffer.from('what was sealed');
 const altered = Buffer.from('what was altered');

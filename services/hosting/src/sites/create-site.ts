@@ -8,11 +8,11 @@ import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { createSiteWorkflow } from './create-site.workflow';
+import { viewSite } from './find-site';
 import { assertOffersDatabase, offersPlatform } from './offers-platform';
 import { databaseOf } from './site.rules';
 import { insertSite } from './site.store';
 import { onSite, ownerOf, sitePath } from './site.types';
-import { viewSite } from './site.view';
 
 export const createSite = (context: HandlerContext) =>
   ({
