@@ -12,7 +12,6 @@ import {
   retryWorkflow,
   watchWorkflow,
 } from '@drydock/workflow/http/workflow-endpoints';
-import { abandoned } from './abandoned';
 import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';
@@ -25,6 +24,7 @@ import { createDatabase } from './lifecycle/create-database';
 import { deleteDatabase, preflightDeletion } from './lifecycle/delete-database';
 import { preflightRestore, restoreDatabase } from './restores/restore-database';
 import { preflightUpgrade, upgradeDatabase } from './upgrades/upgrade-database';
+import { abandoned } from './workflows';
 
 export const routes = (context: HandlerContext): Route<Tx>[] => [
   route(databases.getDatabaseCatalogue, getCatalogue(context)),

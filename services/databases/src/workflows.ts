@@ -25,3 +25,23 @@ export const workflows: readonly WorkflowDefinition<WorkContext, Tx>[] = [
   createFromBackupWorkflow,
   tryBackupWorkflow,
 ];
+
+/** The text for staff who abandon work on a database: the state that it is left in, and the next step. */
+export const abandoned = {
+  [upgradeDatabaseWorkflow.kind]:
+    `The upgrade is brought to its end by a workflow of its own, ${endAbandonedUpgradeWorkflow.kind}, ` +
+    "which comes next in the database's list of workflows. " +
+    'A database that had not been switched over is provisioning until that has succeeded, ' +
+    'and may take no writes. Then it is available with its old version. ' +
+    'One that had been is available with the new version, and the old instance is kept for a day.',
+  [restoreDatabaseWorkflow.kind]:
+    `The restore is brought to its end by a workflow of its own, ${endAbandonedUpgradeWorkflow.kind}, ` +
+    "which comes next in the database's list of workflows. " +
+    'A database that had not been switched over is provisioning until that has succeeded, ' +
+    'then available as it was. One that had been is available as the backup has it, ' +
+    'and the replaced instance is kept for a day, also where it did not become a backup.',
+  [endAbandonedUpgradeWorkflow.kind]:
+    'The database is left as it is, perhaps without taking writes, ' +
+    'and its status is failed: it can only be deleted. Had it been retried instead, it would have ' +
+    'gone on.',
+};

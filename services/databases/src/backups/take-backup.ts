@@ -8,7 +8,7 @@ import { refuseUnavailable } from '../databases/database.rules';
 import { databasePath, databaseResourceKey, onDatabase } from '../databases/database.types';
 import { holdDatabase } from '../databases/find-database';
 import { insertBackup } from './backup.store';
-import { viewBackup } from './backup.view';
+import { viewBackup } from './list-backups';
 import { takeBackupWorkflow } from './take-backup.workflow';
 
 export const takeBackup = (context: HandlerContext) =>
