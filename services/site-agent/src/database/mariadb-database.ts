@@ -287,11 +287,10 @@ export class MariadbDatabase implements ReleaseDatabase {
   /** A live server with events works even without any session. */
   private async isUnused(): Promise<boolean> {
     if (this.isLoading) return false;
-    const others =
-      'SELECT 1 FROM information_schema.processlist WHERE id <> CONNECTION_ID() ' +
-      "AND user NOT IN ('system user', 'event_scheduler')";
+    const others = "id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')";
     return this.asAdmin(async (admin) => {
-      if ((await admin.texts(`${others} LIMIT 1`)).length > 0) return false;
+      const found = await admin.texts(`SELECT 1 FROM information_schema.processlist WHERE ${others} LIMIT 1`);
+      if (found.length > 0) return false;
       return !(this.isServed && (await this.noteEvents(admin)));
     });
   }
