@@ -1,12 +1,15 @@
-import { ConfigError, type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
 import {
   apiFields,
+  ConfigError,
+  type ConfigOf,
   databaseFields,
+  type Environment,
   processFields,
   queueFields,
+  readConfig,
   serviceFields,
   workerFields,
-} from '@drydock/service/process/config-fields';
+} from '@drydock/service/process';
 import { z } from 'zod';
 
 /** An amount in the currency's smallest unit, such as cents. */

@@ -1,5 +1,4 @@
-import { changeSchema } from '@drydock/agent/control/control-protocol';
-import { type ControlRoute, controlRoutesOf, done, ok } from '@drydock/agent/control/control-routes';
+import { type ControlRoute, changeSchema, controlRoutesOf, done, ok } from '@drydock/agent/control';
 import {
   databaseDescriptionSchema,
   databaseHostProtocol,
@@ -9,7 +8,7 @@ import {
   precheckSchema,
   prepareTargetSchema,
   upgradeSchema,
-} from '@drydock/agent/database/protocol';
+} from '@drydock/agent/database';
 import type { z } from 'zod';
 import { precheck } from './database-jobs';
 import type { HostedDatabases, Known } from './databases/hosted-databases';

@@ -13,8 +13,8 @@ import {
   upgradeJobSchema,
   type VerifyDumpJob,
   verifyDumpJobSchema,
-} from '@drydock/agent/database/protocol';
-import { type AnyJobKind, jobKind } from '@drydock/agent/jobs/jobs';
+} from '@drydock/agent/database';
+import { type AnyJobKind, jobKind } from '@drydock/agent/jobs';
 import type { Major } from '@drydock/contracts/databases/major';
 import { z } from 'zod';
 import type { HostedDatabase } from './databases/hosted-database';

@@ -3,15 +3,8 @@ import * as databaseUpgrades from '@drydock/contracts/databases/database-upgrade
 import * as databaseWorkflows from '@drydock/contracts/databases/database-workflows';
 import * as databases from '@drydock/contracts/databases/databases';
 import * as quotas from '@drydock/contracts/platform/quotas';
-import { getQuota, setQuota } from '@drydock/service/http/org-quota';
-import { type Route, route } from '@drydock/service/http/route';
-import {
-  abandonWorkflow,
-  getWorkflow,
-  listWorkflows,
-  retryWorkflow,
-  watchWorkflow,
-} from '@drydock/workflow/http/workflow-endpoints';
+import { getQuota, type Route, route, setQuota } from '@drydock/service/http';
+import { abandonWorkflow, getWorkflow, listWorkflows, retryWorkflow, watchWorkflow } from '@drydock/workflow/http';
 import { getBackup, listBackups } from './backups/list-backups';
 import { takeBackup } from './backups/take-backup';
 import { getCatalogue } from './catalogue/get-catalogue';

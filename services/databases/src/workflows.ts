@@ -1,4 +1,4 @@
-import type { WorkflowDefinition } from '@drydock/workflow/definition/definition';
+import type { WorkflowDefinition } from '@drydock/workflow/definition';
 import { takeBackupWorkflow } from './backups/take-backup.workflow';
 import { verifyRestoreWorkflow } from './backups/verify-restore.workflow';
 import type { Tx } from './context/database.store';

@@ -1,10 +1,9 @@
 import type { RequestListener } from 'node:http';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Shares } from '@drydock/service/access/shares';
-import { hasAlready } from '@drydock/service/http/entity-tag';
-import { answerHealth, answerReady } from '@drydock/service/http/health';
-import type { ReadyChecks } from '@drydock/service/process/foundation';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Shares } from '@drydock/service/access';
+import { answerHealth, answerReady, hasAlready } from '@drydock/service/http';
+import type { ReadyChecks } from '@drydock/service/process';
+import type { Log } from '@drydock/service/telemetry';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { addressGroup } from './address';
 import { answerOptions } from './cors';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { RequestTrace } from '@drydock/service/telemetry/request-traces';
+import type { Caller } from '@drydock/service/access';
+import type { RequestTrace } from '@drydock/service/telemetry';
 import { type Quotas, quotaHeaders } from './quota';
 
 /** One request and its one answer. */

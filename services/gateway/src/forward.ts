@@ -1,9 +1,8 @@
 import type { EndpointDefinition, ServiceName } from '@drydock/contracts/platform/endpoint';
 import { problem } from '@drydock/contracts/platform/problem';
-import { type Caller, signRequestToken } from '@drydock/service/access/internal-token';
-import { limitLengthMax } from '@drydock/service/http/paging';
-import { queryParser } from '@drydock/service/http/parse-request';
-import type { Log } from '@drydock/service/telemetry/log';
+import { type Caller, signRequestToken } from '@drydock/service/access';
+import { limitLengthMax, queryParser } from '@drydock/service/http';
+import type { Log } from '@drydock/service/telemetry';
 import { type Dispatcher, errors } from 'undici';
 import type { Exchange } from './exchange';
 import { relayAnswer } from './relay-answer';

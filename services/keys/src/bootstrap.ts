@@ -1,7 +1,7 @@
 // npm run bootstrap -- [--name NAME] [--new-key] [--json] Minting a key needs a key, so this command makes the first
 // organisation and its first key, once, directly in the database.
 import { text } from '@drydock/contracts/platform/values';
-import { runCommand } from '@drydock/service/process/run-process';
+import { runCommand } from '@drydock/service/process';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { bootstrapOrg } from './bootstrap-org';

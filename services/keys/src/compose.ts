@@ -1,10 +1,11 @@
-import { type ApiProcess, composeApiProcess } from '@drydock/service/http/api-process';
-import { createHealthServer } from '@drydock/service/http/health';
-import { createPager } from '@drydock/service/http/paging';
-import type { StreamLimits } from '@drydock/service/http/stream';
-import { databaseReady, layFoundation } from '@drydock/service/process/foundation';
-import type { Process } from '@drydock/service/process/run-process';
-import { deriveKeys } from '@drydock/service/process/secrets';
+import {
+  type ApiProcess,
+  composeApiProcess,
+  createHealthServer,
+  createPager,
+  type StreamLimits,
+} from '@drydock/service/http';
+import { databaseReady, deriveKeys, layFoundation, type Process } from '@drydock/service/process';
 import { takeDeliveries } from './audit/take-delivery';
 import type { ServerConfig, WorkerConfig } from './config';
 import { openDatabase } from './context/database.store';

@@ -1,6 +1,12 @@
-import { type ConfigOf, type Environment, readConfig } from '@drydock/service/process/config';
-import { apiFields, processFields, secretsField } from '@drydock/service/process/config-fields';
-import { secretsForm } from '@drydock/service/process/secrets';
+import {
+  apiFields,
+  type ConfigOf,
+  type Environment,
+  processFields,
+  readConfig,
+  secretsField,
+  secretsForm,
+} from '@drydock/service/process';
 import { z } from 'zod';
 
 /**

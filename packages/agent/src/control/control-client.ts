@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { Client, Pool } from 'undici';
 import { z } from 'zod';
 import { type CommonCode, HostError } from '../host/host-error';

@@ -8,9 +8,9 @@ import {
   rememberTokens,
   TokenRefusal,
   verifyInternalToken,
-} from '@drydock/service/access/internal-token';
-import { createHttpServer } from '@drydock/service/http/http-server';
-import type { Log } from '@drydock/service/telemetry/log';
+} from '@drydock/service/access';
+import { createHttpServer } from '@drydock/service/http';
+import type { Log } from '@drydock/service/telemetry';
 import { z } from 'zod';
 import { HostError } from '../host/host-error';
 import { type ControlProtocol, channelProtocol } from './control-protocol';

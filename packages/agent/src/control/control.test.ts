@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { request } from 'node:http';
-import { signInternalToken, tokenKey } from '@drydock/service/access/internal-token';
+import { signInternalToken, tokenKey } from '@drydock/service/access';
 import { z } from 'zod';
 import { BoxError, type BoxHost, protocol, startBoxHost } from '../../test/boxes';
 import { nothing } from './control-client';

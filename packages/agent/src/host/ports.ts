@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 
 /** Higher than the ports that the processes of a developer's machine choose (`infra/dev`). */
 const lowest = 25_000;

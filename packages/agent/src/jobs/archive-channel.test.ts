@@ -1,8 +1,7 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { ArchiveSource } from '@drydock/archive/format/archive-objects';
+import { ArchiveError, type ArchiveSource } from '@drydock/archive';
 import { z } from 'zod';
 import { type BoxHost, startBoxHost } from '../../test/boxes';
 import { type ServedArchives, serveArchives } from './archive-channel';

@@ -1,6 +1,12 @@
 import type { Duplex } from 'node:stream';
-import { ArchiveError, type ArchiveReason, archiveReasons } from '@drydock/archive/format/archive-error';
-import { type ArchiveSink, type ArchiveSource, isObjectName } from '@drydock/archive/format/archive-objects';
+import {
+  ArchiveError,
+  type ArchiveReason,
+  type ArchiveSink,
+  type ArchiveSource,
+  archiveReasons,
+  isObjectName,
+} from '@drydock/archive';
 import { z } from 'zod';
 import { JobProblem } from './job-protocol';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
-import { readIfThere, writeDurably } from '@drydock/process/durable-file';
+import { readIfThere, writeDurably } from '@drydock/process';
 import type { Change, ChangeName } from '../control/control-protocol';
 import { HostError } from '../host/host-error';
 import { SerialQueue } from '../host/serial-queue';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { withoutSpans } from '@drydock/service/telemetry/spans';
+import { withoutSpans } from '@drydock/service/telemetry';
 import type { z } from 'zod';
 import type { Claim, ControlClient } from '../control/control-client';
 import type { ServedChannel } from './archive-channel';

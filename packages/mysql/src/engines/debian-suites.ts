@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from '@drydock/process/find-program';
+import { findProgram } from '@drydock/process';
 
 const run = promisify(execFile);
 

@@ -3,8 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { spawnGuarded } from '@drydock/process/guarded-child';
-import { makePrivateFolder, serverAccount } from '@drydock/process/unprivileged';
+import { makePrivateFolder, serverAccount, spawnGuarded } from '@drydock/process';
 import type { Engine } from '../engines/list-engines';
 import { ownFolders, settingsArguments } from './server-settings';
 

@@ -1,14 +1,27 @@
 import type { StdioOptions } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { type Answer, waitUntilAnswering } from '@drydock/process/answering-server';
-import { type BoxMount, spawnInBox } from '@drydock/process/box';
-import { endProcess, waitUntilLeft } from '@drydock/process/end-process';
-import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { detectIsolation } from '@drydock/process/isolation';
-import { listProcessesIn, type ProcessProof, proveProcess, readCommandLine } from '@drydock/process/process-proof';
-import { settleHome, settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
-import { handOver, serverAccount } from '@drydock/process/unprivileged';
+import {
+  type Answer,
+  type BoxMount,
+  type ChildExit,
+  commandLineOf,
+  detectIsolation,
+  endProcess,
+  type GuardedChild,
+  handOver,
+  listProcessesIn,
+  type ProcessProof,
+  proveProcess,
+  serverAccount,
+  settleHome,
+  settlePassword,
+  settleSocketFolder,
+  spawnGuarded,
+  spawnInBox,
+  waitUntilAnswering,
+  waitUntilLeft,
+} from '@drydock/process';
 import mysql from 'mysql2/promise';
 import { isEveryServerEphemeral } from '../config';
 import type { Engine } from '../engines/list-engines';
@@ -243,7 +256,7 @@ async function clearLeftoverMysql(data: string): Promise<void> {
 
 function findServers(data: string): ProcessProof[] {
   const isServer = (pid: number): boolean =>
-    readCommandLine(pid)
+    commandLineOf(pid)
       .split(' ')
       .some((word) => ['mariadbd', 'mysqld'].includes(path.basename(word)));
   return listProcessesIn(data)

@@ -1,5 +1,4 @@
-import { readCommandLine } from '@drydock/process/command-line';
-import { readVariable } from '@drydock/process/secret-file';
+import { readCommandLine, readVariable } from '@drydock/process';
 import { z } from 'zod';
 import { createMigration, deployMigrations, findPendingSql } from './migrate';
 import { ensureServiceDatabases, loginOf, settleSuperuser } from './service-databases';

@@ -1,15 +1,28 @@
 import type { StdioOptions } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { type Answer, waitUntilAnswering } from '@drydock/process/answering-server';
-import { spawnInBox } from '@drydock/process/box';
-import { endProcess, waitUntilLeft } from '@drydock/process/end-process';
-import { startOnFreePort } from '@drydock/process/free-port';
-import { type ChildExit, type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import { detectIsolation } from '@drydock/process/isolation';
-import { listProcessesIn, type ProcessProof, proveProcess, readCommandLine } from '@drydock/process/process-proof';
-import { type ServerHome, settleHome, settlePassword, settleSocketFolder } from '@drydock/process/server-folder';
-import { handOver, serverAccount } from '@drydock/process/unprivileged';
+import {
+  type Answer,
+  type ChildExit,
+  commandLineOf,
+  detectIsolation,
+  endProcess,
+  type GuardedChild,
+  handOver,
+  listProcessesIn,
+  type ProcessProof,
+  proveProcess,
+  type ServerHome,
+  serverAccount,
+  settleHome,
+  settlePassword,
+  settleSocketFolder,
+  spawnGuarded,
+  spawnInBox,
+  startOnFreePort,
+  waitUntilAnswering,
+  waitUntilLeft,
+} from '@drydock/process';
 import pg from 'pg';
 import { ScramClient } from '../session/scram-client';
 import { bySocket } from '../session/session';
@@ -304,7 +317,7 @@ export function findPostmaster(dataDir: string): ProcessProof | null {
   const isOurs =
     pid !== null &&
     isPostmaster(pid) &&
-    (process.platform === 'linux' || readCommandLine(pid).includes(`-D ${dataDir} `));
+    (process.platform === 'linux' || commandLineOf(pid).includes(`-D ${dataDir} `));
   return isOurs ? proof : null;
 }
 
@@ -317,6 +330,6 @@ function readPidFile(dataDir: string): number | null {
 
 /** Its backends show what they do instead of their command line. */
 function isPostmaster(pid: number): boolean {
-  const commandLine = readCommandLine(pid);
+  const commandLine = commandLineOf(pid);
   return path.basename(commandLine.split(' ')[0] ?? '') === 'postgres' && commandLine.includes(' -D ');
 }

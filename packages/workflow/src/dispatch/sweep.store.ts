@@ -1,4 +1,4 @@
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import { ranInFuture } from '../store/schedules';
 import type { UnfinishedCount } from '../store/telemetry';
 import type { QueueKind } from './queue';

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
-import type { Mounted } from '@drydock/service/http/health';
+import type { Mounted } from '@drydock/service/http';
 import { messageOf } from '../definition/step-error';
 import { type OpenedQueue, openBullQueue, type QueueAddress, queueKinds, queueNameOf } from '../dispatch/queue';
 

@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util';
 import { idSchema, type Mode } from '@drydock/contracts/platform/values';
 import { subjectPaths } from '@drydock/contracts/platform/workflows';
-import { pgDatabase, poolConfig } from '@drydock/service/database/pool';
-import type { Database, Sql } from '@drydock/service/database/sql';
-import { audit } from '@drydock/service/effects/audit';
-import { runCommand } from '@drydock/service/process/run-process';
+import { type Database, pgDatabase, poolConfig, type Sql } from '@drydock/service/database';
+import { audit } from '@drydock/service/effects';
+import { runCommand } from '@drydock/service/process';
 import { Pool } from 'pg';
 import { viewColumns, viewWorkflow, type WorkflowRow } from '../store/read-workflow';
 import { abandonWorkflow, isUnfinished, retryWorkflow } from '../store/workflow-states';

@@ -2,7 +2,7 @@ import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
 import type { Mode } from '@drydock/contracts/platform/values';
 import type { WorkflowFilter, WorkflowStatus, WorkflowView } from '@drydock/contracts/platform/workflows';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import type { WorkflowProblem } from '../definition/step-error';
 import { traceIdOf } from './telemetry';
 

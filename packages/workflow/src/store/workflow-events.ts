@@ -1,6 +1,6 @@
 import type { EventType } from '@drydock/contracts/keys/events';
 import { subjectPaths } from '@drydock/contracts/platform/workflows';
-import { uuidv7Sql } from '@drydock/service/database/sql';
+import { uuidv7Sql } from '@drydock/service/database';
 
 const subjectPathSql = Object.entries(subjectPaths)
   .map(([type, path]) => `WHEN '${type}' THEN '${path}'`)

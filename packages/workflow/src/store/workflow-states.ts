@@ -1,6 +1,6 @@
 import { problem } from '@drydock/contracts/platform/problem';
-import type { Sql } from '@drydock/service/database/sql';
-import { auditing } from '@drydock/service/effects/audit';
+import type { Sql } from '@drydock/service/database';
+import { auditing } from '@drydock/service/effects';
 import { LeaseLost, type WorkflowProblem } from '../definition/step-error';
 import type { CancelledRow, Claim, ClaimKey, ClaimLimits, NewWorkflow, Release } from './claim.types';
 import { fenceRefused } from './telemetry';

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
-import { type DatabaseDescription, DatabaseHostError } from '@drydock/agent/database/protocol';
-import type { Accounts } from '@drydock/agent/host/accounts';
-import { listenStubbornly, type PortAllocator } from '@drydock/agent/host/ports';
+import { type DatabaseDescription, DatabaseHostError } from '@drydock/agent/database';
+import { type Accounts, listenStubbornly, type PortAllocator } from '@drydock/agent/host';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Log } from '@drydock/service/telemetry';
 import { Endpoint } from '../endpoint/endpoint';
 import type { Engine, SnapshotSession } from '../engines/engine';
 import { placesOf } from '../engines/instance-settings';

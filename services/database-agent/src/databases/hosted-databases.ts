@@ -1,9 +1,9 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Change, ChangeName } from '@drydock/agent/control/control-protocol';
-import { type DatabaseDescription, DatabaseHostError, type EnsureDatabase } from '@drydock/agent/database/protocol';
-import { admitFence, Changes, type Ledger } from '@drydock/agent/jobs/changes';
-import { removeServerFolders } from '@drydock/process/server-folder';
+import type { Change, ChangeName } from '@drydock/agent/control';
+import { type DatabaseDescription, DatabaseHostError, type EnsureDatabase } from '@drydock/agent/database';
+import { admitFence, Changes, type Ledger } from '@drydock/agent/jobs';
+import { removeServerFolders } from '@drydock/process';
 import { DatabaseFolder, type DatabaseRecord } from '../on-disk/database-folder';
 import { HostedDatabase, newInstance, type Surroundings } from './hosted-database';
 import { engineOf } from './instance';

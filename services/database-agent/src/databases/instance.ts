@@ -1,7 +1,6 @@
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
-import { KeptServer, type RunningServer } from '@drydock/process/kept-server';
-import { removeServerFolders } from '@drydock/process/server-folder';
-import type { Log } from '@drydock/service/telemetry/log';
+import { KeptServer, type RunningServer, removeServerFolders } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import type { Engine, Purpose } from '../engines/engine';
 import { mysqlEngine } from '../engines/mysql/mysql-engine';
 import { installedMysqlMajors } from '../engines/mysql/mysql-session';

@@ -5,9 +5,9 @@
  * @processes
  */
 import net from 'node:net';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
+import type { DatabaseDescription } from '@drydock/agent/database';
 import type { Major } from '@drydock/contracts/databases/major';
-import { listFetched } from '@drydock/mysql/engines/list-engines';
+import { listFetched } from '@drydock/mysql';
 import { RawMysql } from '@drydock/testing/raw-mysql';
 import { until } from '@drydock/testing/wait';
 import type { Connection } from 'mysql2/promise';

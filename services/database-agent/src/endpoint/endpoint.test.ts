@@ -4,9 +4,9 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
-import { writeStartup } from '@drydock/agent/host/startup-packet';
-import { findPostmaster } from '@drydock/postgres/server/postgres';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { writeStartup } from '@drydock/agent/host';
+import { findPostmaster } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { until } from '@drydock/testing/wait';
 import pg from 'pg';

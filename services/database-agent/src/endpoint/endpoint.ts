@@ -1,6 +1,6 @@
 import type { Server, Socket } from 'node:net';
-import { DatabaseAddress } from '@drydock/agent/host/database-address';
-import { scaled } from '@drydock/process/time-out-scale';
+import { DatabaseAddress } from '@drydock/agent/host';
+import { scaled } from '@drydock/process';
 import { EndpointSession } from './endpoint-session';
 import { SessionPlaces } from './session-places';
 import type { Greeting, Wire } from './wire';

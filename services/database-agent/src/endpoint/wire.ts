@@ -1,6 +1,4 @@
-import type { Verdict } from '@drydock/agent/host/database-address';
-import { writeMysqlError } from '@drydock/agent/host/mysql-packet';
-import { readFirstPacket, writeFatal } from '@drydock/agent/host/startup-packet';
+import { readFirstPacket, type Verdict, writeFatal, writeMysqlError } from '@drydock/agent/host';
 
 /** The first, unencrypted message of a client. */
 export interface Greeting {

@@ -1,12 +1,6 @@
-import type {
-  DumpJob,
-  LoadDumpJob,
-  UpgradeComparison,
-  UpgradeStage,
-  VerifyDumpJob,
-} from '@drydock/agent/database/protocol';
+import type { DumpJob, LoadDumpJob, UpgradeComparison, UpgradeStage, VerifyDumpJob } from '@drydock/agent/database';
 import type { Major } from '@drydock/contracts/databases/major';
-import type { RunningServer } from '@drydock/process/kept-server';
+import type { RunningServer } from '@drydock/process';
 import type { Wire } from '../endpoint/wire';
 import type { JobWork, Running } from '../jobs/job-child';
 import type { DatabaseRecord, UpgradeRecord } from '../on-disk/database-folder';

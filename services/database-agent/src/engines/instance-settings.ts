@@ -1,7 +1,6 @@
 import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { scaled } from '@drydock/process/time-out-scale';
-import { serverAccount } from '@drydock/process/unprivileged';
+import { scaled, serverAccount } from '@drydock/process';
 import type { DatabaseRecord } from '../on-disk/database-folder';
 
 export interface Tuning {

@@ -1,11 +1,7 @@
-import type { DumpJob, DumpResult, LoadDumpJob, VerifyDumpJob } from '@drydock/agent/database/protocol';
-import { remoteArchives } from '@drydock/agent/jobs/archive-channel';
-import type { ProgramContext } from '@drydock/agent/jobs/job-program';
-import { decodeKeys } from '@drydock/archive/format/archive-keys';
-import { pack } from '@drydock/archive/pack/pack';
-import { type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
-import { openEntries } from '@drydock/archive/read/open-entries';
-import { sectionsInTurn } from '@drydock/postgres/dump/sections-in-turn';
+import type { DumpJob, DumpResult, LoadDumpJob, VerifyDumpJob } from '@drydock/agent/database';
+import { type ProgramContext, remoteArchives } from '@drydock/agent/jobs';
+import { decodeKeys, openEntries, pack, type StreamEntry, streamRoot } from '@drydock/archive';
+import { type Section, sectionsInTurn } from '@drydock/postgres';
 
 /** The only root of a database's archive. */
 const root = 'database';
@@ -51,7 +47,11 @@ export async function packDump(
 }
 
 /** Reads the archive of this database, section by section. */
-export function readSections(archives: Archives, siteId: string, archive: VerifyDumpJob | LoadDumpJob) {
+export function readSections(
+  archives: Archives,
+  siteId: string,
+  archive: VerifyDumpJob | LoadDumpJob,
+): AsyncIterable<Section> {
   const expected = { archiveId: archive.archive_id, siteId, orgId: archive.org_id, manifestMac: archive.manifest_mac };
   const chain = [{ source: archives.source(0), expected }];
   return sectionsInTurn(openEntries({ chain, key: [decodeKeys(archive.keys)], root }));

@@ -1,10 +1,14 @@
 import type { StdioOptions } from 'node:child_process';
 import path from 'node:path';
-import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs/child-job';
-import { type BoxMount, spawnInBox } from '@drydock/process/box';
-import { spawnGuarded } from '@drydock/process/guarded-child';
-import { detectIsolation } from '@drydock/process/isolation';
-import { programInBox, programMounts } from '@drydock/process/programs';
+import { type ChildJob, runChildJob, type StartedChild } from '@drydock/agent/jobs';
+import {
+  type BoxMount,
+  detectIsolation,
+  programInBox,
+  programMounts,
+  spawnGuarded,
+  spawnInBox,
+} from '@drydock/process';
 
 /** The account of job programs when we are root: they need nothing of this machine but the network and their input. */
 const jobAccount = 299_999;

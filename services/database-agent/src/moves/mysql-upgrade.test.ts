@@ -4,8 +4,8 @@
  * @tier long
  * @processes
  */
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
-import { listFetched } from '@drydock/mysql/engines/list-engines';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { listFetched } from '@drydock/mysql';
 import { describeWith } from '@drydock/testing/skipped';
 import { SteadyWriter } from '@drydock/testing/steady-writer';
 import { until } from '@drydock/testing/wait';

@@ -6,9 +6,8 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
-import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import {
   claim,

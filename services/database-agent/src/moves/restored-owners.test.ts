@@ -5,8 +5,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { deriveKeys, encodeKeys } from '@drydock/archive/format/archive-keys';
-import { folderSink, folderSource } from '@drydock/archive/format/folder-objects';
+import { deriveKeys, encodeKeys, folderSink, folderSource } from '@drydock/archive';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import {
   claim,

@@ -6,8 +6,8 @@
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { DatabaseDescription } from '@drydock/agent/database/protocol';
-import { findPostmaster } from '@drydock/postgres/server/postgres';
+import type { DatabaseDescription } from '@drydock/agent/database';
+import { findPostmaster } from '@drydock/postgres';
 import { runSql } from '@drydock/postgres/testing/run-sql';
 import { SteadyWriter } from '@drydock/postgres/testing/steady-writer';
 import { until } from '@drydock/testing/wait';

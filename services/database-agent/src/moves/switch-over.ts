@@ -1,5 +1,5 @@
-import type { CutoverAnswer } from '@drydock/agent/database/protocol';
-import { faultpoint } from '@drydock/process/faultpoint';
+import type { CutoverAnswer } from '@drydock/agent/database';
+import { faultpoint } from '@drydock/process';
 import type { HostedDatabase } from '../databases/hosted-database';
 import { engineOf } from '../databases/instance';
 import type { Cutover } from '../engines/engine';

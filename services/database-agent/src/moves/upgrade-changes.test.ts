@@ -1,4 +1,4 @@
-import type { UpgradeComparison } from '@drydock/agent/database/protocol';
+import type { UpgradeComparison } from '@drydock/agent/database';
 import type { UpgradeRecord } from '../on-disk/database-folder';
 import { remembering } from './upgrade-changes';
 

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { DatabaseHostError, type PrepareTarget, type UpgradeComparison } from '@drydock/agent/database/protocol';
-import { Stage } from '@drydock/postgres/upgrade/session';
-import { openingStatements } from '@drydock/postgres/upgrade/target-database';
+import { DatabaseHostError, type PrepareTarget, type UpgradeComparison } from '@drydock/agent/database';
+import { openingStatements, Stage } from '@drydock/postgres';
 import { type HostedDatabase, newInstance } from '../databases/hosted-database';
 import { engineOf } from '../databases/instance';
 import type { Moving } from '../engines/engine';

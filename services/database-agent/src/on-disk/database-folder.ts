@@ -1,9 +1,9 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { movePathSchema, sizeSchema, upgradePhaseSchema } from '@drydock/agent/database/protocol';
+import { movePathSchema, sizeSchema, upgradePhaseSchema } from '@drydock/agent/database';
 import { majorSchema } from '@drydock/contracts/databases/major';
 import { modeSchema } from '@drydock/contracts/platform/values';
-import { readIfThere, writeDurably } from '@drydock/process/durable-file';
+import { readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
 const instanceSchema = z.object({

@@ -4,8 +4,7 @@ import {
   type DatabaseBackup as View,
 } from '@drydock/contracts/databases/database-backups';
 import { problem } from '@drydock/contracts/platform/problem';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { readDatabase } from '../databases/find-database';
 import { findBackup, listBackups as listRows } from './backup.store';

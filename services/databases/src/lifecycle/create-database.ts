@@ -6,11 +6,9 @@ import {
 import { type Major, majorOf } from '@drydock/contracts/databases/major';
 import type { BodyOf } from '@drydock/contracts/platform/endpoint';
 import { metadataSchema } from '@drydock/contracts/platform/values';
-import { changeMetadata } from '@drydock/service/http/change-metadata';
-import { assertWithinQuota } from '@drydock/service/http/org-quota';
-import type { ExecuteHandlers } from '@drydock/service/http/route';
-import type { Refusal } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http/accept-workflow';
+import { assertWithinQuota, changeMetadata, type ExecuteHandlers } from '@drydock/service/http';
+import type { Refusal } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, followHeaders } from '@drydock/workflow/http';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';

@@ -1,7 +1,6 @@
 import { majorSchema } from '@drydock/contracts/databases/major';
-import { type EndHooks, fencedCall, type StepContext, type WorkflowRun } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
-import { removeSchedule, saveSchedule } from '@drydock/workflow/store/schedules';
+import { type EndHooks, fail, fencedCall, type StepContext, type WorkflowRun } from '@drydock/workflow/definition';
+import { removeSchedule, saveSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { verifyRestoreWorkflow, verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { findSize } from '../catalogue/catalogue';

@@ -1,6 +1,5 @@
-import { describeLoadFindings } from '@drydock/agent/database/load-findings';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { describeLoadFindings } from '@drydock/agent/database';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findBackupOf } from '../backups/backup.store';
 import { movingLimits, verifyStored } from '../backups/pack-backup';

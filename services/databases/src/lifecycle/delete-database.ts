@@ -3,10 +3,10 @@ import type {
   preflightDatabaseDeletion,
 } from '@drydock/contracts/databases/databases';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertFree, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { refusalByWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertFree, followHeaders, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { countCompleted } from '../backups/backup.store';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -1,5 +1,5 @@
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { removeSchedule } from '@drydock/workflow/store/schedules';
+import { fencedCall } from '@drydock/workflow/definition';
+import { removeSchedule } from '@drydock/workflow/store';
 import { z } from 'zod';
 import { verifyScheduleOf } from '../backups/verify-restore.workflow';
 import { defineWorkflow, refOf } from '../context/work';

@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Major, majorOf, majorSchema } from '@drydock/contracts/databases/major';
 import type { Finding } from '@drydock/contracts/platform/preflight';
-import { fencedCall } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import { fail, fencedCall } from '@drydock/workflow/definition';
 import { z } from 'zod';
 import { findBackup, insertBackup, markFailed, markRunning } from '../backups/backup.store';
 import type { StoredArchive } from '../backups/backup.types';

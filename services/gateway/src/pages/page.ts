@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import { entityTagOf } from '@drydock/service/http/entity-tag';
+import { entityTagOf } from '@drydock/service/http';
 
 export interface Page {
   status: number;

@@ -1,22 +1,10 @@
 import type { getSiteApp, preflightSiteAppRestart, restartSiteApp } from '@drydock/contracts/hosting/site-app';
 import { problem } from '@drydock/contracts/platform/problem';
 import { problems } from '@drydock/contracts/platform/problems';
-import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http/route';
-import {
-  isInProgress,
-  type Refusal,
-  refusalByWorkflow,
-  type UnfinishedWorkflow,
-} from '@drydock/workflow/definition/refusal.rules';
-import {
-  acceptWorkflow,
-  assertAllowed,
-  problemOf,
-  readStartBy,
-  startDecidedMs,
-} from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
-import { waitForStep } from '@drydock/workflow/store/watch-workflow';
+import type { AwaitHandlers, ReadHandlers } from '@drydock/service/http';
+import { isInProgress, type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, problemOf, readStartBy, startDecidedMs } from '@drydock/workflow/http';
+import { findUnfinished, waitForStep } from '@drydock/workflow/store';
 import { z } from 'zod';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

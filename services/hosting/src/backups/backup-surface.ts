@@ -6,8 +6,8 @@ import {
   type SiteBackupSurface,
 } from '@drydock/contracts/hosting/backups';
 import type { PageMeta } from '@drydock/contracts/platform/values';
-import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import { isInProgress, type UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { findUnfinished } from '@drydock/workflow/store';
 import type { HandlerContext } from '../context/context';
 import type { Reader } from '../context/database.store';
 import { retentionDaysOf, unsupportedReasonOf } from '../sites/site.rules';

@@ -1,5 +1,5 @@
 import { type BackupStatus, immutableDays, onDemandLimit } from '@drydock/contracts/hosting/backups';
-import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
+import { type Refusal, refusalByWorkflow, type UnfinishedWorkflow } from '@drydock/workflow/definition';
 import { isReady, unsupportedReasonOf } from '../sites/site.rules';
 import type { Site } from '../sites/site.types';
 import type { Backup, StoredArchive } from './backup.types';

@@ -1,6 +1,6 @@
-import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site/skipped-paths';
+import { isFrontPageLost, type Skipped, type SkippedPath } from '@drydock/agent/site';
 import type { BackupFilter, BackupKind } from '@drydock/contracts/hosting/backups';
-import { createdBetween, oneOf } from '@drydock/service/database/list-filter';
+import { createdBetween, oneOf } from '@drydock/service/database';
 import type { Reader, Tx } from '../context/database.store';
 import type { Backup as BackupRow } from '../generated/prisma/client';
 import type { BackupLocation } from '../providers/backup-storage';

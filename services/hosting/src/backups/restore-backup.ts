@@ -4,10 +4,10 @@ import type {
   restoreSiteBackup,
 } from '@drydock/contracts/hosting/backups';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import type { UnfinishedWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import type { UnfinishedWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowedOn, followHeaders, problemOf } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';

@@ -1,4 +1,4 @@
-import { isFrontPageLost, type Skipped } from '@drydock/agent/site/skipped-paths';
+import { isFrontPageLost, type Skipped } from '@drydock/agent/site';
 import type { Finding } from '@drydock/contracts/platform/preflight';
 import { z } from 'zod';
 

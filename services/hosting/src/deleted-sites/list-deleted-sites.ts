@@ -4,8 +4,7 @@ import {
   type getDeletedSite as getDeletedSiteEndpoint,
   listDeletedSites as listDeletedSitesEndpoint,
 } from '@drydock/contracts/hosting/deleted-sites';
-import { listFilter } from '@drydock/service/http/paging';
-import type { ReadHandlers } from '@drydock/service/http/route';
+import { listFilter, type ReadHandlers } from '@drydock/service/http';
 import type { HandlerContext } from '../context/context';
 import { isHeld, listHeldDomains } from '../domains/domain.store';
 import { ownerOf } from '../sites/site.types';

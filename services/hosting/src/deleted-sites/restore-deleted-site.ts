@@ -5,16 +5,10 @@ import type {
 } from '@drydock/contracts/hosting/deleted-sites';
 import type { Preflight } from '@drydock/contracts/platform/preflight';
 import { problem } from '@drydock/contracts/platform/problem';
-import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http/route';
-import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition/refusal.rules';
-import {
-  acceptWorkflow,
-  assertAllowed,
-  followHeaders,
-  problemOf,
-  type WorkTarget,
-} from '@drydock/workflow/http/accept-workflow';
-import { findUnfinished } from '@drydock/workflow/store/start-workflow';
+import type { ExecuteHandlers, ReadHandlers } from '@drydock/service/http';
+import { type Refusal, refusalByWorkflow } from '@drydock/workflow/definition';
+import { acceptWorkflow, assertAllowed, followHeaders, problemOf, type WorkTarget } from '@drydock/workflow/http';
+import { findUnfinished } from '@drydock/workflow/store';
 import { neededBytes } from '../backups/backup.rules';
 import { findingOfContents } from '../backups/restore-backup';
 import { findingsOfSkipped } from '../backups/skipped.view';

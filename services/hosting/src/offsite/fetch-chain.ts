@@ -2,15 +2,20 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { access, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import { completeLimits } from '@drydock/archive/format/archive-limits';
-import { type ArchiveSource, manifestName, type SealedPiece } from '@drydock/archive/format/archive-objects';
-import { folderSource } from '@drydock/archive/format/folder-objects';
-import { releaseMemory } from '@drydock/archive/format/release-memory';
-import { type OpenArchive, openChain } from '@drydock/archive/read/open-archive';
-import { piecesOf, verifyPiece } from '@drydock/archive/read/verify-archive';
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { fail } from '@drydock/workflow/definition/step-error';
+import {
+  ArchiveError,
+  type ArchiveSource,
+  completeLimits,
+  folderSource,
+  manifestName,
+  type OpenArchive,
+  openChain,
+  piecesOf,
+  releaseMemory,
+  type SealedPiece,
+  verifyPiece,
+} from '@drydock/archive';
+import { fail, type StepContext } from '@drydock/workflow/definition';
 import { refOf, type WorkContext } from '../context/work';
 import { withSpan } from '../providers/driver-span';
 import { forEachAtOnce } from '../providers/for-each-at-once';

@@ -1,8 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { SealedPiece } from '@drydock/archive/format/archive-objects';
+import { ArchiveError, type SealedPiece } from '@drydock/archive';
 import { spooledArchive, spoolFolder } from './fetch-chain';
 
 const sealed = Buffer.from('what was sealed');

@@ -1,9 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { SiteHostClient, SiteHostReaderClient } from '@drydock/agent/site/client';
-import { firstReleaseId, type SiteDescription } from '@drydock/agent/site/protocol';
-import type { PackSpec } from '@drydock/agent/site/site-jobs.protocol';
-import { deriveKeys, encodeKeys, type RootKey, saltBytes } from '@drydock/archive/format/archive-keys';
-import { type ArchiveLink, deriveKeysOf } from '@drydock/archive/read/open-archive';
+import {
+  firstReleaseId,
+  type PackSpec,
+  type SiteDescription,
+  type SiteHostClient,
+  type SiteHostReaderClient,
+} from '@drydock/agent/site';
+import { type ArchiveLink, deriveKeys, deriveKeysOf, encodeKeys, type RootKey, saltBytes } from '@drydock/archive';
 import type { SiteDatabase } from '@drydock/contracts/hosting/sites';
 import { request } from 'undici';
 import { withSpan } from './driver-span';

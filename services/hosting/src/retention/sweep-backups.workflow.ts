@@ -1,5 +1,5 @@
-import type { StepContext } from '@drydock/workflow/definition/definition';
-import { startWorkflow } from '@drydock/workflow/store/start-workflow';
+import type { StepContext } from '@drydock/workflow/definition';
+import { startWorkflow } from '@drydock/workflow/store';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import { movingLimits } from '../backups/archive.steps';

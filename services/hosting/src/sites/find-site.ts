@@ -1,7 +1,7 @@
 import type { SiteView } from '@drydock/contracts/hosting/sites';
 import { type Problem, problem } from '@drydock/contracts/platform/problem';
-import type { Caller } from '@drydock/service/access/internal-token';
-import type { WorkflowParent } from '@drydock/workflow/http/workflow-endpoints';
+import type { Caller } from '@drydock/service/access';
+import type { WorkflowParent } from '@drydock/workflow/http';
 import type { HandlerContext } from '../context/context';
 import type { Tx } from '../context/database.store';
 import { findSite, lockSite } from './site.store';

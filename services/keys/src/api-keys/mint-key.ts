@@ -7,8 +7,8 @@ import {
 import { formatToken } from '@drydock/contracts/platform/api-token';
 import type { Permission } from '@drydock/contracts/platform/permissions';
 import { problem } from '@drydock/contracts/platform/problem';
-import { authorise, type Caller } from '@drydock/service/access/internal-token';
-import type { ReplaySecret } from '@drydock/service/http/route';
+import { authorise, type Caller } from '@drydock/service/access';
+import type { ReplaySecret } from '@drydock/service/http';
 import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import type { Tx } from '../context/database.store';

@@ -1,4 +1,4 @@
-import type { Pager } from '@drydock/service/http/paging';
+import type { Pager } from '@drydock/service/http';
 import type { KeySecrets } from '../secrets/api-key.secret';
 import type { WebhookSecrets } from '../secrets/webhook.secret';
 import type { KeysDatabase } from './database.store';

@@ -1,7 +1,7 @@
 import type { Event, EventType } from '@drydock/contracts/keys/events';
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
-import { timestampSql } from '@drydock/service/effects/audit';
+import type { Sql } from '@drydock/service/database';
+import { timestampSql } from '@drydock/service/effects';
 import type { Tx } from '../context/database.store';
 
 export type NewEvent = Event & { mode: Mode };

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Log } from '@drydock/service/telemetry';
 import type { EventNumbers } from '../context/context';
 import type { KeysDatabase } from '../context/database.store';
 import { addDeliveries } from '../webhooks/delivery.store';

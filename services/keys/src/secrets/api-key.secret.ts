@@ -7,7 +7,7 @@ import {
   nameOfSecret,
   secretNamed,
   secretsIn,
-} from '@drydock/service/process/secrets';
+} from '@drydock/service/process';
 
 const prefixLength = 12;
 const secretLength = 43;

@@ -1,4 +1,4 @@
-import { deriveKey, nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process/secrets';
+import { deriveKey, nameOfSecret, secretNamed, secretsIn } from '@drydock/service/process';
 import { Webhook } from 'standardwebhooks';
 
 /**

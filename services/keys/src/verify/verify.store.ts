@@ -1,5 +1,5 @@
 import type { Mode } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
+import type { Sql } from '@drydock/service/database';
 import type { KeyRights } from '../api-keys/api-key.types';
 import type { HashedSecret } from '../secrets/api-key.secret';
 

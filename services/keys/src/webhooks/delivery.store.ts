@@ -1,8 +1,8 @@
 import { eventDays } from '@drydock/contracts/keys/events';
 import type { WebhookDelivery } from '@drydock/contracts/keys/webhooks';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { type Sql, uuidv7Sql } from '@drydock/service/database/sql';
-import { timestampSql } from '@drydock/service/effects/audit';
+import { type Sql, uuidv7Sql } from '@drydock/service/database';
+import { timestampSql } from '@drydock/service/effects';
 import { recordAudit } from '../audit/audit.store';
 import type { KeysDatabase } from '../context/database.store';
 

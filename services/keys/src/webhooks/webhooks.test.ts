@@ -9,7 +9,7 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Event } from '@drydock/contracts/keys/events';
 import type { WebhookDelivery, WebhookWithSecret } from '@drydock/contracts/keys/webhooks';
-import { createLog } from '@drydock/service/telemetry/log';
+import { createLog } from '@drydock/service/telemetry';
 import { refusalOf } from '@drydock/service/testing/problem';
 import { until } from '@drydock/testing/wait';
 import { Webhook } from 'standardwebhooks';

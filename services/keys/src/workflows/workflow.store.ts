@@ -1,8 +1,8 @@
 import { eventDays } from '@drydock/contracts/keys/events';
 import type { WorkflowSummary, WorkflowSummaryFilter } from '@drydock/contracts/keys/workflows';
 import { firstIdOf, type Mode, timeOfId } from '@drydock/contracts/platform/values';
-import type { Sql } from '@drydock/service/database/sql';
-import { timestampSql } from '@drydock/service/effects/audit';
+import type { Sql } from '@drydock/service/database';
+import { timestampSql } from '@drydock/service/effects';
 
 /**
  * Updates the list with the events that have just been numbered. A workflow that has ended stays ended, whatever event

@@ -1,4 +1,4 @@
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf } from '@drydock/process';
 import type { QueryRows } from './page-queries';
 import { openPageSessions, type PageSessions } from './page-sessions';
 import { escapeHtml, PageError, type PagePart, parsePage, type RowPart } from './page-template';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Accounts } from '@drydock/agent/host/accounts';
-import { SiteHostError } from '@drydock/agent/site/protocol';
-import { type Engine, listEngines } from '@drydock/mysql/engines/list-engines';
-import { errorCodeOf } from '@drydock/process/error-code';
-import type { Log } from '@drydock/service/telemetry/log';
+import type { Accounts } from '@drydock/agent/host';
+import { SiteHostError } from '@drydock/agent/site';
+import { type Engine, listEngines } from '@drydock/mysql';
+import { errorCodeOf } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import type { SiteRecord } from '../on-disk/site-folder';
 import { MariadbDatabase, mariadbDatabase, pagesAccount, siteAccount } from './mariadb-database';
 import { MariadbEndpoint } from './mariadb-endpoint';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
+import type { Newcomers } from '@drydock/agent/host';
 import pg from 'pg';
 import type { SiteRecord } from '../on-disk/site-folder';
 import { DatabaseEndpoint, endpointDatabase } from './database-endpoint';

@@ -1,7 +1,6 @@
 import type { Server, Socket } from 'node:net';
-import type { InTurn } from '@drydock/agent/host/in-turn';
-import type { Newcomers } from '@drydock/agent/host/newcomers';
-import type { ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
+import type { InTurn, Newcomers } from '@drydock/agent/host';
+import type { ProgramDatabase } from '@drydock/agent/site';
 import type { ReleaseRecord, SiteRecord } from '../on-disk/site-folder';
 
 /** As `net.connect` takes it. */

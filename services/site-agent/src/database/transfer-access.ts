@@ -6,7 +6,7 @@ import {
   makeReader,
   sweepTransferRoles,
   type TransferLogin,
-} from '@drydock/postgres/session/transfer-roles';
+} from '@drydock/postgres';
 import type pg from 'pg';
 
 /** The login of a load, and the role that it acts as. */

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Mode } from '@drydock/contracts/platform/values';
-import { isLeftover, readIfThere, writeDurably } from '@drydock/process/durable-file';
-import { errorCodeOf } from '@drydock/process/error-code';
+import { errorCodeOf, isLeftover, readIfThere, writeDurably } from '@drydock/process';
 import { z } from 'zod';
 
 /** Every role of a cluster can read the names of all others, so a name is random. */

@@ -1,11 +1,16 @@
 import type { StdioOptions } from 'node:child_process';
 import path from 'node:path';
-import type { ProgramDatabase } from '@drydock/agent/site/site-jobs.protocol';
-import { bySocket } from '@drydock/postgres/session/session';
-import { type BoxRight, spawnInBox } from '@drydock/process/box';
-import { type GuardedChild, spawnGuarded } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import { programInBox, programMounts } from '@drydock/process/programs';
+import type { ProgramDatabase } from '@drydock/agent/site';
+import { bySocket } from '@drydock/postgres';
+import {
+  type BoxRight,
+  type GuardedChild,
+  type Isolation,
+  programInBox,
+  programMounts,
+  spawnGuarded,
+  spawnInBox,
+} from '@drydock/process';
 import type { JobAccess } from '../database/release-database';
 
 /** The folder in the box where its files are. */

@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
-import { runChildJob } from '@drydock/agent/jobs/child-job';
-import type { BoxRight } from '@drydock/process/box';
-import { errorCodeOf } from '@drydock/process/error-code';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+import { SerialQueue } from '@drydock/agent/host';
+import { runChildJob } from '@drydock/agent/jobs';
+import { type BoxRight, errorCodeOf, type Isolation } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import { z } from 'zod';
 import { filesPathIn, startSiteProgram } from './site-box';

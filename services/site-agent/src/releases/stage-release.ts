@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { archiveRoots, type ProgramDatabase, type StageResult } from '@drydock/agent/site/site-jobs.protocol';
-import { SkippedPaths } from '@drydock/agent/site/skipped-paths';
-import { extract } from '@drydock/archive/extract/extract';
-import { restoreFolder } from '@drydock/archive/files/top-folder';
-import { ArchiveError } from '@drydock/archive/format/archive-error';
-import type { DerivedKeys } from '@drydock/archive/format/archive-keys';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { openEntries } from '@drydock/archive/read/open-entries';
+import { archiveRoots, type ProgramDatabase, SkippedPaths, type StageResult } from '@drydock/agent/site';
+import {
+  ArchiveError,
+  type ArchiveLink,
+  type DerivedKeys,
+  extract,
+  openEntries,
+  restoreFolder,
+} from '@drydock/archive';
 import { loadInto } from '../database/dump-and-load';
 
 export interface ReleaseToStage {

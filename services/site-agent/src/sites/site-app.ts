@@ -1,8 +1,7 @@
-import { SerialQueue } from '@drydock/agent/host/serial-queue';
-import { type AppDescription, type RestartAnswer, SiteHostError } from '@drydock/agent/site/protocol';
-import type { GuardedChild } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+import { SerialQueue } from '@drydock/agent/host';
+import { type AppDescription, type RestartAnswer, SiteHostError } from '@drydock/agent/site';
+import type { GuardedChild, Isolation } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { AppLog } from '../apps/app-log';
 import type { AppNetwork } from '../apps/app-network';
 import type { AppDatabase } from '../apps/app-process';

@@ -1,11 +1,9 @@
-import { isDiskFull } from '@drydock/agent/host/disk-full';
-import { remoteArchives } from '@drydock/agent/jobs/archive-channel';
-import { type NameProblem, runJobProgram } from '@drydock/agent/jobs/job-program';
-import { type CountRowsSpec, programSetupSchema } from '@drydock/agent/site/site-jobs.protocol';
-import { decodeKeys } from '@drydock/archive/format/archive-keys';
-import type { ArchiveLink } from '@drydock/archive/read/open-archive';
-import { TransferError as MariadbError } from '@drydock/mysql/session/transfer-error';
-import { isPermanentSqlState, TransferError as PostgresError } from '@drydock/postgres/session/transfer-error';
+import { isDiskFull } from '@drydock/agent/host';
+import { type NameProblem, remoteArchives, runJobProgram } from '@drydock/agent/jobs';
+import { type CountRowsSpec, programSetupSchema } from '@drydock/agent/site';
+import { type ArchiveLink, decodeKeys } from '@drydock/archive';
+import { TransferError as MariadbError } from '@drydock/mysql';
+import { isPermanentSqlState, TransferError as PostgresError } from '@drydock/postgres';
 import { createConnection, escapeId } from 'mysql2/promise';
 import pg from 'pg';
 import { packRelease } from '../releases/pack-release';

@@ -1,7 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { WorkKind } from '@drydock/agent/host/cpu-shares';
-import { listenStubbornly } from '@drydock/agent/host/ports';
+import { listenStubbornly, type WorkKind } from '@drydock/agent/host';
 import {
   type AppDescription,
   type FreezeAnswer,
@@ -11,12 +10,9 @@ import {
   type RestartAnswer,
   type SiteDescription,
   SiteHostError,
-} from '@drydock/agent/site/protocol';
-import { pointDurably } from '@drydock/process/durable-file';
-import { faultpoint } from '@drydock/process/faultpoint';
-import type { GuardedChild } from '@drydock/process/guarded-child';
-import type { Isolation } from '@drydock/process/isolation';
-import type { Log } from '@drydock/service/telemetry/log';
+} from '@drydock/agent/site';
+import { faultpoint, type GuardedChild, type Isolation, pointDurably } from '@drydock/process';
+import type { Log } from '@drydock/service/telemetry';
 import { AppNetwork } from '../apps/app-network';
 import { Content } from '../content/content';
 import type { JobAccess, ReleaseDatabase, SiteDatabases, SiteEndpoint } from '../database/release-database';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { DatabaseHostError } from '@drydock/agent/database/protocol';
-import { nativeVerifier } from '@drydock/mysql/server/data-folder';
+import { DatabaseHostError } from '@drydock/agent/database';
+import { nativeVerifier } from '@drydock/mysql';
 import { z } from 'zod';
 import type { Access, Owner } from '../engine';
 import { type MysqlSession, openMysql, quoteName, quoteText, withMysql } from './mysql-session';

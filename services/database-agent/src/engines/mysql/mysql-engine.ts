@@ -1,15 +1,16 @@
 import path from 'node:path';
-import { DatabaseHostError } from '@drydock/agent/database/protocol';
+import { DatabaseHostError } from '@drydock/agent/database';
 import { flavourOf, type Major } from '@drydock/contracts/databases/major';
-import { sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
-import { startMysql } from '@drydock/mysql/server/mysql';
-import { TransferError } from '@drydock/mysql/session/transfer-error';
-import { compareServers, Moment } from '@drydock/mysql/upgrade/compare';
-import { ReplicatedSwitch, type Side } from '@drydock/mysql/upgrade/replication';
-import type { BoxMount } from '@drydock/process/box';
-import { detectIsolation } from '@drydock/process/isolation';
-import { settleHome } from '@drydock/process/server-folder';
-import { scaled } from '@drydock/process/time-out-scale';
+import {
+  compareServers,
+  Moment,
+  ReplicatedSwitch,
+  type Side,
+  startMysql,
+  sweepTransferAccounts,
+  TransferError,
+} from '@drydock/mysql';
+import { type BoxMount, detectIsolation, scaled, settleHome } from '@drydock/process';
 import { mysqlWire } from '../../endpoint/wire';
 import type { JobWork } from '../../jobs/job-child';
 import type { Cutover, Engine, EngineJobs, Moving, Start } from '../engine';

@@ -1,4 +1,4 @@
-import { dumpJobSchema, loadDumpJobSchema, verifyDumpJobSchema } from '@drydock/agent/database/protocol';
+import { dumpJobSchema, loadDumpJobSchema, verifyDumpJobSchema } from '@drydock/agent/database';
 import { z } from 'zod';
 
 /** A server as a job's program is told of it; it includes the administrator's login. */

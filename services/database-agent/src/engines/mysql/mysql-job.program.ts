@@ -1,16 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { findingsOfMysql } from '@drydock/agent/database/load-findings';
-import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
-import { isDiskFull } from '@drydock/agent/host/disk-full';
-import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
-import { dumpDatabase } from '@drydock/mysql/dump/dump-database';
-import { type Manifest, manifestSchema, type Section } from '@drydock/mysql/dump/manifest';
-import { emptyServer, openAdmin, sweepTransferAccounts } from '@drydock/mysql/dump/transfer-account';
-import { loadDatabase } from '@drydock/mysql/load/load-database';
-import { TransferError } from '@drydock/mysql/session/transfer-error';
-import { checkServer } from '@drydock/mysql/upgrade/precheck';
-import { catchUpServer, copyServer, type Side } from '@drydock/mysql/upgrade/replication';
+import { type DumpResult, findingsOfMysql, type LoadedDump, type TryDumpResult } from '@drydock/agent/database';
+import { isDiskFull } from '@drydock/agent/host';
+import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import {
+  catchUpServer,
+  checkServer,
+  copyServer,
+  dumpDatabase,
+  emptyServer,
+  loadDatabase,
+  type Manifest,
+  manifestSchema,
+  openAdmin,
+  type Section,
+  type Side,
+  sweepTransferAccounts,
+  TransferError,
+} from '@drydock/mysql';
 import mysql from 'mysql2/promise';
 import { packDump, readSections, withArchives } from '../../jobs/job-archive';
 import {

@@ -1,6 +1,6 @@
-import { DatabaseHostError } from '@drydock/agent/database/protocol';
+import { DatabaseHostError } from '@drydock/agent/database';
 import { flavourOf, type Major, programsOf } from '@drydock/contracts/databases/major';
-import { findEngine, listEngines, type Engine as Programs } from '@drydock/mysql/engines/list-engines';
+import { findEngine, listEngines, type Engine as Programs } from '@drydock/mysql';
 import mysql from 'mysql2/promise';
 import { z } from 'zod';
 

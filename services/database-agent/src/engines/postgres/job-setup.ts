@@ -4,7 +4,7 @@ import {
   movePathSchema,
   upgradeStageSchema,
   verifyDumpJobSchema,
-} from '@drydock/agent/database/protocol';
+} from '@drydock/agent/database';
 import { z } from 'zod';
 
 /** The inputs of the job programs. The URLs lead to the database `postgres` as its superuser. */

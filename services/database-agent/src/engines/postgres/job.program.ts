@@ -1,26 +1,37 @@
-import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database/protocol';
-import { isDiskFull } from '@drydock/agent/host/disk-full';
-import { type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs/job-program';
-import { JobProblem } from '@drydock/agent/jobs/job-protocol';
-import { dumpDatabase } from '@drydock/postgres/dump/dump-database';
-import { hashRoots, qualify } from '@drydock/postgres/dump/list-tables';
-import type { DumpManifest } from '@drydock/postgres/dump/manifest';
-import { loadDatabase, tryDump } from '@drydock/postgres/load/load-database';
-import type { LoadFinding } from '@drydock/postgres/load/load-request';
-import { openSession } from '@drydock/postgres/session/session';
-import { isPermanentSqlState, sqlStateOf, TransferError } from '@drydock/postgres/session/transfer-error';
-import { dropTransferRole, loginUrl, makeReader, sweepTransferRoles } from '@drydock/postgres/session/transfer-roles';
-import { catchUp } from '@drydock/postgres/upgrade/bring-level';
-import { askRows } from '@drydock/postgres/upgrade/check/ask-rows';
-import { checkUpgrade } from '@drydock/postgres/upgrade/check/prechecks';
-import { trySchema } from '@drydock/postgres/upgrade/check/try-schema';
-import { compareDatabases } from '@drydock/postgres/upgrade/copy/compare';
-import { copyData } from '@drydock/postgres/upgrade/copy/copy-data';
-import { copySchema } from '@drydock/postgres/upgrade/copy/copy-schema';
-import { finishTarget } from '@drydock/postgres/upgrade/finish';
-import { makeEmptyRestored, makeMentionedRoles, ownersOf } from '@drydock/postgres/upgrade/restored-database';
-import { type Move, withStage } from '@drydock/postgres/upgrade/session';
-import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
+import type { DumpResult, LoadedDump, TryDumpResult } from '@drydock/agent/database';
+import { isDiskFull } from '@drydock/agent/host';
+import { JobProblem, type NameProblem, type ProgramContext, runJobProgram } from '@drydock/agent/jobs';
+import {
+  askRows,
+  catchUp,
+  checkUpgrade,
+  compareDatabases,
+  copyData,
+  copySchema,
+  type DumpManifest,
+  dropTransferRole,
+  dumpDatabase,
+  finishTarget,
+  hashRoots,
+  isPermanentSqlState,
+  type LoadFinding,
+  loadDatabase,
+  loginUrl,
+  type Move,
+  makeEmptyRestored,
+  makeMentionedRoles,
+  makeReader,
+  openSession,
+  ownersOf,
+  qualify,
+  sqlStateOf,
+  sweepTransferRoles,
+  TransferError,
+  tryDump,
+  trySchema,
+  UpgradeError,
+  withStage,
+} from '@drydock/postgres';
 import pg from 'pg';
 import { type Archives, packDump, readSections, withArchives } from '../../jobs/job-archive';
 import {

@@ -1,7 +1,4 @@
-import { openSession } from '@drydock/postgres/session/session';
-import { setRolePassword } from '@drydock/postgres/session/transfer-roles';
-import { lockOut } from '@drydock/postgres/upgrade/lock-out';
-import { openDatabase, readConnectionLimit } from '@drydock/postgres/upgrade/target-database';
+import { lockOut, openDatabase, openSession, readConnectionLimit, setRolePassword } from '@drydock/postgres';
 import pg from 'pg';
 import { z } from 'zod';
 

@@ -1,9 +1,14 @@
-import { DatabaseHostError } from '@drydock/agent/database/protocol';
-import { bringLevel, prepareLevel } from '@drydock/postgres/upgrade/bring-level';
-import { lockOut } from '@drydock/postgres/upgrade/lock-out';
-import { type Move, Stage } from '@drydock/postgres/upgrade/session';
-import { openDatabase, openingStatements } from '@drydock/postgres/upgrade/target-database';
-import { UpgradeError } from '@drydock/postgres/upgrade/upgrade-error';
+import { DatabaseHostError } from '@drydock/agent/database';
+import {
+  bringLevel,
+  lockOut,
+  type Move,
+  openDatabase,
+  openingStatements,
+  prepareLevel,
+  Stage,
+  UpgradeError,
+} from '@drydock/postgres';
 import type pg from 'pg';
 import { z } from 'zod';
 import type { Cutover, Moving, SnapshotSession } from '../engine';

@@ -1,12 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { comparisonSchema, DatabaseHostError } from '@drydock/agent/database/protocol';
+import { comparisonSchema, DatabaseHostError } from '@drydock/agent/database';
 import { type Major, programsOf } from '@drydock/contracts/databases/major';
-import { customerSessionBytes } from '@drydock/postgres/server/kept-postgres';
-import { listExtensions } from '@drydock/postgres/server/native-postgres';
-import { startPostgres } from '@drydock/postgres/server/postgres';
-import { ownObjects } from '@drydock/postgres/upgrade/copy/own-objects';
-import { abandonMove } from '@drydock/postgres/upgrade/finish';
-import { settleHome } from '@drydock/process/server-folder';
+import { abandonMove, customerSessionBytes, listExtensions, ownObjects, startPostgres } from '@drydock/postgres';
+import { settleHome } from '@drydock/process';
 import { postgresWire } from '../../endpoint/wire';
 import { runJob } from '../../jobs/job-child';
 import type { Engine, EngineJobs, Moving, Purpose, Start } from '../engine';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { RootKey } from '@drydock/archive/format/archive-keys';
+import type { RootKey } from '@drydock/archive';
 import { withSpan } from '../driver-span';
 import { translated } from '../local-errors';
 import type {

@@ -1,7 +1,5 @@
-import { type SkippedPath, SkippedPaths } from '@drydock/agent/site/skipped-paths';
-import { lostParts } from '@drydock/archive/files/attributes';
-import { pack } from '@drydock/archive/pack/pack';
-import { changedWhileRead, linkIntoRelease, type StreamEntry, streamRoot } from '@drydock/archive/pack/pack-roots';
+import { type SkippedPath, SkippedPaths } from '@drydock/agent/site';
+import { changedWhileRead, linkIntoRelease, lostParts, pack, type StreamEntry, streamRoot } from '@drydock/archive';
 import {
   type ArchiveToWrite,
   type FencedCallWithProgress,
